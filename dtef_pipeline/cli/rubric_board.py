@@ -28,10 +28,11 @@ from dtef_pipeline.rubric.champions import LATEST_GRADES, LEAST_STEADY, STEADY_G
 from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.rolled_up import CHAMPIONS_READ, champions_table
+from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import and_more
 from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
 
@@ -39,6 +40,11 @@ _ROWS_NAMED = 5
 """Rows that are named before a note on them."""
 _ENDS_OF_INTERVAL = ("low", "high")
 _FLAG_COLUMNS = ("flagged", "champion", "investigate")
+_AVERAGED = ("overall", "tag", COMPARE_VIEW)
+"""Views that average over blueprints."""
+_RUNS_ALIKE = (
+    "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
+)
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
@@ -58,7 +64,7 @@ def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str,
     frame = _rows(reader, view, blueprints, consistency)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    print_view(view, frame, output, _lines_of(reader, view, consistency))
+    print_view(view, frame, output, _lines_of(reader, view, blueprints, consistency))
 
 
 def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> pd.DataFrame:
@@ -92,14 +98,18 @@ def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
-        told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-        tests = {blueprint for blueprint, tags in told if TEST_TAG in (tags or ())}
-        known = sorted(scores["blueprint"].astype(str).unique())
-        chosen = fitting(known, patterns) if patterns else [one for one in known if one not in tests]
+        chosen = _chosen(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
         return compare_models(scores, rubric_snapshot_order(connection), chosen)
 
     with waiting("comparing models"):
         return reader.query(made, only=_COMPARED_READ)
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
+    """The blueprints that fit; without a pattern all that are no tests."""
+    told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    tests = {blueprint for blueprint, tags in told if TEST_TAG in (tags or ())}
+    return fitting(known, patterns) if patterns else [one for one in known if one not in tests]
 
 
 def print_view(
@@ -142,7 +152,7 @@ def _meanings(view: RubricView) -> Mapping[str, str]:
     return {column.name: description(column) for column in schema or ()}
 
 
-def _lines_of(reader: TableReader, view: RubricView, consistency: bool) -> Iterator[str]:
+def _lines_of(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == CHAMPIONS_VIEW and consistency:
         share = f"a grade of {STEADY_GRADE:g} or more in {100 * LEAST_STEADY:.0f} % of its latest {LATEST_GRADES} blueprints"
@@ -153,15 +163,20 @@ def _lines_of(reader: TableReader, view: RubricView, consistency: bool) -> Itera
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
             criteria = "1 criterion" if n == 1 else f"{n:,} criteria"
             yield f"{criteria} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
+    elif view.name in _AVERAGED:
+        yield from unlike_runs(_runs_averaged(reader, view, blueprints))
     elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
-        yield from _of_several_policies(reader)
+        yield from several_policies(_runs_averaged(reader, view, blueprints)["policy"])
 
 
-def _of_several_policies(reader: TableReader) -> Iterator[str]:
-    """A line where the runs that the boards show were scored in several ways: their scores do not mean the same."""
-    shown = reader.rows("rubric_board_blueprint", columns=["blueprint", "snapshot"]).to_pandas().drop_duplicates()
-    runs = reader.rows("rubric_runs", columns=["blueprint", "snapshot", "policy"]).to_pandas()
-    policies = shown.merge(runs, on=["blueprint", "snapshot"])["policy"].value_counts()
-    if len(policies) > 1:
-        told = "; ".join(f"{policy} ({counted(int(n), 'blueprint')})" for policy, n in policies.items())
-        yield f"blueprints were scored by several policies: {told}; `dtef rubric judge` scores all of them by one"
+def _runs_averaged(reader: TableReader, view: RubricView, patterns: Sequence[str]) -> pd.DataFrame:
+    """The latest run of each blueprint that the rows are of."""
+
+    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
+        runs = connection.sql(_RUNS_ALIKE).to_arrow_table().to_pandas()
+        runs = averaged_runs(scores, runs, rubric_snapshot_order(connection))
+        chosen = _chosen(connection, runs["blueprint"].tolist(), patterns) if view.name in _AVERAGED else runs["blueprint"]
+        return runs[runs["blueprint"].isin(list(chosen))]
+
+    return reader.query(made, only=_COMPARED_READ)

@@ -10,11 +10,14 @@ import pandas as pd
 
 from dtef_pipeline.report.markup import Column, named, section, table, text, three, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.rubric.board import TEST_TAG
+from dtef_pipeline.rubric.levels import RUN_KEYS
 from dtef_pipeline.rubric.report.marks import inline, missing, own_file
 from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section, drift_section
 from dtef_pipeline.rubric.report.slider import board_section
 from dtef_pipeline.rubric.report.spending import all_costs_section
 from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
+from dtef_pipeline.rubric.runs_alike import averaged_runs, unlike_runs
 from dtef_pipeline.statistics.resampling import RESAMPLES
 
 _BLUEPRINTS_HOW = (
@@ -60,7 +63,7 @@ def index_page(
         Chapter(
             "leaderboard",
             "Leaderboard",
-            board_section(scores, order, tags, resamples),
+            board_section(scores, order, tags, resamples, _warnings(rows, scores, order, tags)),
             style=own_file("slider.css"),
             script=own_file("slider.js"),
         ),
@@ -73,6 +76,17 @@ def index_page(
     return build_report("DTEF: rubrics", _INTRODUCTION, chapters)
 
 
+def _warnings(rows: RubricRows, scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """How the runs on the leaderboard differ, but for beta, at which the page scores all of them anew."""
+    runs = rows.frame("rubric_runs")
+    if not len(scores) or not {*RUN_KEYS, "judges", "judge_hash", "policy"} <= set(runs):
+        return ()
+    shown = averaged_runs(scores, runs, order)
+    shown = shown[~shown["blueprint"].isin([name for name, own in tags.items() if TEST_TAG in own])]
+    return list(unlike_runs(shown.assign(policy=shown["policy"].str.replace(_BETA, "", regex=True))))
+
+
+_BETA = r"^beta=[^,]*, "
 _LISTED_FACTS = ("blueprint", "title", "tags", "n_prompts", "n_criteria", "n_errors")
 
 

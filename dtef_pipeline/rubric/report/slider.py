@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.report.download import packed
-from dtef_pipeline.report.markup import DASH, is_unknown, note, scrolling, section
+from dtef_pipeline.report.markup import DASH, is_unknown, note, paragraph, scrolling, section
 from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
 from dtef_pipeline.rubric.policy import ScoringPolicy
@@ -23,7 +23,8 @@ _BOARD_HOW = (
     "Each blueprint counts once, by its latest run that has scores, and each model's score is the plain mean over its blueprints. The hybrid "
     "score of a response is beta times its similarity to the ideal answer plus 1 - beta times its coverage of the rubric; a prompt that defines "
     "one of the two is scored by that one alone. 0 to 1, higher is better. Beneath a score is its 95 % interval, for which whole blueprints "
-    "are drawn anew (at each 0.05 of beta; the page takes a straight line between): two models whose intervals overlap widely may be in "
+    "are drawn anew (at each 0.05 of beta; the page takes a straight line between). Beneath a rank are the ranks that the model has in 95 % of "
+    "these draws, from best to worst, such as 1 to 3. Two models whose intervals overlap widely may be in "
     "either order. Blueprints are of very different kinds: look at the "
     "one that is like your use before you choose by this table."
 )
@@ -35,16 +36,18 @@ _NEARLY = 1e-6
 """Of a tenth: a sum that is one but for its last bits is one."""
 
 
-def board_section(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int) -> str:
-    """The section. `scores`: rows of whole models as of `aggregate.scores`; `order` and `tags` as of `board`."""
+def board_section(
+    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int, warnings: Sequence[str] = ()
+) -> str:
+    """The section, with the warnings above its table. `scores`: rows of whole models as of `aggregate.scores`; `order`, `tags` as of `board`."""
     if not len(scores):
         return section("leaderboard", "Leaderboard", _BOARD_HOW, _NO_SCORES)
     data, usual = slider_data(scores, order, tags, resamples), ScoringPolicy().beta
     rows = board(rescored(scores, usual), order, tags, options=RubricBoardOptions(resamples=resamples))
     changes = place_changes(data["models"], data["least"])
-    return section(
-        "leaderboard", "Leaderboard", _BOARD_HOW, _control(usual, changes) + _table(rows, data) + changes_part(changes)
-    )
+    told = "".join(paragraph(f"Warning: {line}.") for line in warnings)
+    shown = told + _control(usual, changes) + _table(rows, data) + changes_part(changes)
+    return section("leaderboard", "Leaderboard", _BOARD_HOW, shown)
 
 
 def slider_data(

@@ -18,7 +18,7 @@ PROMPTS = [f"p{prompt}" for prompt in range(30)]
 def tables(
     shift: float, since: int = 7, labels: tuple[str, str] = ("same", "same"), nights: int = 14
 ) -> duckdb.DuckDBPyConnection:
-    """Two models on one blueprint; the scores of `moved` are lower by `shift` from the night `since` on, when the run label may change too, for so many `nights`."""
+    """Two models on one blueprint. From night `since` on, `moved` scores `shift` less, and for some `nights` the run label may be another."""
     rng = np.random.default_rng(3)
     levels = rng.uniform(0.4, 0.8, len(PROMPTS))
     cells = [
