@@ -12,6 +12,7 @@ import dagster as dg
 from assets.definitions import defs
 from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
 from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.rubric.summaries import TAKEN_AWAY
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
@@ -73,6 +74,8 @@ class Launched:
     """A line for each file that was made again where it cannot be known, or had again, all that it held."""
     done: tuple[str, ...] = ()
     """The partitions of which the last of the assets was made."""
+    taken_away: tuple[str, ...] = ()
+    """Partitions that lost a summary and its grades, because no analyst was named and it is of something else."""
 
     def __add__(self, later: "Launched") -> "Launched":
         return Launched(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
@@ -113,8 +116,9 @@ def materialize(
     ]
     last = dg.AssetKey(names[-1])
     done = tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition))
+    taken_away = tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata)
     runs = tuple(result.run_id for result in results)
-    return Launched(runs, tuple(failures), superseded, again, unmended(left_out, again), not_restored, done)
+    return Launched(runs, tuple(failures), superseded, again, unmended(left_out, again), not_restored, done, taken_away)
 
 
 def _run(

@@ -1,7 +1,7 @@
 """Stage 7 of the rubric family: `rubric_summaries`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +22,10 @@ from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
+from dtef_pipeline.rubric.kept_summaries import StoredSummaries, ids_of, kept_summaries
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
-from dtef_pipeline.rubric.summary import NAME_LEFT, REPORT_CHARACTERS, prepared
+from dtef_pipeline.rubric.summary import NAME_LEFT, REPORT_CHARACTERS, SummaryCase, prepared
 from dtef_pipeline.rubric.summary_rows import (
     ANALYSTS,
     MaterialTables,
@@ -35,6 +36,11 @@ from dtef_pipeline.rubric.summary_rows import (
     summary_material,
     summary_rows,
 )
+
+TAKEN_AWAY = "taken_away"
+"""Metadata of a materialization: by analyst whose summary and grades went, why."""
+_WRITTEN_TABLES = {"rubric_summaries": RUBRIC_SUMMARIES, "rubric_grades": RUBRIC_GRADES, "analyst_ids": ANALYST_IDS}
+"""The tables that the stage writes."""
 
 
 class SummariesConfig(RolesConfig):
@@ -50,11 +56,16 @@ class SummariesConfig(RolesConfig):
 
 @dataclass(slots=True)
 class _Plan:
-    """What a blueprint's analysts are asked, or the row that says why nobody is."""
+    """What a blueprint's analysts are asked, or the rows that stand there without asking."""
 
     episodes: list[Summarising] = field(default_factory=list)
     ids: pa.Table = field(default_factory=ANALYST_IDS.empty_table)
     instead: pa.Table | None = None
+    """Of `rubric_summaries`: what is kept, or the row that says why nobody is asked."""
+    grades: pa.Table = field(default_factory=RUBRIC_GRADES.empty_table)
+    """Those that are kept."""
+    taken_away: Mapping[str, str] = field(default_factory=dict)
+    """By analyst whose stored summary goes: why."""
 
 
 @dg.asset(
@@ -66,7 +77,7 @@ def rubric_summaries(context: dg.AssetExecutionContext, config: SummariesConfig,
 
     Analysts see opaque ids for makers, models, system prompts and temperatures; `analyst_ids` tells what they stand for. Their grades of each
     model in 13 dimensions are the table `rubric_grades`. A summary that could not be had is no failure of the run: `status` and `reason` say
-    why, also where no analyst is named.
+    why. Where no analyst is named, a stored summary is kept if it is of this very report, and otherwise taken away with a warning.
     """
     run = PartitionRun(context, store)
     analysts = chosen_analysts(config.analysts, models_of(store))
@@ -77,27 +88,50 @@ def rubric_summaries(context: dg.AssetExecutionContext, config: SummariesConfig,
     played = _played(context, store, config, analysts, plans.values())
     for key, plan in plans.items():
         with run.attempt(key):
-            run.done(key, *_written(store, key, config.snapshot, plan, [next(played) for _ in plan.episodes]))
+            run.done(key, *_written(context, store, key, config.snapshot, plan, [next(played) for _ in plan.episodes]))
     return run.result()
 
 
 def _plan(store: Store, config: SummariesConfig, key: str, analysts: tuple[ModelSpec, ...]) -> _Plan:
+    if not analysts:
+        return _without_analyst(store, config, key)
+    case = _case(store, config, key)
+    if isinstance(case, pa.Table):
+        return _Plan(instead=case)
+    return _Plan([Summarising(case, analyst) for analyst in analysts], ids_of(case))
+
+
+def _case(store: Store, config: SummariesConfig, key: str) -> SummaryCase | pa.Table:
+    """What analysts are asked about, or the row that says why they are not asked."""
     house, at = store.warehouse, RUBRIC_SPACE.levels(key)
     responses, scores = (house.read(name, **at, snapshot=config.snapshot) for name in ("rubric_responses", "rubric_scores"))
-    if not analysts:
-        return _Plan(instead=not_asked(key, config.snapshot, "no analyst"))
     if responses["text"].null_count == len(responses):
-        return _Plan(instead=not_asked(key, config.snapshot, "no response to sum up"))
+        return not_asked(key, config.snapshot, "no response to sum up")
     head, prompts, criteria = (house.read(name, **at) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
     material = summary_material(MaterialTables(head, prompts, criteria, responses, scores), config.snapshot)
     try:
-        case = prepared(material, config.report_characters)
+        return prepared(material, config.report_characters)
     except NameLeak as error:
-        return _Plan(instead=not_asked(key, config.snapshot, str(error), NAME_LEFT))
+        return not_asked(key, config.snapshot, str(error), NAME_LEFT)
     except ConfigError as error:
-        return _Plan(instead=not_asked(key, config.snapshot, str(error)))
-    episodes = [Summarising(case, analyst) for analyst in analysts]
-    return _Plan(episodes, case.ids.table(key, config.snapshot, material.names))
+        return not_asked(key, config.snapshot, str(error))
+
+
+def _without_analyst(store: Store, config: SummariesConfig, key: str) -> _Plan:
+    """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
+    nobody = not_asked(key, config.snapshot, "no analyst")
+    at = {**RUBRIC_SPACE.levels(key), "snapshot": config.snapshot}
+    earlier = [store.warehouse.read_earlier(name, **at) for name in _WRITTEN_TABLES]
+    stored = StoredSummaries(
+        *(schema.empty_table() if one is None else one for schema, one in zip(_WRITTEN_TABLES.values(), earlier, strict=True))
+    )
+    if stored.summaries["analyst"].null_count == len(stored.summaries):
+        return _Plan(instead=nobody)
+    case = _case(store, config, key)
+    kept, taken_away = kept_summaries(stored, None if isinstance(case, pa.Table) else case, models_of(store))
+    if kept is None:
+        return _Plan(instead=nobody, taken_away=taken_away)
+    return _Plan(ids=kept.ids, instead=kept.summaries, grades=kept.grades, taken_away=taken_away)
 
 
 def _played(
@@ -115,14 +149,19 @@ def _played(
         return iter(play(episodes, ask, store.responses.responses))
 
 
-def _written(store: Store, key: str, snapshot: str, plan: _Plan, came: list[Played]) -> tuple[dict[str, Any], str]:
+def _written(
+    context: dg.AssetExecutionContext, store: Store, key: str, snapshot: str, plan: _Plan, came: list[Played]
+) -> tuple[dict[str, Any], str]:
     """The metadata of the partition and the version of its rows."""
     at = {**RUBRIC_SPACE.levels(key), "snapshot": snapshot}
     rows = plan.instead if plan.instead is not None else summary_rows(plan.episodes, came)
-    grades = grade_rows(plan.episodes, came) if plan.episodes else RUBRIC_GRADES.empty_table()
-    for name, made in (("rubric_summaries", rows), ("rubric_grades", grades), ("analyst_ids", plan.ids)):
+    grades = grade_rows(plan.episodes, came) if plan.episodes else plan.grades
+    for name, made in zip(_WRITTEN_TABLES, (rows, grades, plan.ids), strict=True):
         store.warehouse.write(name, made, **at)
-    return _metadata(rows, grades, snapshot), content_version(rows)
+    for analyst, why in plan.taken_away.items():
+        context.log.warning(f"{key}: no analyst is named, and the summary and grades by {analyst} were taken away: {why}")
+    gone = {TAKEN_AWAY: dg.MetadataValue.json(dict(plan.taken_away))} if plan.taken_away else {}
+    return {**_metadata(rows, grades, snapshot), **gone}, content_version(rows)
 
 
 def _metadata(rows: pa.Table, grades: pa.Table, snapshot: str) -> dict[str, Any]:

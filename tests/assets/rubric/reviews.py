@@ -58,6 +58,8 @@ class Reviews:
     server: FakeLLM | None = None
     said: dict[str, str] = field(default_factory=lambda: dict(SAID))
     analyst: bool = True
+    without: tuple[str, ...] = ()
+    """Models that the models file does not have."""
     seen: list[str] = field(default_factory=list)
     """What analysts were sent."""
 
@@ -74,7 +76,8 @@ class Reviews:
 
     def models(self, base: str) -> None:
         given = {"api_base": base, "input_price": 1.0, "output_price": 2.0}
-        names = ["one", "two", "judge-a", "judge-b", "analyst-a", "analyst-b"]
+        known = ("one", "two", "judge-a", "judge-b", "analyst-a", "analyst-b")
+        names = [name for name in known if name not in self.without]
         collections = {"judges": ["judge-a", "judge-b"], **({"analyst": ["analyst-a"]} if self.analyst else {})}
         told = {"models": {name: {"model": f"openai/{name}", **given} for name in names}, "collections": collections}
         (self.folder / "models.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")

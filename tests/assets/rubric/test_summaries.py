@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
+import dagster as dg
 import pytest
 
+from assets.launch import Launched
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 
@@ -45,3 +50,73 @@ def test_a_report_that_cannot_fit_is_no_failure_of_the_run(reviews: Reviews) -> 
     assert row["status"] == "none"
     assert "allowed: 100" in row["reason"]
     assert reviews.seen == []
+
+
+def test_a_rerun_without_an_analyst_keeps_the_summary_of_the_same_report(reviews: Reviews) -> None:
+    """Such a rerun wrote one row `none` over it: all grades were gone, and champions fell."""
+    for _ in range(2):  # the versions of the earlier stages are those of a rerun
+        assert reviews.run(["first"]).failures == ()
+    before, version = stored(reviews), versions(reviews)
+    reviews.analyst = False
+    again = reviews.run(["first"])
+    assert (again.failures, again.taken_away) == ((), ())
+    assert stored(reviews) == before
+    assert len(before["rubric_grades"]) == 26
+    assert versions(reviews) == version
+    assert len(reviews.seen) == 1
+
+
+def test_without_an_analyst_the_summary_of_another_report_goes_is_told_and_comes_back_for_nothing(reviews: Reviews) -> None:
+    reviews.add(
+        first=FIRST.replace(
+            "{$icontains: hello}", "It is warm, [{$icontains: hello}], [{$icontains: goodbye}, {$icontains: 4}]"
+        )
+    )
+    assert reviews.run(["first"]).failures == ()
+    before, asked = stored(reviews), len(reviews.seen)
+    reviews.analyst = False
+    other = reviews.run(["first"], rubric_scores={"or_paths": "two_group"})
+    assert (other.failures, other.taken_away) == ((), ("first",))
+    left = stored(reviews)
+    assert [(row["status"], row["reason"]) for row in left["rubric_summaries"]] == [("none", "no analyst")]
+    assert left["rubric_grades"] == left["analyst_ids"] == []
+    (told,) = warned(reviews, other)
+    assert told.endswith(
+        "first: no analyst is named, and the summary and grades by analyst-a were taken away: it is of other responses, scores or criteria"
+    )
+    assert reviews.run(["first"]).taken_away == ()
+    assert stored(reviews) == left  # nothing was there to be taken away
+    assert reviews.run(["first"], rubric_summaries={"analysts": ["analyst-a"]}).failures == ()
+    assert stored(reviews) == before
+    assert len(reviews.seen) == asked
+
+
+def test_each_analyst_is_kept_or_not_by_itself(reviews: Reviews) -> None:
+    assert reviews.run(["first"], rubric_summaries={"analysts": ["analyst-a", "analyst-b"]}).failures == ()
+    before = stored(reviews)
+    reviews.analyst, reviews.without = False, ("analyst-b",)
+    again = reviews.run(["first"])
+    assert again.taken_away == ("first",)
+    (told,) = warned(reviews, again)
+    assert "by analyst-b were taken away: the models file has no such analyst any more" in told
+    assert stored(reviews) == {
+        name: [row for row in rows if row.get("analyst") != "analyst-b"] for name, rows in before.items()
+    }
+
+
+def stored(reviews: Reviews) -> dict[str, list[dict[str, Any]]]:
+    names = ("rubric_summaries", "rubric_grades", "analyst_ids")
+    return {name: reviews.house.read(name, blueprint="first", snapshot="base").to_pylist() for name in names}
+
+
+def versions(reviews: Reviews) -> str:
+    event = reviews.instance.get_latest_materialization_event(dg.AssetKey("rubric_summaries"))
+    assert event
+    assert event.asset_materialization
+    assert event.asset_materialization.tags
+    return event.asset_materialization.tags["dagster/data_version"]
+
+
+def warned(reviews: Reviews, outcome: Launched) -> list[str]:
+    logged = [entry for run_id in outcome.run_ids for entry in reviews.instance.all_logs(run_id)]
+    return [entry.user_message for entry in logged if entry.level == logging.WARNING and "taken away" in entry.user_message]
