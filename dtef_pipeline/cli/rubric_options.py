@@ -123,7 +123,8 @@ of_analysts = click.option(
     multiple=True,
     metavar="MODEL",
     help="Model that sums up each blueprint and grades its models: a model or collection that `dtef models` lists, or a model string of "
-    "LiteLLM; may be repeated.  [default: the collection `analyst`; else none does]",
+    "LiteLLM; may be repeated. Where none is named, a stored summary stays if its report would be the same now, and goes otherwise.  "
+    "[default: the collection `analyst`; else none does]",
 )
 of_extraction = click.option(
     "--extract-points",

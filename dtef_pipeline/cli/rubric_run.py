@@ -14,7 +14,7 @@ from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.rubric_warnings import run_warnings
+from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -112,7 +112,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
-    for line in run_warnings(warehouse, keys, options.snapshot):
+    for line in (*run_warnings(warehouse, keys, options.snapshot), *lines_of_taken_away(outcome.taken_away)):
         say(line, err=True)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")

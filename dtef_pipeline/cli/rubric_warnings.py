@@ -1,4 +1,4 @@
-"""What a run of blueprints warns of: models that did not answer, and judges whose replies could not be read."""
+"""What a run of blueprints warns of: models that did not answer, judges whose replies could not be read, summaries that went."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
+
+_MOST_NAMED = 5
+"""The most blueprints that a line names."""
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
@@ -30,6 +33,16 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
         unread = int(replied["class"].isna().sum())
         if unread > UNREADABLE_FROM * len(replied):
             yield f"warning: {judge}: {unread:,} of {counted(len(replied), 'judgement')} could not be read, and count as missing"
+
+
+def lines_of_taken_away(keys: Sequence[str]) -> Iterator[str]:
+    """A line on the blueprints, if any, that lost their summaries and grades because no analyst was named. `keys`: their ids."""
+    if keys:
+        yield (
+            f"warning: the summaries and grades of {counted(len(keys), 'blueprint')} ({and_more(keys, _MOST_NAMED)}) were of other "
+            "responses, scores or criteria, or by an analyst that is not known any more, and no analyst is named, so they were taken "
+            "away; --analyst MODEL asks again, or replays what is stored"
+        )
 
 
 def _rows(warehouse: Warehouse, table: str, columns: list[str], keys: Sequence[str], snapshot: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from dtef_pipeline.rubric.summary_rows import chosen_analysts
 
 OF_ANOTHER_REPORT = "it is of other responses, scores or criteria"
 BY_NO_KNOWN_ANALYST = "the models file has no such analyst any more"
+GRADES_LACKING = "its grades are not all stored any more"
 _HAS_WORDS = ("ok", "partial")
 """Statuses of summaries with findings or grades."""
 
@@ -43,9 +45,15 @@ class KeptSummaries(NamedTuple):
 def kept_summaries(stored: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
     """The stored summaries of which the first request would be the same now. `case`: of the report as it is now; None: there can be none."""
     rows = stored.summaries.filter(pc.is_valid(stored.summaries["analyst"]))
-    told = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys"]).to_pylist()
+    told = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
+    graded = Counter(stored.grades.filter(pc.is_valid(stored.grades["grade"]))["analyst_variant"].to_pylist())
     same_names = case is not None and stored.ids.to_pylist() == ids_of(case).to_pylist()
-    why = {row["analyst_variant"]: _why_not(row, case if same_names else None, models) for row in told}
+    why = {
+        variant: _why_not(row, case if same_names else None, models)
+        or (GRADES_LACKING if graded[variant] != row["n_grades"] else None)
+        for row in told
+        for variant in [row["analyst_variant"]]
+    }
     taken = {row["analyst"]: reason for row in told if (reason := why[row["analyst_variant"]]) and row["status"] in _HAS_WORDS}
     kept = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
     if not len(kept):

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.launch import Launched
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 
@@ -102,6 +103,16 @@ def test_each_analyst_is_kept_or_not_by_itself(reviews: Reviews) -> None:
     assert stored(reviews) == {
         name: [row for row in rows if row.get("analyst") != "analyst-b"] for name, rows in before.items()
     }
+
+
+def test_a_summary_whose_grades_are_lost_is_not_kept_as_if_it_were_whole(reviews: Reviews) -> None:
+    assert reviews.run(["first"]).failures == ()
+    reviews.analyst = False
+    reviews.house.write("rubric_grades", RUBRIC_GRADES.empty_table(), blueprint="first", snapshot="base")
+    again = reviews.run(["first"])
+    assert again.taken_away == ("first",)
+    assert warned(reviews, again)[0].endswith("its grades are not all stored any more")
+    assert stored(reviews)["rubric_summaries"][0]["status"] == "none"
 
 
 def stored(reviews: Reviews) -> dict[str, list[dict[str, Any]]]:

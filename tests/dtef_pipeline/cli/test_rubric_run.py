@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.cli.rubric_warnings import run_warnings
+from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.warehouse import Warehouse
+from tests.assets.rubric.reviews import graded
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
 
@@ -46,6 +47,8 @@ models: ["openai:cand-a"]
 def said(call: Call) -> str:
     if "<CRITERION>" in call.user:
         return "<reflection>It does.</reflection><classification>CLASS_MAJORLY_MET</classification>"
+    if call.body["model"] == "analyst":
+        return graded("\n".join(message["content"] for message in call.body["messages"]))
     return {"cand-a": "Hello there", "cand-b": "Good day!"}[call.body["model"]]
 
 
@@ -60,7 +63,7 @@ def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
     with FakeLLM(reply=said) as server:
         use(folder, monkeypatch)
         spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
-        models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge")}
+        models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge", "analyst")}
         path = folder / "models.yaml"
         path.write_text(yaml.safe_dump({"collections": {"judges": ["openai/judge"]}, "models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(path))
@@ -157,6 +160,34 @@ def test_the_last_line_counts_what_was_done(blueprints: tuple[Path, FakeLLM]) ->
     assert ran.stdout.splitlines()[-1].startswith("1 of 2 blueprints, snapshot base, ")
 
 
+def test_what_becomes_of_summaries_without_an_analyst_is_told(blueprints: tuple[Path, FakeLLM]) -> None:
+    """Other weights took 26 grades away, which nobody was told."""
+    folder, server = blueprints
+    dtef("rubric", "add", folder / "files" / "greetings.yml")
+    assert "as analyst: 1 call" in ok("rubric", "run", "--analyst", "openai/analyst", "--no-roll-ups")
+    asked = server.answered
+    weighed = dtef("rubric", "judge", "--beta", "0", "--no-roll-ups")
+    assert (weighed.exit_code, "taken away" in weighed.stderr) == (0, False)
+    assert _graded() == 26
+
+    (folder / "files" / "greetings.yml").write_text(GREETINGS.replace("$contains", "$icontains"), encoding="utf-8")
+    dtef("rubric", "add", folder / "files" / "greetings.yml")
+    other = dtef("rubric", "judge", "--no-roll-ups")
+    assert other.exit_code == 0
+    assert "the summaries and grades of 1 blueprint (greetings) were of other responses" in other.stderr
+    assert _graded() == 0
+    assert "taken away" not in dtef("rubric", "judge", "--no-roll-ups").stderr
+
+    (folder / "files" / "greetings.yml").write_text(GREETINGS, encoding="utf-8")
+    dtef("rubric", "add", folder / "files" / "greetings.yml")
+    assert "asked now" not in ok("rubric", "judge", "--analyst", "openai/analyst", "--no-roll-ups")
+    assert (_graded(), server.answered) == (26, asked)
+
+
+def _graded() -> int:
+    return int(json.loads(ok("sql", "SELECT count(*) AS n FROM rubric_grades", "--format", "json"))[0]["n"])
+
+
 def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
     """Candidates were bought before it was found that no judge is named."""
     folder, server = blueprints
@@ -195,6 +226,13 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
         "warning: m: 1 response of 3 blank, and so unscored",
         "warning: j: 1 of 2 judgements could not be read, and count as missing",
     ]
+
+
+def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
+    assert list(lines_of_taken_away([])) == []
+    (line,) = lines_of_taken_away(["a", "b"])
+    assert line.startswith("warning: the summaries and grades of 2 blueprints (a, b) were of ")
+    assert line.endswith("so they were taken away; --analyst MODEL asks again, or replays what is stored")
 
 
 @pytest.mark.parametrize(
