@@ -132,7 +132,7 @@ class ModelSpec(_Settings):
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
         if (self.input_price is None) != (self.output_price is None):
-            raise ValueError("input_price and output_price are given together or not at all")
+            raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")
         return self
 
     @cached_property

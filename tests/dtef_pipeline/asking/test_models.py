@@ -70,7 +70,7 @@ class TestVariant:
         ({"temperature": -1}, "greater than or equal to 0"),
         ({"temperature": float("nan")}, "finite"),
         ({"max_tokens": 0}, "greater than or equal to 1"),
-        ({"input_price": 1}, "together or not at all"),
+        ({"input_price": 1}, r"together or not at all \(an embedder has output_price: 0\)"),
         ({"model": "baseline/uniform", "temperature": 0}, "takes no temperature"),
         ({"model": "local/llama"}, "known: local/smollm2-135m"),
         ({"model": "local/smollm2-135m", "temperature": 1}, "samples nothing"),
