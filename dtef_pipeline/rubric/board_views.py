@@ -135,5 +135,13 @@ BOARD_VIEWS = (
     ),
 )
 BOARD_VIEW_BY_NAME = {view.name: view for view in BOARD_VIEWS}
-BOARD_VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in BOARD_VIEWS)])
+_OF_ALL_BLUEPRINTS = ", ".join(view.name for view in BOARD_VIEWS if not view.of_blueprints)
+BOARD_VIEWS_SHOWN = "\n".join(
+    [
+        "\b",
+        "What --by shows:",
+        *(f"  {view.name:<15}  {view.shows}" for view in BOARD_VIEWS),
+        f"Not with --blueprint, as their rows are over all blueprints: {_OF_ALL_BLUEPRINTS}",
+    ]
+)
 """To follow the options of a command that takes `--by`."""
