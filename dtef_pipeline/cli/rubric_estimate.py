@@ -34,7 +34,7 @@ from dtef_pipeline.rubric.call_ledger import (
     UsualLengths,
 )
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
-from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, will_be_judged
+from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
@@ -75,6 +75,8 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     shown = _told(frame)
     fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *_TOKEN_COUNTS[::-1], "replayed"])
     click.echo(render(shown, "table", fit=fit))
+    if lacking := sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS)):
+        say(f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each")
     for line in _lines_of_budgets(config, rows, frame):
         say(line)
     click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))

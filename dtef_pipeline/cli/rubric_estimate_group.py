@@ -34,11 +34,11 @@ from dtef_pipeline.cli.rubric_options import (
 def estimate(output: str, **given: Any) -> None:
     """Say what `dtef rubric run` with these options would ask and cost, by role and model. Nothing is asked, nothing is written.
 
-    Responses that are stored are followed turn by turn, and the judgements of those that are whole are the very requests that a run would send.
-    Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400 tokens a
-    turn and 120 per judgement. The report to an analyst is put together as in a run, with stand-ins for responses that are yet to be had. Where
-    all responses and scores are known it is the very report that is sent. The usual cost leaves out that a judge or an analyst may be asked once
-    more; the highest cost does not.
+    Responses that are stored are followed turn by turn, and the judgements of those that are whole are the very requests that a run would
+    send. Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400
+    tokens a turn and 120 per judgement. An ideal answer whose key points are yet to be extracted is taken to have 6. The report to an
+    analyst is put together as in a run, with stand-ins for responses that are yet to be had. Where all responses and scores are known it is
+    the very report that is sent. The usual cost leaves out that a judge or an analyst may be asked once more; the highest cost does not.
     """
     from dtef_pipeline.cli import rubric_estimate
     from dtef_pipeline.cli.rubric_run import RubricOptions

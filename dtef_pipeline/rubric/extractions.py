@@ -30,7 +30,8 @@ from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_EXTRACTIONS
 
 FOR_KEY_POINTS = " (key points)"
 """Stands behind the name of a model in an estimate, where it extracts points rather than sums up."""
-_USUAL_POINTS = 6
+USUAL_POINTS = 6
+"""An estimate takes an ideal answer to have so many key points, until they are extracted."""
 _USUAL_POINT = "a key point of the ideal answer, such as one that names what has to be done "
 _USUAL_REPLY_TOKENS = 250
 
@@ -122,7 +123,7 @@ def _planned_points(prompt: Mapping[str, Any], model: ModelSpec, ledger: CallLed
     points = _replayed(first, ledger)
     if points is None:
         # Of each prompt other ones, so that no two judgements are taken for one.
-        points = tuple(f"{_USUAL_POINT}{at} {first.key}" for at in range(_USUAL_POINTS))
+        points = tuple(f"{_USUAL_POINT}{at} {first.key}" for at in range(USUAL_POINTS))
     place = {"blueprint": prompt["blueprint"], "prompt": prompt["prompt"]}
     return [
         {**place, "block": one.block, "position": one.position, "criterion_id": criterion_id(one)}

@@ -343,19 +343,6 @@ class TestAnchors:
         night("2026-01-07", 12)
         assert judged.table("rubric_anchor_items").slice(0, 10) == kept
 
-    def test_options_that_need_mending_are_told_before_anything_runs(
-        self, judged: RubricPipeline, state: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert "budget of 'jugde-x': allowed: a role or a model of this run: judge-x" in refused(
-            "rubric", "anchors", "--max-calls", "jugde-x=1"
-        )
-        assert "one of standard, prompt-aware, holistic" in refused("rubric", "anchors", "--judge", "lenient=judge-x")
-        monkeypatch.setenv("DTEF_MODELS", "")
-        assert refused("rubric", "anchors", "--n", 3).startswith("error: nobody is named who judges")
-        shutil.rmtree(state / "warehouse" / "rubric_scores")
-        assert "nothing to judge again" in refused("rubric", "anchors")
-        assert not judged.players.asked
-
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
         rubric.house.write("rubric_anchor_items", rubric.table("rubric_anchor_items"))
         (failure,) = materialize(rubric.instance, ["rubric_anchors"], [], {}).failures

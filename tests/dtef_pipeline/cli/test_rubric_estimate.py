@@ -188,6 +188,8 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     assert before[of_points]["cost_usd"] > 0
     # Six points are guessed, each judged twice.
     assert before["judge", "judge-x"]["calls"] == 6 + 2 * 6
+    assumed = "1 ideal answer yet to be read for key points, taken to have 6 points each"
+    assert assumed in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING)
     assert not lacking.asked
     ok(*RUN, "--blueprint", "two")
     assert lacking.asked["judge"] == 6
@@ -202,6 +204,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     }
     after = estimated(*EXTRACTING)
     assert (after[of_points]["requests"], after[of_points]["replayed"]) == (1, 1)
+    assert "yet to be read" not in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING)
     assert (after["judge", "judge-x"]["planned"], after["judge", "judge-x"]["calls"]) == (10, 0)
     shown = ok("rubric", "show", "two", "second")
     assert "should [0], extracted: It says: For it is so" in shown
@@ -220,7 +223,7 @@ def test_nobody_is_asked_for_key_points_where_no_analyst_is_named(lacking: Playe
     models = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
     models["collections"].pop("analyst")
     (state / "models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
-    for what in ("run", "estimate", "judge"):
+    for what in ("run", "estimate"):
         assert "nobody is named who extracts key points" in refused("rubric", what, *EMBEDDED, *EXTRACTING)
     assert not lacking.asked
     assert "analyst-z (key points)" in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING, "--analyst", "analyst-z")
