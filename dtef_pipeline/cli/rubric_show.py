@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, response_key
 from dtef_pipeline.rubric.report.result_file import assessments, plain
-from dtef_pipeline.rubric.report.verdicts import judged
+from dtef_pipeline.rubric.report.verdicts import judged, judges_answered
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
 from resources.table_reader import TableReader
@@ -124,7 +124,7 @@ def _told(response: Mapping[str, Any], systems: int) -> Iterator[str]:
 def _criterion(one: Mapping[str, Any]) -> Iterator[str]:
     path = "" if one["path"] is None else f" path {one['path']}"
     weight = "" if one["weight"] == 1 else f", weight {one['weight']:g}"
-    partial = f", {one['n_answered']} of {one['n_judges']} judges" if one["partial"] else ""
+    partial = f", {judges_answered(one, one['individual_judgements'])}" if one["partial"] else ""
     found = f", {EXTRACTED}" if one["source"] == EXTRACTED else ""
     yield f"  {_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}{found}: {one['words']}"
     if one["score"] is None:

@@ -58,7 +58,7 @@ def coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.Da
     unscored).
 
     Columns beside the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same of
-    `low` and `high`, null where points have none), `n_planned`, `n_scored`, `n_partial` (scored by fewer judges than were to: low < high),
+    `low` and `high`, null where points have none), `n_planned`, `n_scored`, `n_partial` (scored though a judgement is missing: low < high),
     `n_unscored`, and `reasons`, how often each was given for an unscored point.
 
     Required points of both blocks are averaged by weight, together with one point of weight 1 for each block of paths: the highest mean of a

@@ -66,7 +66,7 @@ def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
 
 
 def all_costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
-    """The section of everything that was ever bought, by role and model, each call once; before there is such a table, of the runs shown."""
+    """The section of all that the tables rest on, by role and model, each call once; before there is such a table, of the runs shown."""
     found = rows.frame("rubric_costs")
     if not len(found) or not {"role", "cost_usd"} <= set(found):
         return costs_section(rows, runs)

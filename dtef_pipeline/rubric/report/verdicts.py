@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
@@ -103,14 +103,25 @@ def _point_cell(one: Across, number: int, criterion: StoredRow, found: JudgedPoi
     score = mean(point["score"] for point in points)
     partial = any(point["partial"] for point in points)
     reasons = sorted({str(point["reason"]) for point in points if not is_unknown(point["reason"])})
-    told = f"{one.name}: {two_digits(score)}" + ("; " + state if (state := _state(points[0])) and len(points) == 1 else "")
+    said = [row for response in one.keys for row in found.judgements.get((response, key), ())]
+    state = _state(points[0], said) if len(points) == 1 else ""
+    told = f"{one.name}: {two_digits(score)}" + (f"; {state}" if state else "")
     told += f"; unscored: {', '.join(reasons)}" if reasons and len(points) > 1 else ""
     link = f"#{one.anchor}c{number}" if one.anchor else ""
     return Heat(score, told, link, f"&#8239;{PARTIAL_SIGN}" if partial else "")
 
 
-def _state(point: Mapping[str, Any]) -> str:
-    """Why a point is unscored, or between which bounds it lies where judges are missing; nothing where it is whole."""
+def judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
+    """`1 of 2 judges`; `2 of 2 judges, 1 draw missing` where a judge that answered did not do so each time it was asked."""
+    said = list(judgements)
+    there = {row["judge"] for row in said if not is_unknown(row["class"])}
+    missing = sum(row["judge"] in there and is_unknown(row["class"]) for row in said)
+    told = f"{point['n_answered']} of {counted(int(point['n_judges'] or 0), 'judge')}"
+    return told + (f", {counted(missing, 'draw')} missing" if missing else "")
+
+
+def _state(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
+    """Why a point is unscored, or between which bounds it lies where votes are missing; nothing where it is whole."""
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'no reason was kept'}"
     if not point["partial"]:
@@ -118,9 +129,9 @@ def _state(point: Mapping[str, Any]) -> str:
     within = (
         ""
         if is_unknown(point["low"])
-        else f", between {two_digits(point['low'])} and {two_digits(point['high'])} whatever the others say"
+        else f", between {two_digits(point['low'])} and {two_digits(point['high'])} whatever the missing would say"
     )
-    return f"partial: {point['n_answered']} of {counted(int(point['n_judges'] or 0), 'judgement')}{within}"
+    return f"partial: {judges_answered(point, judgements)}{within}"
 
 
 def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> str:
@@ -147,7 +158,7 @@ def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found
 def _verdict(anchor: str, number: int, row: StoredRow, point: StoredRow | None, judgements: Sequence[StoredRow]) -> str:
     words = _short_markup(criterion_words(row))
     badge = score_badge(None if point is None else point["score"])
-    state = "" if point is None else _state(point)
+    state = "" if point is None else _state(point, judgements)
     turned = '<span class="flag">should not</span>' if row["block"] == SHOULD_NOT else ""
     flags = turned + (f'<span class="flag warn">{escape(state)}</span>' if state else "")
     explained = (

@@ -19,6 +19,7 @@ from tests.made.rubric_warehouse import keep
 from tests.strict_json import strict
 
 NAME = "health__topic-0"
+OF_CRITERION = ("prompt", "model", "temperature", "block", "path", "position")
 ESCAPES = "\x1b[31mred\x1b[0m \x9b2J\x07 \u202eturned\r\nnext"
 
 
@@ -75,6 +76,26 @@ class TestShow:
         assert text.count("no verdict (") == sum(row["class"] is None for row in own)
         assert "(written by the model)" in text
         assert "$icontains" in text
+
+    def test_point_says_how_many_judges_answered_and_which_draws_of_them_are_missing(self, state: Path) -> None:
+        """Where a judge answered in one draw and not in the other, `2 of 2 judges` was said of a partial point."""
+        made = made_tables(1, 1, 1)
+        rows = made.rows["rubric_judgements"]
+        asked = [row for row in rows if [row[name] for name in OF_CRITERION] == [rows[0][name] for name in OF_CRITERION]]
+        for row in asked:
+            row |= {"class": "CLASS_EXACTLY_MET", "score": 1.0, "reason": None}
+        rows.append({**asked[0], "judge_draw": 1, "class": None, "score": None, "reason": "cut"})
+        (point,) = (one for one in made.rows["rubric_points"] if all(one[name] == asked[0][name] for name in OF_CRITERION))
+        point |= {"score": 1.0, "low": 0.75, "high": 1.0, "n_judges": 2, "n_answered": 2, "partial": True}
+        keep(made, state / "warehouse")
+        assert "2 of 2 judges, 1 draw missing" in ok("rubric", "show", NAME, "prompt-0")
+        asked[1] |= {"class": None, "score": None, "reason": "budget"}
+        point |= {"n_answered": 1}
+        rows.pop()
+        keep(made, state / "warehouse")
+        text = ok("rubric", "show", NAME, "prompt-0")
+        assert "1 of 2 judges" in text
+        assert "missing" not in text
 
     def test_failed_response_says_why_it_has_none(self, house: Warehouse) -> None:
         assert "error: 503 Service Unavailable" in ok("rubric", "show", NAME, "prompt-2")

@@ -102,6 +102,17 @@ def test_a_judge_of_several_draws_has_one_vote() -> None:
     assert (row["n_judges"], row["n_answered"], row["partial"]) == (2, 2, True)
 
 
+def test_a_missing_draw_is_a_part_of_the_vote_of_a_judge_that_answered() -> None:
+    """The example of docs/judges.md."""
+    said = {"a": [1.0, 1.0], "b": [0.5, None]}
+    rows = [{"judge": judge, "draw": at, "score": score} for judge, scores in said.items() for at, score in enumerate(scores)]
+    (row,) = consensus(table(rows), KEYS).to_pylist()
+    assert [row[name] for name in ("score", "low", "high")] == pytest.approx([0.75, 0.625, 0.875])
+    assert (row["n_judges"], row["n_answered"], row["partial"]) == (2, 2, True)
+    described = {column.name: column.metadata[b"description"].decode() for column in CONSENSUS_COLUMNS}
+    assert [name for name, words in described.items() if "draw" in words] == ["low", "high", "n_answered", "partial"]
+
+
 def test_null_keys_are_values_and_points_stand_in_the_order_of_their_first_row() -> None:
     rows = [
         {"path": path, "position": at, "judge": "a", "score": 1.0}

@@ -99,7 +99,7 @@ def test_a_point_of_some_judges_is_marked_with_its_bounds(made: RubricTables, pa
     partial = [row for row in points if row["partial"]]
     assert partial
     text = ReadPage(pages[PAGE]).text
-    assert text.count("partial: 1 of 2 judgements, between") == len(partial)
+    assert text.count("partial: 1 of 2 judges, between") == len(partial)
     one = partial[0]
     assert f"between {one['low']:.2f} and {one['high']:.2f}" in text
 
