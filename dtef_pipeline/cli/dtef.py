@@ -137,7 +137,7 @@ def estimate(output: str, **options: Any) -> None:
     "--by",
     multiple=True,
     type=OfFamily(survey=["model", "round", "segment", "snapshot", "condition"], rubric=["role", "model", "variant"]),
-    help="What to add up the requests by; may be repeated.  [default: model; of rubrics role and model; variant is a model with its sampling]",
+    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: model; of rubrics role and model]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
