@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assets.launch import RUBRIC_STAGE_NAMES
+from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline
 from tests.made.rubric_by_hand import ByHand, scored_by_hand
@@ -142,6 +143,15 @@ class TestEditing:
         assert one.run().failures == ()
         assert not one.players.asked
         assert one.table("rubric_scores") != before
+
+    def test_a_run_without_own_judges_says_so_among_its_judges(self, one: RubricPipeline) -> None:
+        """Only its hash told it, which nobody can read."""
+        (with_all,) = one.rows("rubric_runs")
+        switch = {"no_own_judge": True}
+        one.run(rubric_points=switch, rubric_scores=switch)
+        (without,) = one.rows("rubric_runs")
+        assert without["judges"] == [*with_all["judges"], "no own judge"]
+        assert without["judge_hash"] == digest(with_all["judge_hash"], "no own judge")
 
     def test_a_model_more_asks_that_model_alone(self, one: RubricPipeline) -> None:
         one.server.calls.clear()

@@ -12,14 +12,16 @@ import pytest
 
 from assets.launch import Launched
 from assets.rubric.roll_ups import ChampionsConfig
+from dtef_pipeline.rubric.board import RubricBoardOptions
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
+from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
-from tests.made.rubric_pages import made_tables
+from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
 
@@ -158,3 +160,19 @@ def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_
             own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
             assert (own | {*view.who}) - known <= {"coverage", "similarity"}, view.name
             assert {*view.kept, *view.first_out} <= {*view.columns}
+
+
+def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scale(state: Path, tmp_path: Path) -> None:
+    """Numbers of two scales were averaged without a word."""
+    made = made_tables(4, 3, 3)
+    made.rows["rubric_runs"][0] |= {"judges": [f"{judge}[scale:10]" for judge in JUDGES], "judge_hash": "k" * 32}
+    kept = keep(made, state / "warehouse")
+    options = RubricBoardOptions(resamples=0)
+    for name, rows in TableReader(kept, print).query(lambda made: rubric_boards(made, options), only=BOARD_READS).items():
+        kept.write(name, rows)
+    told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
+    for by in ("overall", "tag", "compare"):
+        assert told in " ".join(ok("rubric", "board", "--by", by).split())
+    ok("rubric", "report", "--out", tmp_path / "pages")
+    assert told in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+    assert "classes" not in ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-[123]")
