@@ -156,6 +156,7 @@ def run(**given: Any) -> None:
 @reports_errors
 def judge(**given: Any) -> None:
     """Judge and score the responses of a snapshot again, as with other judges or other weights. No model under test is asked.
+
     Blueprints without responses in it are named and left as they are.
 
     \b
