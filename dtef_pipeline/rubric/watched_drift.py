@@ -73,7 +73,7 @@ WATCHED = Subject(
     truths="rubrics, judges or policies",
     clusters=_each_by_itself,
     way="judged by {judges}",
-    unlike="had other prompts or another run label (test, judges or policy)",
+    unlike="had other prompts or another run label: test, judges or policy",
     joint=", ",
 )
 """Scores of rubrics. There are no checks by partition: a blueprint has too few prompts for a verdict of its own."""
