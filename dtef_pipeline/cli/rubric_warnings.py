@@ -11,7 +11,7 @@ from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
 
-_MOST_NAMED = 5
+_BLUEPRINTS_NAMED = 5
 """The most blueprints that a line names."""
 
 
@@ -39,7 +39,7 @@ def lines_of_taken_away(keys: Sequence[str]) -> Iterator[str]:
     """A line on the blueprints, if any, that lost their summaries and grades because no analyst was named. `keys`: their ids."""
     if keys:
         yield (
-            f"warning: the summaries and grades of {counted(len(keys), 'blueprint')} ({and_more(keys, _MOST_NAMED)}) were of other "
+            f"warning: the summaries and grades of {counted(len(keys), 'blueprint')} ({and_more(keys, _BLUEPRINTS_NAMED)}) were of other "
             "responses, scores or criteria, or by an analyst that is not known any more, and no analyst is named, so they were taken "
             "away; --analyst MODEL asks again, or replays what is stored"
         )

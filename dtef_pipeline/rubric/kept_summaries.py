@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.summary import SummaryCase, first_request
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 
-OF_ANOTHER_REPORT = "it is of other responses, scores or criteria"
+OF_ANOTHER_REPORT = "it is of other responses, scores, criteria or names of models, or was cut otherwise"
 BY_NO_KNOWN_ANALYST = "the models file has no such analyst any more"
 GRADES_LACKING = "its grades are not all stored any more"
 _HAS_WORDS = ("ok", "partial")
