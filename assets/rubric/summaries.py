@@ -121,6 +121,7 @@ def _without_analyst(store: Store, config: SummariesConfig, key: str) -> _Plan:
     """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
     nobody = not_asked(key, config.snapshot, "no analyst")
     at = {**RUBRIC_SPACE.levels(key), "snapshot": config.snapshot}
+    store.warehouse.read("rubric_scores", columns=["level"], **at)  # a snapshot that is not scored is an error all the same
     earlier = [store.warehouse.read_earlier(name, **at) for name in _WRITTEN_TABLES]
     stored = StoredSummaries(
         *(schema.empty_table() if one is None else one for schema, one in zip(_WRITTEN_TABLES.values(), earlier, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.launch import Launched
+from assets.launch import OF_BLUEPRINTS, Launched, materialize
 from dtef_pipeline.rubric.kept_summaries import OF_ANOTHER_REPORT
 from tests.assets.rubric.reviews import FIRST, Reviews
 
@@ -114,6 +114,14 @@ def test_a_summary_whose_grades_are_lost_is_not_kept_as_if_it_were_whole(reviews
     assert (again.failures, again.taken_away, len(again.made_again)) == ((), ("first",), 1)
     assert warned(reviews, again)[0].endswith("its grades are not all stored any more")
     assert stored(reviews)["rubric_summaries"][0]["status"] == "none"
+
+
+def test_a_snapshot_that_was_never_scored_is_an_error_without_an_analyst_too(reviews: Reviews) -> None:
+    reviews.analyst = False
+    assert reviews.run(["first"]).failures == ()
+    config = {"rubric_summaries": {"snapshot": "nevr"}}
+    outcome = materialize(reviews.instance, ["rubric_summaries"], ["first"], config, space=OF_BLUEPRINTS)
+    assert "no rubric_scores" in outcome.failures[0]
 
 
 def stored(reviews: Reviews) -> dict[str, list[dict[str, Any]]]:
