@@ -25,6 +25,7 @@ def range_tags(keys: Sequence[str]) -> dict[str, str]:
 
 
 def chosen_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select `keys`, in the order of `known`: the range from the first to the last, and which of it where that has gaps."""
-    gaps = len(list(ranges(known, keys))) > 1
-    return {**range_tags(keys), **({CHOSEN_TAG: "\n".join(keys)} if gaps else {})}
+    """Run tags that select `keys`, given in any order: the range from the first to the last of `known`, and which of it where that has gaps."""
+    groups = list(ranges(known, keys))
+    ordered = [key for group in groups for key in group]
+    return {**range_tags(ordered), **({CHOSEN_TAG: "\n".join(ordered)} if len(groups) > 1 else {})}

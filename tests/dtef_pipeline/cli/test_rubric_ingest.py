@@ -47,6 +47,15 @@ def test_a_file_whose_collections_are_empty_is_added_and_its_run_has_to_name_mod
     assert "nobody names no model that can be asked: name models with --model" in refused("rubric", "run")
 
 
+def test_a_file_whose_name_comes_first_and_that_is_added_later_is_known_like_all_others(state: Path) -> None:
+    """Dagster has them in the order in which they were added, the folder by their names: nothing was made of either, and nobody was told."""
+    for name, there in (("b", ["b"]), ("a", ["a", "b"])):
+        (state / f"{name}.yml").write_text(NOBODY, encoding="utf-8")
+        ok("rubric", "add", *(state / f"{one}.yml" for one in there), "--root", state)
+        rows = json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints ORDER BY 1", "--format", "json"))
+        assert [row["blueprint"] for row in rows] == there
+
+
 def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[Path, FakeLLM]) -> None:
     """All errors stood in one line of 4,000 characters."""
     folder, _ = blueprints
