@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from os.path import normpath
@@ -37,6 +38,11 @@ class RubricFile:
     def is_gone(self) -> bool:
         """Whether the file was deleted, renamed or moved."""
         return not Path(self.path).is_file()
+
+    @property
+    def removal(self) -> str:
+        """The command that takes the blueprint away, as it stands in a sentence."""
+        return f"`dtef rubric remove {shlex.quote(self.blueprint)}`"
 
 
 def content_hash(path: Path, models_dir: Path | None) -> str:

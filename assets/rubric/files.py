@@ -1,6 +1,5 @@
 """The files that blueprints come from: one partition each, and what is noted of it in the warehouse."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +50,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     path = Path(file.path)
     if file.is_gone:
         raise DtefError(
-            f"{path} is not there any more: `dtef rubric add` takes {file.blueprint} from elsewhere, {removed_by(file)}"
+            f"{path} is not there any more: `dtef rubric add` takes {file.blueprint} from elsewhere, {file.removal} takes it away"
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
@@ -62,11 +61,6 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     if found.blueprint is None or not found.blueprint.prompts:
         raise DtefError(_first_of(path, errors) if errors else f"{path}: nothing in it can be asked")
     return found, found.blueprint
-
-
-def removed_by(file: RubricFile) -> str:
-    """In words: the command that takes away a blueprint whose file is gone."""
-    return f"`dtef rubric remove {shlex.quote(file.blueprint)}` takes it away"
 
 
 def _first_of(path: Path, errors: Sequence[BlueprintFinding]) -> str:

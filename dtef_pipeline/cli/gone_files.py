@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +22,12 @@ def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[
     gone = gone_below(warehouse, folders) if folders else []
     same = {file.content_hash: file for file in there}
     for file in gone[:_GONE_NAMED]:
-        command = f"`dtef rubric remove {shlex.quote(file.blueprint)}`"
         if (new := same.get(file.content_hash)) is None:
-            yield f"warning: {file.blueprint}: its file {file.path} is gone; it stays known with its results: {command} takes it away"
+            yield f"warning: {file.blueprint}: its file {file.path} is gone; it stays known with its results: {file.removal} takes it away"
         else:
             yield (
                 f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} holds the same: a run of "
-                f"{new.blueprint} finds the stored responses, and {command} takes the earlier name away"
+                f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
             )
     if len(gone) > _GONE_NAMED:
         yield f"warning: the files of {counted(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"

@@ -27,6 +27,7 @@ from dtef_pipeline.rubric.board_views import (
 from dtef_pipeline.rubric.champions import LATEST_GRADES, LEAST_STEADY, STEADY_GRADE
 from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
+from dtef_pipeline.rubric.report.verdicts import criteria_counted
 from dtef_pipeline.rubric.rolled_up import CHAMPIONS_READ, champions_table
 from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unlike_runs
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
@@ -161,8 +162,7 @@ def _lines_of(reader: TableReader, view: RubricView, blueprints: Sequence[str], 
         n = len(reader.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
-            criteria = "1 criterion" if n == 1 else f"{n:,} criteria"
-            yield f"{criteria} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
+            yield f"{criteria_counted(n)} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
     elif view.name in _AVERAGED:
         yield from unlike_runs(_runs_averaged(reader, view, blueprints))
     elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
