@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.keys import Space
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -35,6 +37,7 @@ class Family:
 FAMILIES = (
     Family("survey", SPACE, SURVEY_TABLES, BASELINES, asked=("predictions",)),
     Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses",), roles=ROLES[1:]),
+    Family("qa", QA_SPACE, QA_TABLES, asked=("qa_responses", "qa_judgements")),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

@@ -93,7 +93,7 @@ def of_family(default: str | None = USUAL_FAMILY, help: str = "Family of evaluat
         "--family",
         default=default,
         show_default=default is not None,
-        metavar="survey|rubric",
+        metavar="survey|rubric|qa",
         is_eager=True,
         callback=_known_family,
         help=help,

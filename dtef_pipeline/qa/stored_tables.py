@@ -1,0 +1,27 @@
+"""The tables of the qa family: the columns of each, and the folders the warehouse keeps it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.qa import tables
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+
+_BY_QA_ADD = Remake("dtef qa run {options} --ingest")
+_BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
+QA_TABLES: Mapping[str, TableSpec] = {
+    "qa_items": TableSpec(tables.QA_ITEMS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_examples": TableSpec(tables.QA_EXAMPLES, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_findings": TableSpec(tables.QA_FINDINGS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_documents": TableSpec(tables.QA_DOCUMENTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_prompts": TableSpec(tables.QA_PROMPTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_context": TableSpec(tables.QA_CONTEXT, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_responses": TableSpec(tables.QA_RESPONSES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    "qa_judgements": TableSpec(tables.QA_JUDGEMENTS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    "qa_executions": TableSpec(tables.QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    "qa_citations": TableSpec(tables.QA_CITATIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+}
+"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""

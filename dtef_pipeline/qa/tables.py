@@ -1,0 +1,233 @@
+"""The tables between the stages of the qa family: names, types and descriptions of their columns.
+
+Every table has the columns suite and part, and of these what it needs: item_id, condition, model, model_variant, temperature, draw, snapshot.
+Values and scores are 0-1, higher is better; one that could not be made is null, and `status` and `reason` say why.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
+
+OF_ONE_PART = (
+    field("suite", pa.string(), "Suite of questions: mmlu, gsm8k, humaneval, socioscope, or one of the user's own"),
+    field("part", pa.string(), "Part of the suite: a subject, a file of questions, or all"),
+)
+QA_ITEM_ID = field("item_id", pa.string(), "Id of the item, unique within its suite: college_physics/17, HumanEval/4")
+QA_CONDITION = field(
+    "condition", pa.string(), "Way of asking: template, number of examples and how they are shown, order of options"
+)
+QA_CLUSTER = field("cluster", pa.string(), "Thing that items hang together by: the subject, the transcript, or the item itself")
+QA_TRUTH = field(
+    "truth_id", pa.string(), "Hash of the item's type, options and expected answer: equal where responses are scored alike"
+)
+_QA_TEXTS = pa.list_(pa.string())
+_QA_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
+_QA_EVIDENCE = pa.list_(pa.struct([("text", pa.string()), ("file", pa.string()), ("turn", pa.int32())]))
+OF_ONE_PROMPT = (*OF_ONE_PART, QA_ITEM_ID, QA_CONDITION)
+"""The columns that name an item as it is asked."""
+OF_ONE_RESPONSE = (*OF_ONE_PROMPT, *MODEL_FIELDS, *SAMPLE_FIELDS, SNAPSHOT_FIELD)
+"""The columns that name one response."""
+_QA_USED = (
+    field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
+    field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
+    field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
+)
+
+QA_ITEMS = pa.schema(
+    [
+        *OF_ONE_PART,
+        QA_ITEM_ID,
+        field("position", pa.int32(), "Place of the item in its part, from 0"),
+        field(
+            "type", pa.string(), "Type of the question, which says who scores it: choice, number, code, or a type of Socioscope"
+        ),
+        field("scorers", _QA_TEXTS, "Scorers of the item, by name; none: no scorer is known for its type"),
+        field("text", pa.string(), "Question as the file has it"),
+        field("options", _QA_TEXTS, "Texts to choose from, in the file's order; none: the answer is free"),
+        field(
+            "reference", pa.string(), "Expected answer as the scorer reads it: a letter, a number, a metric or tests in JSON"
+        ),
+        QA_CLUSTER,
+        QA_TRUTH,
+        field(
+            "quotes", _QA_EVIDENCE, "Evidence that the file names: words of a document, the document, the number of the turn"
+        ),
+        field("flags", _QA_TEXTS, "Words for what was noticed on reading: equal_options, ..."),
+        field("source_line", pa.int32(), "Line of the file in which the row begins, from 1; null: the file has none"),
+    ]
+)
+"""One row per item."""
+
+QA_EXAMPLES = pa.schema(
+    [
+        *OF_ONE_PART,
+        field("position", pa.int32(), "Place of the example in its file, from 0"),
+        field("text", pa.string(), "Question of the example"),
+        field("options", _QA_TEXTS, "Texts to choose from, in the file's order"),
+        field("reference", pa.string(), "Answer of the example"),
+    ]
+)
+"""One row per example that may be shown before a question (few-shot)."""
+
+QA_FINDINGS = pa.schema(
+    [
+        *OF_ONE_PART,
+        field("level", pa.string(), "Severity: error (the row was left out) or warning"),
+        field("code", pa.string(), "Kind of finding: bad-letter, no-answer, duplicate-id, equal-options, ..."),
+        field("file", pa.string(), "File that the finding is about"),
+        field("line", pa.int32(), "Line of the file, from 1; null: the whole file"),
+        field("item_id", pa.string(), "Id of the item; null: it has none"),
+        field("found", pa.string(), "Content that stands there"),
+        field("allowed", pa.string(), "Content that would be accepted"),
+        field("text", pa.string(), "Account of the finding in a sentence"),
+    ]
+)
+"""One row per finding in the files of a part."""
+
+QA_DOCUMENTS = pa.schema(
+    [
+        *OF_ONE_PART,
+        field("doc_id", pa.string(), "Id of the chunk: FILE#first_turn.part"),
+        field("file", pa.string(), "Transcript that the chunk is of"),
+        field("first_turn", pa.int32(), "Number of the first turn in the chunk; null: the corpus has no turns"),
+        field("last_turn", pa.int32(), "Number of the last turn in the chunk; null: the corpus has no turns"),
+        field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
+        field("n_words", pa.int32(), "Words of the chunk"),
+        field("metadata", pa.string(), "Fields of the transcript as JSON: PROJECT, YEAR, MONTH, NAME, ..."),
+    ]
+)
+"""One row per chunk of a transcript that can be retrieved."""
+
+QA_PROMPTS = pa.schema(
+    [
+        *OF_ONE_PROMPT,
+        field("prompt_id", pa.string(), "Hash of everything the model sees"),
+        field("messages", _QA_SPOKEN, "Messages exactly as they are sent"),
+        field("response_schema", pa.string(), "JSON schema that the response is asked to have; null: free text"),
+        field("answer_tokens", pa.int32(), "Fewest tokens that the response needs room for; null: not said"),
+        field(
+            "option_order",
+            pa.list_(pa.int32()),
+            "Places, in the file's order, of the options as they are shown; null: the file's order",
+        ),
+        field("n_examples", pa.int32(), "Examples that are shown before the question"),
+        QA_TRUTH,
+    ]
+)
+"""One row per item and condition."""
+
+QA_CONTEXT = pa.schema(
+    [
+        *OF_ONE_PROMPT,
+        field("rank", pa.int32(), "Place of the chunk among the retrieved ones, from 0: the number the prompt gives it"),
+        field("doc_id", pa.string(), "Id of the chunk"),
+        field("relevance", pa.float64(), "Score by which the retriever ordered chunks, its own unit: higher is closer"),
+        field("holds_quote", pa.bool_(), "Flag: true where the chunk holds a quote that the item names; null: it names none"),
+    ]
+)
+"""One row per chunk that was retrieved for an item."""
+
+QA_RESPONSES = pa.schema(
+    [*OF_ONE_PROMPT, *CALL, field("reasoning", pa.string(), "Text of the model's thinking, where it came apart")]
+)
+"""One row per response: a draw of an item under a condition by a model variant."""
+
+QA_JUDGEMENTS = pa.schema(
+    [
+        *OF_ONE_RESPONSE,
+        field("evaluator", pa.string(), "Side that the judge looked at: semantic or factuality; or rationale"),
+        field("judge_model", pa.string(), "Name of the judge's model"),
+        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
+        field("score", pa.float64(), "Score that the judge gave, 0-1: higher is better; null: none, for the reason given"),
+        field(
+            "reason",
+            pa.string(),
+            "Reason why there is no score: unreadable, empty, error, budget, skipped_budget, skipped_sample; null: there is one",
+        ),
+        field("explanation", pa.string(), "Judge's own reason; null: none was read"),
+        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
+        field("raw", _QA_TEXTS, "Replies as they were served"),
+        field("request_keys", _QA_TEXTS, "Keys of the calls in the response store"),
+        *_QA_USED,
+        field("error", pa.string(), "Explanation of why there is no reply"),
+        field("self_judged", pa.bool_(), "Flag: true where judge and judged are of one maker"),
+    ]
+)
+"""One row per evaluator and judged response."""
+
+QA_EXECUTIONS = pa.schema(
+    [
+        *OF_ONE_RESPONSE,
+        field("program_hash", pa.string(), "Hash of the program, its tests and the limits: equal programs are run once"),
+        field(
+            "verdict",
+            pa.string(),
+            "Outcome: passed, assertion, exception, no_call, syntax, load, empty, crashed, timeout, sandbox_unavailable or sandbox_error",
+        ),
+        field("message", pa.string(), "Message of the tests or the program; null: none"),
+        field("wall_s", pa.float64(), "Seconds from start to verdict"),
+        field("isolation", pa.string(), "Level of the sandbox: sandlock, bwrap, unshare or rlimits"),
+        field("python", pa.string(), "Version of Python that ran it"),
+        field("flags", _QA_TEXTS, "Words for what was noticed: weak_isolation, ..."),
+    ]
+)
+"""One row per response whose code was run."""
+
+QA_CITATIONS = pa.schema(
+    [
+        *OF_ONE_RESPONSE,
+        field("position", pa.int32(), "Place of the citation in the response, from 0"),
+        field("source_index", pa.string(), "Number of the source as the response gives it, in JSON"),
+        field("doc_id", pa.string(), "Id of the chunk of that number; null: there is no such chunk"),
+        field("quote", pa.string(), "Quotation as the response gives it"),
+        field("exact", pa.bool_(), "Flag: true where the quotation, without outer blanks, stands in the chunk"),
+        field(
+            "relaxed",
+            pa.bool_(),
+            "Flag: true where it stands there but for case, quotation marks, dashes, white space and ellipses",
+        ),
+        field(
+            "reason",
+            pa.string(),
+            "Reason why it does not count: found_elsewhere, not_found, index_out_of_range, bad_index, empty_quote, no_content; null: it counts",
+        ),
+        field("begin", pa.int32(), "Place in the chunk where the quotation begins; null: it was not found"),
+        field("end", pa.int32(), "Place in the chunk behind its last character; null: it was not found"),
+    ]
+)
+"""One row per citation of a response."""
+
+QA_SCORES = pa.schema(
+    [
+        *OF_ONE_RESPONSE,
+        field("type", pa.string(), "Type of the question"),
+        QA_CLUSTER,
+        field("prompt_id", pa.string(), "Hash of everything the model sees"),
+        QA_TRUTH,
+        field("request_key", pa.string(), "Key of the response in the store"),
+        field("scorer", pa.string(), "Scorer, by name"),
+        field("scorer_version", pa.int32(), "Version of the scorer"),
+        METRIC_FIELD,
+        field(
+            "measured_by",
+            pa.string(),
+            "Ground of the metric: version, judge, lexicon, level of the sandbox; rows that differ in it are never averaged together",
+        ),
+        field("status", pa.string(), "State of the score: ok, unparseable, or why there is none"),
+        field("value", pa.float64(), "Value, 0-1: higher is better; null unless the status is ok"),
+        field(
+            "score",
+            pa.float64(),
+            "Value as it is published, 0-1, higher is better: what cannot be read counts 0; null: left out of every mean",
+        ),
+        field("how", pa.string(), "Rule that read the response; null: none did"),
+        field("flags", _QA_TEXTS, "Words for what was noticed: multi, ambiguous, several, truncated, ..."),
+        field("detail", pa.string(), "Account of the scorer besides, as JSON"),
+        field("reason", pa.string(), "Reason why there is no value, in words; null: there is one"),
+        field("lexicon", pa.string(), "Fingerprint of the synonyms that counted; null: none did"),
+        ANSWERED_AT_FIELD,
+    ]
+)
+"""One row per response, scorer and metric."""
