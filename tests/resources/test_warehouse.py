@@ -324,5 +324,7 @@ def test_every_table_has_distinct_levels_a_reader_can_name() -> None:
         ("round", "segment", "snapshot"),
         ("blueprint",),
         ("blueprint", "snapshot"),
+        ("suite", "part"),
+        ("suite", "part", "snapshot"),
         ("snapshot",),
     }
