@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest
+from resources.notes import Notes
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
-
-NOTES_FOLDER = "rubric_files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +50,28 @@ def content_hash(path: Path, models_dir: Path | None) -> str:
     return digest(*(hashlib.sha256(part).hexdigest() for part in parts))
 
 
+NOTES_FOLDER = "rubric_files"
+_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
+
+
 def noted(warehouse: Warehouse, blueprint: str) -> RubricFile | None:
     """What is noted of a blueprint's file; None: it was never added. Raises WarehouseError when the note is broken."""
-    file = _note(warehouse, blueprint)
-    if warehouse.fs.get_file_info(file).type != pafs.FileType.File:
-        return None
-    return _read(warehouse, file)
+    return _NOTES.read(warehouse, blueprint)
 
 
 def note(warehouse: Warehouse, file: RubricFile) -> None:
     """Keep where a blueprint comes from, in the place of what was noted before."""
-    warehouse.put(_note(warehouse, file.blueprint), json.dumps(asdict(file), indent=2).encode())
+    _NOTES.write(warehouse, file)
 
 
 def forget(warehouse: Warehouse, blueprint: str) -> None:
     """Take away what is noted of a blueprint's file; the file itself stays."""
-    if warehouse.fs.get_file_info(_note(warehouse, blueprint)).type == pafs.FileType.File:
-        warehouse.fs.delete_file(_note(warehouse, blueprint))
+    _NOTES.delete(warehouse, blueprint)
 
 
 def all_noted(warehouse: Warehouse) -> list[RubricFile]:
     """What is noted of each blueprint, by id; broken notes are passed over."""
-    folder = pafs.FileSelector(f"{warehouse.root}/{NOTES_FOLDER}", allow_not_found=True)
-    files = [str(info.path) for info in warehouse.fs.get_file_info(folder) if info.base_name.endswith(".json")]
-    notes = warehouse.each(lambda file: _read_or_none(warehouse, file), files)
-    return sorted((one for one in notes if one is not None), key=lambda one: one.blueprint)
+    return _NOTES.all(warehouse)
 
 
 def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
@@ -93,23 +87,3 @@ def clear_tables(warehouse: Warehouse, tables: Iterable[str]) -> None:
     for table in tables:
         if warehouse.fs.get_file_info(warehouse.folder(table)).type == pafs.FileType.Directory:
             warehouse.fs.delete_dir(warehouse.folder(table))
-
-
-def _read(warehouse: Warehouse, file: str) -> RubricFile:
-    with warehouse.fs.open_input_stream(file) as stream:
-        text = stream.read()
-    try:
-        return RubricFile(**json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise WarehouseError(f"{file}: cannot be read: {error}; `dtef rubric add` on the file writes it anew") from error
-
-
-def _read_or_none(warehouse: Warehouse, file: str) -> RubricFile | None:
-    try:
-        return _read(warehouse, file)
-    except WarehouseError:
-        return None
-
-
-def _note(warehouse: Warehouse, blueprint: str) -> str:
-    return f"{warehouse.root}/{NOTES_FOLDER}/{digest(blueprint)}.json"

@@ -27,8 +27,8 @@ _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 class CallTable:
     """What a family's table of calls looks like, and how its rows follow from the family's table of prompts.
 
-    A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the columns `same_texts.SEEN` and
-    `blueprint_hash`.
+    A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the column `prompt_id`; for `requests` it has
+    the columns `same_texts.SEEN`, and where the table of calls has a `blueprint_hash`, that too.
     """
 
     schema: pa.Schema
@@ -143,6 +143,8 @@ class CallTable:
         place = pc.index_in(_joined(rows, self.prompt_key), value_set=_joined(prompts, self.prompt_key).combine_chunks())
         order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
         rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
+        if "blueprint_hash" not in rows.column_names:
+            return rows
         current = prompts["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
         return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
 

@@ -129,9 +129,7 @@ QA_CONTEXT = pa.schema(
 )
 """One row per chunk that was retrieved for an item."""
 
-QA_RESPONSES = pa.schema(
-    [*OF_ONE_PROMPT, *CALL, field("reasoning", pa.string(), "Text of the model's thinking, where it came apart")]
-)
+QA_RESPONSES = pa.schema([*OF_ONE_PROMPT, *CALL])
 """One row per response: a draw of an item under a condition by a model variant."""
 
 QA_JUDGEMENTS = pa.schema(

@@ -1,0 +1,64 @@
+"""What models are asked of a part, and the rows that their responses become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.calls import CallTable
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Message, Request
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.tables import QA_RESPONSES
+
+_ASKED_OF_QA = ("suite", "part", "item_id", "condition", "prompt_id")
+_NOTHING_TO_CHOOSE = ()
+QA_CALLS = CallTable(QA_RESPONSES, _ASKED_OF_QA, ("item_id", "condition"), lambda options, reading: _NOTHING_TO_CHOOSE)
+"""The rows of `qa_responses` follow from those of `qa_prompts`."""
+
+
+def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
+    """One request per (prompt, draw); items with the same prompt share its requests.
+
+    `prompts`: rows of `qa_prompts`. Raises ConfigError where a prompt's id is not that of its messages, so that nothing is bought under a key
+    that nobody would look for.
+    """
+    columns = [prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens")]
+    first = {row[0]: row for row in reversed(list(zip(*columns, strict=True)))}
+    made = []
+    for prompt, messages, schema, tokens in (first[one] for one in dict.fromkeys(columns[0])):
+        spoken = [Message(message["role"], message["text"]) for message in messages]
+        for draw in range(draws):
+            request = Request.of_messages(spoken, model, draw, snapshot, response_schema=schema, answer_tokens=tokens)
+            if request.prompt_id != prompt:
+                raise ConfigError(f"prompt {prompt} has other messages than it was made of: make the prompts of the part again")
+            made.append(request)
+    return made
+
+
+def qa_response_rows(
+    prompts: pa.Table,
+    models: Sequence[ModelSpec],
+    draws: int,
+    snapshot: str,
+    responses: pa.Table,
+    failures: Mapping[str, Failure],
+) -> pa.Table:
+    """The rows of `qa_responses` for these prompts and models, from stored `responses` (any superset) and what failed, by request key."""
+    tables = [QA_CALLS.answered(prompts, model, draws, snapshot, responses, failures) for model in models]
+    return pa.concat_tables([QA_RESPONSES.empty_table(), *tables])
+
+
+def qa_merged(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
+    """The new rows, and those of earlier runs whose prompt still stands: a run with fewer models or conditions loses none."""
+    return QA_CALLS.merged(existing, new, prompts)
+
+
+def prompts_of(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
+    """The prompts of one condition; at most so many, evenly spread over the part and the same ones each time."""
+    chosen = prompts.filter(pc.equal(prompts["condition"], condition))
+    if most is None or most >= len(chosen):
+        return chosen
+    return chosen.take([at * len(chosen) // most for at in range(most)])

@@ -1,0 +1,69 @@
+"""Small JSON notes in the warehouse beside the tables: what is known of each partition's source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow.fs as pafs
+
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.identity import digest
+
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
+Noted = TypeVar("Noted")
+"""A frozen dataclass of texts, numbers and flags."""
+
+
+class Notes(Generic[Noted]):
+    """The notes of one kind, one per partition."""
+
+    def __init__(self, folder: str, kind: Callable[..., Noted], key: Callable[[Noted], str], remedy: str) -> None:
+        """`folder`: below the warehouse's root; `key`: of a note; `remedy`: what writes a broken note anew, in words."""
+        self.folder, self._kind, self._key, self._remedy = folder, kind, key, remedy
+
+    def read(self, warehouse: Warehouse, key: str) -> Noted | None:
+        """The note of a partition; None: there is none. Raises WarehouseError when it is broken."""
+        file = self._file(warehouse, key)
+        return self._read(warehouse, file) if self._is_there(warehouse, file) else None
+
+    def write(self, warehouse: Warehouse, note: Noted) -> None:
+        """Keep a note, in the place of the one before."""
+        content: Any = note
+        warehouse.put(self._file(warehouse, self._key(note)), json.dumps(asdict(content), indent=2).encode())
+
+    def delete(self, warehouse: Warehouse, key: str) -> None:
+        """Take the note of a partition away, if there is one."""
+        if self._is_there(warehouse, file := self._file(warehouse, key)):
+            warehouse.fs.delete_file(file)
+
+    def all(self, warehouse: Warehouse) -> list[Noted]:
+        """Every note, by key; broken ones are passed over."""
+        folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
+        files = [str(info.path) for info in warehouse.fs.get_file_info(folder) if info.base_name.endswith(".json")]
+        notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
+        return sorted((one for one in notes if one is not None), key=self._key)
+
+    def _file(self, warehouse: Warehouse, key: str) -> str:
+        return f"{warehouse.root}/{self.folder}/{digest(key)}.json"
+
+    def _is_there(self, warehouse: Warehouse, file: str) -> bool:
+        return bool(warehouse.fs.get_file_info(file).type == pafs.FileType.File)
+
+    def _read(self, warehouse: Warehouse, file: str) -> Noted:
+        with warehouse.fs.open_input_stream(file) as stream:
+            text = stream.read()
+        try:
+            return self._kind(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise WarehouseError(f"{file}: cannot be read: {error}; {self._remedy}") from error
+
+    def _read_or_none(self, warehouse: Warehouse, file: str) -> Noted | None:
+        try:
+            return self._read(warehouse, file)
+        except WarehouseError:
+            return None
