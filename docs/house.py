@@ -24,6 +24,7 @@ HOLDS = {
     "report": "page, charts, terminal",
     "survey": "adapters, prompts, reading, scoring, baselines, boards, chapters",
     "rubric": "blueprints, points, similarity, scores, summary, validity",
+    "qa": "items, readers, scorers, retrieval, results",
     "families": "the list of families",
     "cli": "the dtef command",
     "resources": "warehouse, sources, settings, webhook",

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.judgements import JUDGED_AT_A_TIME
 from assets.rubric.responses import rubric_responses
+from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store

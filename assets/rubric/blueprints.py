@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.files import RUBRIC_BLUEPRINT, read, rubric_files
+from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store

@@ -6,10 +6,10 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from assets.rubric.asked import RolesConfig, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
+from assets.stage.asked import RolesConfig, models_of
 from assets.stage.partitions import PartitionRun, stage
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store

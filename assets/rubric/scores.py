@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.points import SnapshotConfig, rubric_points
+from assets.stage.asked import models_of
 from assets.stage.checks import read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.scores import rubric_scores
+from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store

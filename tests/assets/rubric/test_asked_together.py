@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.rubric.asked import groups
+from assets.stage.asked import groups
 from dtef_pipeline.errors import DtefError
 from tests.assets.rubric.conftest import RubricPipeline
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
