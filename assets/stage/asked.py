@@ -1,4 +1,4 @@
-"""What the stages of the rubric family that ask models share: their configuration of budgets, and who asks."""
+"""What the stages that ask models in several roles share: their configuration of budgets, and who asks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from resources.known_models import known_models
 
 ToBeAsked = TypeVar("ToBeAsked")
-"""What a stage is about to ask about a blueprint."""
+"""What a stage is about to ask about a partition."""
 
 
 class RolesConfig(AskingConfig):
@@ -66,7 +66,7 @@ def asking(
 
 
 def groups(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
-    """Plans in their order, in groups whose sizes come to at most so much: small blueprints are asked together, a larger one alone."""
+    """Plans in their order, in groups whose sizes come to at most so much: small partitions are asked together, a larger one alone."""
     group: list[ToBeAsked] = []
     held = 0
     for plan, size in zip(plans, sizes, strict=True):
