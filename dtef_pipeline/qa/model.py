@@ -64,6 +64,8 @@ class QaItem:
     """What was noticed on reading it: `equal_options`, ..."""
     quotes: tuple[Quote, ...] = ()
     """The evidence that the file names."""
+    solution: str = ""
+    """The working that leads to what is expected, where the file gives it: shown in examples, and to judges."""
 
 
 @dataclass(frozen=True, slots=True)

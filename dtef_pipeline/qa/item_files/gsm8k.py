@@ -1,0 +1,71 @@
+"""Word problems as GSM8K is published: lines of `{question, answer}`, whose answer ends in `#### number`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dtef_pipeline.qa.item_files.layout import existing_path, items_of, mapping_of, number_of, text_of
+from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.rows import SourceRow
+from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
+from dtef_pipeline.qa.model import QaItem
+
+NUMBER_TYPE = "number"
+FINAL_MARK = "####"
+"""Stands before the number that a solution ends in."""
+_STATED_NUMBER = re.compile(r"[-\u2212]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-\u2212]?\$?\.\d+")
+_ALLOWED_ANSWER = f"working, then {FINAL_MARK} and a number, once"
+
+
+def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> LoadedItems:
+    """The items of a file, or of a folder with a `test` file; the rows of a `train` file beside it are the examples.
+
+    There is one part, `all`; an item is named after its line, from 0, or after the `id` or `index` that its row states: `gsm8k/17`. It is
+    its own cluster. The reference is the number without commas and signs of currency, the solution the working before it. With `strict`
+    the first row that is not usable raises ItemError, as does a path where nothing is.
+    """
+    log, taken = ItemLog(strict), set[str]()
+    found = files_of_split(existing_path(path), log, examples=("train", "dev"))
+    items = [item for file in found.items for item in items_of(file, _NumberLayout(suite), log, taken)]
+    examples = [item for file in found.examples for item in items_of(file, _NumberLayout(suite, "train/"), log, taken)]
+    return LoadedItems(tuple(items), tuple(log.found), tuple(examples))
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberLayout:
+    """The rows of one file. `of`: stands before the row's number in the ids of examples."""
+
+    suite: str
+    of: str = ""
+
+    def item_id(self, row: SourceRow) -> str:
+        return f"{self.suite}/{self.of}{number_of(row, row.values if isinstance(row.values, dict) else {})}"
+
+    def item(self, row: SourceRow, item_id: str) -> QaItem:
+        values = mapping_of(row, ("question", "answer"))
+        working, number = _parted(text_of(values, "answer"))
+        return QaItem(
+            item_id=item_id,
+            suite=self.suite,
+            part=ONE_PART,
+            type=NUMBER_TYPE,
+            text=text_of(values, "question"),
+            reference=number,
+            cluster=item_id,
+            source_line=row.line,
+            solution=working,
+        )
+
+
+def _parted(answer: str) -> tuple[str, str]:
+    """(working, number) of an answer."""
+    working, mark, stated = answer.partition(FINAL_MARK)
+    stated = stated.strip()
+    if not mark or FINAL_MARK in stated:
+        found = f"{answer.count(FINAL_MARK)} of them"
+        raise RowFault("mark", f"the answer does not hold {FINAL_MARK} once", found=found, allowed=_ALLOWED_ANSWER)
+    if not _STATED_NUMBER.fullmatch(stated):
+        raise RowFault("number", f"what follows {FINAL_MARK} is no number", found=stated, allowed=_ALLOWED_ANSWER)
+    return working.strip(), stated.replace(",", "").replace("$", "").replace("\u2212", "-")

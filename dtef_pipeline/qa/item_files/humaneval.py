@@ -1,0 +1,92 @@
+"""Programs to write as HumanEval is published: lines of `{task_id, prompt, entry_point, canonical_solution, test}`."""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from dtef_pipeline.qa.item_files.layout import existing_path, items_of, mapping_of, readable, text_of
+from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.rows import SourceRow
+from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
+from dtef_pipeline.qa.model import QaItem
+
+CODE_TYPE = "code"
+_TASK_KEYS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+_SOLUTION_KEY = "canonical_solution"
+_LONGEST_PROGRAM = 200_000
+"""Characters: the longest published one has a hundredth of it."""
+_BODY = "\n    pass\n"
+_LONGEST_NAME = 100
+
+
+def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False) -> LoadedItems:
+    """The items of a file, also packed with gzip, or of a folder with one.
+
+    There is one part, `all`. An item is named by its `task_id` (names of functions occur twice) and is its own cluster. The reference is
+    JSON of prompt, entry_point, test and, where it is given, canonical_solution. With `strict` the first row that is not usable raises
+    ItemError, as does a path where nothing is.
+    """
+    log, taken = ItemLog(strict), set[str]()
+    found = files_of_split(existing_path(path), log, examples=())
+    items = [item for file in found.items for item in items_of(file, _CodeLayout(suite), log, taken)]
+    return LoadedItems(tuple(items), tuple(log.found))
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeLayout:
+    """The rows of one file."""
+
+    suite: str
+
+    def item_id(self, row: SourceRow) -> str:
+        return text_of(mapping_of(row, _TASK_KEYS), "task_id").strip()
+
+    def item(self, row: SourceRow, item_id: str) -> QaItem:
+        values = mapping_of(row, _TASK_KEYS)
+        task = {key: text_of(values, key) for key in ("prompt", "entry_point", "test")}
+        task["entry_point"] = task["entry_point"].strip()
+        if isinstance(solution := values.get(_SOLUTION_KEY), str):
+            task[_SOLUTION_KEY] = readable(solution, _SOLUTION_KEY)
+        _check_defines(task["test"], "check", "test")
+        _check_defines(task["prompt"], task["entry_point"], "prompt")
+        return QaItem(
+            item_id=item_id,
+            suite=self.suite,
+            part=ONE_PART,
+            type=CODE_TYPE,
+            text=task["prompt"],
+            reference=json.dumps(task, ensure_ascii=False),
+            cluster=item_id,
+            source_line=row.line,
+            solution=task.get(_SOLUTION_KEY, ""),
+        )
+
+
+def _check_defines(code: str, function: str, what: str) -> None:
+    """Raises RowFault unless a program, or the beginning of one, defines a function. Nothing of it is run."""
+    defined = defined_functions(code)
+    if function not in defined:
+        found = sorted(defined) or "no function, or no Python"
+        raise RowFault(
+            what,
+            f"{what} does not define {function[:_LONGEST_NAME]}",
+            found=found,
+            allowed=f"def {function[:_LONGEST_NAME]}(...)",
+        )
+
+
+def defined_functions(code: str) -> set[str]:
+    """The functions that a program defines at its outermost level; none of what is no Python. A last function may lack its body."""
+    for text in (code, code.rstrip() + _BODY):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                body = ast.parse(text).body if len(text) <= _LONGEST_PROGRAM else []
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return set()

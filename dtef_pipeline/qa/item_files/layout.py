@@ -1,0 +1,161 @@
+"""What the layouts share: from rows to items, each of which is named, checked and taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
+from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, no_text, rows_of
+from dtef_pipeline.qa.model import ItemError, QaItem
+
+OPTION_LETTERS = "ABCDEFGHIJ"
+"""What options are called in prompts and references, in order."""
+FEWEST_OPTIONS, MOST_OPTIONS = 2, len(OPTION_LETTERS)
+EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
+"""Flags of items: two options are the same text, white space and case aside; one has no text."""
+_FLAG_TEXTS = {EQUAL_OPTIONS: "two options are the same text", EMPTY_OPTION: "an option has no text"}
+_NUMBER_KEYS = ("id", "index", "question_id")
+_LONGEST_PART = 100
+
+
+class Layout(Protocol):
+    """How the rows of one file become items. Both raise RowFault for a row that is not usable."""
+
+    def item_id(self, row: SourceRow) -> str:
+        """Who the row is about, before it is looked at closely."""
+
+    def item(self, row: SourceRow, item_id: str) -> QaItem:
+        """The item of the row."""
+
+
+def items_of(path: Path, layout: Layout, log: ItemLog, taken: set[str], *, warn: bool = True) -> Iterator[QaItem]:
+    """The items of a file; what is wrong with the others is logged.
+
+    `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
+    """
+    for row in rows_of(path, log):
+        item_id = None
+        try:
+            item_id = layout.item_id(row)
+            item = layout.item(row, item_id)
+            take(item_id, taken)
+        except RowFault as fault:
+            log.error(fault, path, row.line, item_id)
+        else:
+            if warn:
+                warn_of_flags(item, path, log)
+            yield item
+
+
+def take(item_id: str, taken: set[str]) -> None:
+    """Notes that an id is given. Raises RowFault when it was given before: the first row keeps it."""
+    if item_id in taken:
+        raise RowFault(
+            "duplicate_id", "the id was given before; the first row with it is kept", found=item_id, allowed="each id once"
+        )
+    taken.add(item_id)
+
+
+def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
+    """Logs what was noticed about the options of an item."""
+    for flag in item.flags:
+        if flag in _FLAG_TEXTS:
+            log.warning(RowFault(flag, _FLAG_TEXTS[flag], found=_noticed(item.options)), path, item.source_line, item.item_id)
+
+
+def _noticed(options: Sequence[str]) -> str:
+    """The option without a text, else the first that stands before."""
+    alike = [normalized(option) for option in options]
+    return next(option for place, option in enumerate(options) if not alike[place] or alike[place] in alike[:place])
+
+
+def existing_path(path: Path) -> Path:
+    """The path. Raises ItemError when nothing is there."""
+    if not path.exists():
+        raise ItemError("there is no such file or folder", where=str(path))
+    return path
+
+
+def mapping_of(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
+    """The values of a row by their names. Raises RowFault for a row that is no mapping, and for a name that stands twice."""
+    if not isinstance(row.values, dict):
+        raise RowFault("no_object", "the row is no object", found=row.values, allowed=f"an object with {', '.join(needed)}")
+    if isinstance(row.values, DoubledKeys):
+        raise RowFault("doubled_key", "a key stands twice", found=row.values.doubled, allowed="each key once")
+    return row.values
+
+
+def text_of(values: Mapping[str, Any], *names: str) -> str:
+    """The text under the first of the names that is there. Raises RowFault for what is no text, or a blank one."""
+    name = next((name for name in names if name in values), names[0])
+    if name not in values:
+        raise RowFault("missing", f"{name} is missing", found=sorted(map(str, values)), allowed=f"a row with {name}")
+    text = values[name]
+    if not isinstance(text, str) or not text.strip():
+        raise RowFault("text", f"{name} is no text", found=text, allowed="a text that is not blank")
+    return readable(text, name)
+
+
+def readable(text: str, what: str) -> str:
+    """The text. Raises RowFault for one with what no text can hold."""
+    if no_text(text):
+        raise RowFault("encoding", f"{what} holds what is no UTF-8 text", found=text, allowed="UTF-8 without NUL")
+    return text
+
+
+def number_of(row: SourceRow, values: Mapping[str, Any]) -> str:
+    """What tells a row apart within its file or part: an `id`, `index` or `question_id` that it states, else its place, from 0."""
+    name = next((name for name in _NUMBER_KEYS if values.get(name) is not None), None)
+    if name is None:
+        return str(row.number)
+    value = values[name]
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip() or no_text(str(value)):
+        raise RowFault("id", f"{name} is no id", found=value, allowed="a whole number or a text")
+    return str(value).strip()
+
+
+def part_name(text: object, fallback: str) -> str:
+    """The name of a part as a row states it, else the fallback. Raises RowFault for what cannot be a name."""
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return fallback
+    if not isinstance(text, str) or not text.strip().isprintable() or len(text) > _LONGEST_PART:
+        raise RowFault("part", "the subject is no name", found=text, allowed=f"one line of at most {_LONGEST_PART} characters")
+    return text.strip()
+
+
+def options_of(values: object) -> tuple[str, ...]:
+    """The options of a row. Raises RowFault for what is no list of 2 to 10 texts."""
+    allowed = f"a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts"
+    if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
+        raise RowFault("options", "the options are no list of texts", found=values, allowed=allowed)
+    if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
+        raise RowFault("options", "too few or too many options", found=len(values), allowed=allowed)
+    return tuple(readable(option, "an option") for option in values)
+
+
+def flags_of(options: Sequence[str]) -> tuple[str, ...]:
+    """What is noticed about options: `empty_option`, `equal_options`."""
+    alike = {normalized(option) for option in options}
+    return (*([EMPTY_OPTION] if "" in alike else []), *([EQUAL_OPTIONS] if len(alike) < len(options) else []))
+
+
+def letter_of(answer: object, options: int, *, digits_count: bool = False) -> str:
+    """The letter of an answer that is a letter, or a place from 0. Raises RowFault for one outside the options.
+
+    `digits_count`: whether a text of digits is a place, as in tables in which everything is text.
+    """
+    letters = OPTION_LETTERS[:options]
+    if isinstance(answer, str):
+        stated = answer.strip().upper()
+        if len(stated) == 1 and stated in letters:
+            return stated
+        if digits_count and stated.isascii() and stated.isdigit() and len(stated) < 3:
+            answer = int(stated)
+    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < options:
+        return letters[answer]
+    raise RowFault(
+        "letter", "the answer is none of the options", found=answer, allowed=f"{letters[0]}-{letters[-1]}, or 0-{options - 1}"
+    )

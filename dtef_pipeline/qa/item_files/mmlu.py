@@ -1,0 +1,135 @@
+"""Multiple choice as MMLU and MMLU-Pro are published: one CSV file per subject, or tables that name the subject in each row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.qa.item_files.layout import (
+    FEWEST_OPTIONS,
+    OPTION_LETTERS,
+    existing_path,
+    flags_of,
+    items_of,
+    letter_of,
+    mapping_of,
+    number_of,
+    options_of,
+    part_name,
+    readable,
+    text_of,
+)
+from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.rows import CSV_ENDING, SourceRow
+from dtef_pipeline.qa.item_files.splits import files_of_split, name_without_split
+from dtef_pipeline.qa.model import QaItem
+
+CHOICE_TYPE = "choice"
+_BARE_CELLS = 6
+"""Of a row without a header: question, four options, letter."""
+_CHOICE_COLUMN = re.compile(r"choice_?([0-9])|([a-j])")
+_BARE_LAYOUT = "question, A, B, C, D, letter"
+_HEADERS = "question,A,B,C,D,answer or question,choice0,choice1,choice2,choice3,answer"
+_OBJECT_KEYS = ("question", "subject", "choices", "answer")
+_LIST_KEYS, _PART_KEYS = ("choices", "options"), ("subject", "category")
+"""Of MMLU, and of MMLU-Pro."""
+
+
+def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> LoadedItems:
+    """The items of a file, or of a folder (`test/` and `dev/` in it, or the files themselves).
+
+    A subject is a part and a cluster; an item is named after it and its row in the file, from 0: `college_physics/17`. The rows of `dev`
+    files beside are the examples. With `strict` the first row that is not usable raises ItemError, as does a path where nothing is.
+    """
+    log, taken = ItemLog(strict), set[str]()
+    found = files_of_split(existing_path(path), log)
+    items = [item for file in found.items for item in items_of(file, _ChoiceLayout(file, suite), log, taken)]
+    layouts = ((file, _ChoiceLayout(file, suite, of="dev/")) for file in found.examples)
+    examples = [item for file, layout in layouts for item in items_of(file, layout, log, taken, warn=False)]
+    return LoadedItems(tuple(items), tuple(log.found), tuple(examples))
+
+
+@dataclass(frozen=True, slots=True)
+class _ChoiceLayout:
+    """The rows of one file. `of`: stands before the row's number in the ids of examples."""
+
+    file: Path
+    suite: str
+    of: str = ""
+
+    def item_id(self, row: SourceRow) -> str:
+        values = row.values if isinstance(row.values, dict) else {}
+        return f"{self._part(values)}/{self.of}{number_of(row, values)}"
+
+    def item(self, row: SourceRow, item_id: str) -> QaItem:
+        is_bare = isinstance(row.values, list) and self._is_csv
+        values = _named_cells(row.values) if is_bare else mapping_of(row, _OBJECT_KEYS)
+        question = text_of(values, "question")
+        options = options_of(_choices(values))
+        if "answer" not in values:
+            raise RowFault(
+                "missing", "answer is missing", found=sorted(map(str, values)), allowed=f"a row with {', '.join(_OBJECT_KEYS)}"
+            )
+        part = self._part(values)
+        return QaItem(
+            item_id=item_id,
+            suite=self.suite,
+            part=part,
+            type=CHOICE_TYPE,
+            text=question,
+            options=options,
+            reference=letter_of(values["answer"], len(options), digits_count=self._is_csv and isinstance(row.values, dict)),
+            cluster=part,
+            source_line=row.line,
+            flags=flags_of(options),
+            solution=_solution(values),
+        )
+
+    @property
+    def _is_csv(self) -> bool:
+        return self.file.name.lower().endswith(CSV_ENDING)
+
+    def _part(self, values: Mapping[str, Any]) -> str:
+        stated = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
+        return part_name(stated, name_without_split(self.file))
+
+
+def _named_cells(cells: list[str]) -> Mapping[str, Any]:
+    """The cells of a row without a header, by their names."""
+    if len(cells) != _BARE_CELLS:
+        raise RowFault(
+            "columns",
+            "too few or too many cells",
+            found=f"{len(cells)}",
+            allowed=f"{_BARE_CELLS}: {_BARE_LAYOUT}; or a header {_HEADERS}",
+        )
+    return {"question": cells[0], "choices": cells[1:-1], "answer": cells[-1]}
+
+
+def _choices(values: Mapping[str, Any]) -> object:
+    """The options, whichever way they are written: as a list, or as columns `A`... or `choice0`..., of which the last may be blank."""
+    for key in _LIST_KEYS:
+        if key in values:
+            return values[key]
+    places = {_place(found): values[key] for key in values if (found := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
+    if sorted(places) != list(range(len(places))) or not places:
+        raise RowFault(
+            "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_HEADERS}"
+        )
+    options = [places[place] for place in sorted(places)]
+    while len(options) > FEWEST_OPTIONS and options[-1] in (None, ""):
+        options.pop()
+    return options
+
+
+def _place(found: re.Match[str]) -> int:
+    return int(found[1]) if found[1] else OPTION_LETTERS.index(found[2].upper())
+
+
+def _solution(values: Mapping[str, Any]) -> str:
+    """The working of a worked example, where there is one."""
+    working = values.get("cot_content")
+    return readable(working, "cot_content").strip() if isinstance(working, str) else ""

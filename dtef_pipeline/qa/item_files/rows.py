@@ -1,0 +1,229 @@
+"""Rows of files in bounded memory: lines of JSON (also packed with gzip), CSV and Parquet. Whatever a file holds, no error but these."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
+
+JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
+TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
+MOST_UNPACKED_BYTES = 200_000_000
+"""Of one file, unpacked: the largest published set has a tenth of it."""
+LONGEST_ROW = 1_000_000
+"""Bytes of one line of JSON."""
+_MOST_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
+_HEADER_CELLS = {"question", "answer"}
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+class SourceRow(NamedTuple):
+    """One row of a file."""
+
+    number: int
+    """From 0, in the file; a header is no row. Of lines of JSON: the line."""
+    line: int | None
+    """Line in which it begins, from 1; None: the file has no lines."""
+    values: Any
+    """A list of cells of a CSV file without a header, else whatever the row holds: a mapping where it is as it should be."""
+
+
+class DoubledKeys(dict[str, Any]):
+    """A JSON object in which a key stands twice."""
+
+    doubled: str
+
+
+def no_text(text: str) -> bool:
+    """Whether a text holds what no text can: half of a character, a byte that is not UTF-8, or the character NUL."""
+    return bool(_NO_TEXT.search(text))
+
+
+def json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+    """The objects of a file with one JSON value per line; blank lines are passed over, and lines that are none are logged."""
+    with _opened(path) as file:
+        for number, line in enumerate(_lines(file)):
+            if isinstance(line, RowFault):
+                log.error(line, path, number + 1)
+            elif line.strip():
+                try:
+                    yield SourceRow(number, number + 1, json_value(line, number + 1))
+                except RowFault as fault:
+                    log.error(fault, path, number + 1)
+
+
+def json_value(data: bytes, line: int | None = None) -> Any:
+    """A JSON value. Raises RowFault for other bytes. `line`: what errors of the parser are counted from is one line of many."""
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except UnicodeDecodeError as error:
+        raise RowFault(
+            "encoding", "the text is not UTF-8", found=f"byte 0x{error.object[error.start]:02x}", allowed="UTF-8"
+        ) from error
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
+        around = error.doc[max(0, error.pos - 20) : error.pos + 20]
+        raise RowFault("json", f"not readable as JSON ({error.msg} at {place})", found=around, allowed="JSON") from error
+    except (ValueError, RecursionError) as error:
+        reason = "lists within lists are too deep" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise RowFault("json", f"not readable as JSON: {reason}", allowed="JSON") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    marked = DoubledKeys(found)
+    marked.doubled = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return marked
+
+
+def csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+    """The rows of a CSV file, cells as text whatever they say. Rows without any cell are passed over and not counted.
+
+    A first row with the cells `question` and `answer` is a header: each row is then a mapping of its names, in small letters.
+    """
+    header: list[str] = []
+    for number, (line, cells) in enumerate(_csv_cells(path, log)):
+        names = [cell.strip().lower() for cell in cells]
+        if number == 0 and set(names) >= _HEADER_CELLS:
+            header = names
+        elif header and len(cells) == len(header):
+            yield SourceRow(number - 1, line, dict(zip(header, cells, strict=True)))
+        elif header and cells:
+            fault = RowFault(
+                "columns", "too few or too many cells", found=len(cells), allowed=f"{len(header)}: {', '.join(header)}"
+            )
+            log.error(fault, path, line)
+        elif cells:
+            yield SourceRow(number, line, cells)
+
+
+def _csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of each row; no cells where a row cannot be read, which is logged."""
+    with _opened(path) as file:
+        data = file.read(MOST_UNPACKED_BYTES + 1)
+    if len(data) > MOST_UNPACKED_BYTES:
+        raise _too_large()
+    reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""))
+    line = 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            text = "a row that is no CSV; is a quotation mark never closed?"
+            log.error(RowFault("csv", text, found=str(error), allowed="cells of at most 131,072 characters"), path, line)
+            yield line, []
+        else:
+            if cells:
+                yield line, cells
+        line = reader.line_num + 1
+
+
+def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+    """The rows of a Parquet file as mappings. Raises RowFault for a file that is none, or is too large."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            if file.metadata.num_rows > _MOST_PARQUET_ROWS:
+                found = f"{file.metadata.num_rows:,} rows"
+                raise RowFault("too_large", "the file has too many rows", found=found, allowed=f"{_MOST_PARQUET_ROWS:,}")
+            size = number = 0
+            for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
+                size += batch.nbytes
+                if size > MOST_UNPACKED_BYTES:
+                    raise _too_large()
+                for values in batch.to_pylist():
+                    yield SourceRow(number, None, values)
+                    number += 1
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise RowFault("unreadable", f"not readable as Parquet: {error}", allowed="a Parquet file") from error
+
+
+def rows_of(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+    """The rows of a file of any of the endings. What keeps the file, or the rest of it, from being read is logged."""
+    known, is_empty = len(log.found), True
+    try:
+        for row in reader_of(path)(path, log):
+            is_empty = False
+            yield row
+    except RowFault as fault:
+        log.error(fault, path)
+    except (OSError, EOFError, zlib.error) as error:
+        log.error(unreadable(error), path)
+    if is_empty and len(log.found) == known:
+        log.error(RowFault("empty", "the file has no rows"), path)
+
+
+def reader_of(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
+    """How the rows of a file are read, by the ending of its name, in capitals too. Raises RowFault for another one."""
+    name = path.name.lower()
+    if name.endswith(JSON_LINES):
+        return json_lines
+    if name.endswith(CSV_ENDING):
+        return csv_rows
+    if name.endswith(PARQUET_ENDING):
+        return parquet_rows
+    raise RowFault("ending", "a file of another kind", found=path.name, allowed=TABLE_ENDINGS)
+
+
+def whole_json(path: Path) -> Any:
+    """The JSON value that a file is. Raises RowFault for what is none."""
+    try:
+        with _opened(path) as file:
+            data = file.read(MOST_UNPACKED_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(error) from error
+    if len(data) > MOST_UNPACKED_BYTES:
+        raise _too_large()
+    if not data.strip():
+        raise RowFault("empty", "the file is empty")
+    return json_value(data)
+
+
+def unreadable(error: Exception) -> RowFault:
+    """The system cannot read a file, or it is packed and damaged."""
+    return RowFault("unreadable", f"the file cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+    with path.open("rb") as file:
+        start = file.read(3)
+    if start[:2] == b"\x1f\x8b":
+        return gzip.open(path, "rb")
+    if encoding := _OTHER_ENCODINGS.get(start[:2]):
+        raise RowFault("encoding", "the text is not UTF-8", found=encoding, allowed="UTF-8")
+    return path.open("rb")
+
+
+def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault]:
+    """Every line; in place of one that is too long, what is wrong with it. Raises RowFault at the end of what a file may hold."""
+    size = 0
+    while line := file.readline(LONGEST_ROW + 1):
+        size += len(line)
+        is_long = len(line) > LONGEST_ROW
+        while is_long and not line.endswith(b"\n") and (line := file.readline(LONGEST_ROW + 1)):
+            size += len(line)
+            if size > MOST_UNPACKED_BYTES:
+                break
+        if size > MOST_UNPACKED_BYTES:
+            raise _too_large()
+        yield RowFault("long_row", "the line is too long", allowed=f"{LONGEST_ROW:,} bytes") if is_long else line
+
+
+def _too_large() -> RowFault:
+    return RowFault("too_large", "the file is too large, unpacked", allowed=f"{MOST_UNPACKED_BYTES:,} bytes")
