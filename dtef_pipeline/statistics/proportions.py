@@ -1,0 +1,59 @@
+"""Intervals of proportions of independent things, and the chance that some of several draws succeed.
+
+General: it knows counts, nothing of any family.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import CONFIDENCE, Floats
+
+
+def wilson_interval(
+    successes: npt.ArrayLike, trials: npt.ArrayLike, *, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
+    """Low and high, of the shape of the counts, of the proportion successes / trials of independent trials; NaN where there are none.
+
+    With p the proportion, n the trials and z the normal quantile of `confidence`: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) /
+    (1 + z^2 / n). It lies within 0-1 and has a width also where all or none succeed. Raises ConfigError unless 0 <= successes <= trials.
+
+    Source: Wilson (1927), Probable inference, the law of succession, and statistical inference.
+    """
+    won, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    _require(bool(((won >= 0) & (won <= n)).all()), "interval of a proportion", won, n)
+    z = ndtri((1 + confidence) / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = won / n
+        middle = share + z**2 / (2 * n)
+        reach = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+        low, high = (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
+    # At both ends the formula gives 0 and 1 but for rounding.
+    return np.clip(np.where(won == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(won == n, 1.0, high), 0, 1) + 0 * share
+
+
+def pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> Floats:
+    """The chance, 0-1, that of k draws one or more pass, estimated from n `draws` of which c `passed`; NaN where n < k: nothing is extrapolated.
+
+    1 - C(n - c, k) / C(n, k), which is without bias; 1 where n - c < k. It is worked out as 1 - the product over j < k of
+    (n - c - j) / (n - j), so that no binomial coefficient becomes too large. The result has the shape of the counts. Raises ConfigError for k
+    below 1, and unless 0 <= c <= n.
+
+    Source: Chen et al. (2021), Evaluating large language models trained on code, equation 1.
+    """
+    n, c = np.asarray(draws, dtype=np.float64), np.asarray(passed, dtype=np.float64)
+    if k < 1:
+        raise ConfigError(f"pass@k: got k {k}; allowed: 1 or more")
+    _require(bool(((c >= 0) & (c <= n)).all()), "pass@k", c, n)
+    none = np.ones(np.broadcast_shapes(n.shape, c.shape))
+    for j in range(k):
+        none = none * np.divide(np.maximum(n - c - j, 0), n - j, out=np.zeros_like(none), where=n - j > 0)
+    return np.asarray(np.where(n >= k, 1 - none, np.nan))
+
+
+def _require(is_allowed: bool, what: str, part: Floats, whole: Floats) -> None:
+    if not is_allowed:
+        raise ConfigError(f"{what}: got {part.tolist()} of {whole.tolist()}; allowed: from 0 to as many as there are")

@@ -1,0 +1,95 @@
+"""Wilson intervals and pass@k: by hand, by their definitions in exact numbers, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import comb, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.proportions import pass_at_k, wilson_interval
+
+Z = 1.959963984540054
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "ends"),
+    [
+        (9, 10, (0.5958499732047615, 0.9821237869049271)),
+        (10, 10, (0.7224672001371107, 1.0)),
+        (0, 10, (0.0, 0.2775327998628893)),
+    ],
+)
+def test_wilson_intervals_of_published_counts(successes: int, trials: int, ends: tuple[float, float]) -> None:
+    assert tuple(map(float, wilson_interval(successes, trials))) == pytest.approx(ends, abs=1e-9)
+
+
+@given(st.integers(1, 5_000), st.data())
+def test_the_ends_are_the_proportions_that_a_score_test_just_keeps(trials: int, data: st.DataObject) -> None:
+    """The definition that the formula solves: |p - q| = z sqrt(q (1 - q) / n)."""
+    successes = data.draw(st.integers(0, trials))
+    low, high = map(float, wilson_interval(successes, trials))
+    share = successes / trials
+    assert 0 <= low <= share <= high <= 1
+
+    def excess(q: float) -> float:
+        return abs(share - q) - Z * sqrt(q * (1 - q) / trials)
+
+    if successes:
+        assert low == pytest.approx(brentq(excess, 1e-12, min(share, 1 - 1e-9)), abs=1e-6)
+    if successes < trials:
+        assert high == pytest.approx(brentq(excess, max(share, 1e-9), 1 - 1e-12), abs=1e-6)
+
+
+def test_failures_mirror_successes_and_no_trial_has_no_interval() -> None:
+    low, high = wilson_interval([2, 5, 0], [7, 5, 0])
+    mirrored = wilson_interval([5, 0, 0], [7, 5, 0])
+    assert low == pytest.approx(1 - mirrored[1], nan_ok=True)
+    assert np.isnan([low[2], high[2]]).all()
+
+
+@pytest.mark.parametrize(("n", "c", "k", "chance"), [(5, 2, 1, 0.4), (5, 2, 2, 0.7), (5, 5, 3, 1.0), (20, 0, 10, 0.0)])
+def test_pass_at_k_by_hand(n: int, c: int, k: int, chance: float) -> None:
+    assert float(pass_at_k(n, c, k)) == pytest.approx(chance)
+
+
+def test_fewer_draws_than_k_have_no_value() -> None:
+    assert np.isnan(pass_at_k(3, 1, 5))
+    assert np.isnan(pass_at_k([3, 0], [3, 0], 5)).all()
+
+
+@given(st.integers(1, 300), st.integers(1, 100), st.data())
+def test_pass_at_k_is_its_definition_in_exact_numbers(n: int, k: int, data: st.DataObject) -> None:
+    c = data.draw(st.integers(0, n))
+    found = float(pass_at_k(n, c, k))
+    if n < k:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(float(1 - Fraction(comb(n - c, k), comb(n, k))), abs=1e-12)
+
+
+def test_pass_at_k_is_the_share_of_all_choices_of_k_draws_with_a_pass() -> None:
+    outcomes = [True, False, False, True, False, False, False]
+    for k in range(1, 8):
+        share = np.mean([any(chosen) for chosen in combinations(outcomes, k)])
+        assert float(pass_at_k(7, 2, k)) == pytest.approx(share)
+
+
+def test_items_are_reckoned_together_as_each_alone() -> None:
+    n, c = np.array([5, 20, 3, 1_000_000]), np.array([2, 0, 1, 3])
+    assert pass_at_k(n, c, 4) == pytest.approx([float(pass_at_k(a, b, 4)) for a, b in zip(n, c, strict=True)], nan_ok=True)
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(5, 6, 1), (5, -1, 1), (5, 2, 0)])
+def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
+    with pytest.raises(ConfigError, match="allowed: "):
+        pass_at_k(n, c, k)
+    if k:
+        with pytest.raises(ConfigError, match=r"interval of a proportion: got .* allowed: from 0"):
+            wilson_interval(c, n)
