@@ -1,0 +1,91 @@
+"""Intervals of means of items: of right and wrong items by their number, of all else by drawing whole items, or clusters of them, anew."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats, Resampling, interval, why_none
+
+Codes = npt.NDArray[np.int64]
+WILSON_KIND, RESAMPLED_KIND = "wilson", "resampled"
+INTERVAL_KINDS = (WILSON_KIND, RESAMPLED_KIND)
+_MOST_DRAWN = 1_000
+"""Clusters above which they are dealt into so many lots, which are drawn in their place: memory stays bounded."""
+_ALIKE = 1e-12
+
+
+class MeanIntervals(NamedTuple):
+    """Of the mean of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of INTERVAL_KINDS (None: none), and why."""
+
+    low: Floats
+    high: Floats
+    kind: npt.NDArray[np.object_]
+    why_none: list[str]
+    """Empty where there is an interval."""
+
+
+def group_means(values: Floats, group: Codes, groups: int) -> Floats:
+    """(groups,) the mean of the values of each group, NaN where it has none. `values`, `group` (n,), without NaN."""
+    counts = np.bincount(group, minlength=groups)
+    sums = np.bincount(group, values, groups)
+    return np.asarray(np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0))
+
+
+def mean_intervals(
+    values: Floats,
+    group: Codes,
+    groups: int,
+    single: npt.NDArray[np.bool_],
+    noun: str,
+    what: str = "interval",
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> MeanIntervals:
+    """95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent thing, 0-1.
+
+    `single` (groups,): whether each value rests on one draw. Where it does and all values are 0 or 1 the interval is Wilson's, which stays in
+    0-1 and has a width also where all are equal. Else things are drawn anew (`resampling`). There is none of fewer than 5 things, or of equal
+    ones, whose spread says nothing of others. Of more than 1,000 things, lots are drawn that they are dealt into in turn (random groups:
+    Wolter 2007, ch. 2). `noun`: what a thing is called in the reason why there is no interval, `what`: what the interval is called.
+    """
+    counts = np.bincount(group, minlength=groups)
+    binary = single & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
+    low, high = wilson_interval(np.where(binary, np.bincount(group, values, groups), 0), np.where(binary, counts, 0))
+    kind = np.full(groups, None, dtype=object)
+    kind[binary] = WILSON_KIND
+    order = np.argsort(group, kind="stable")
+    starts = np.cumsum(counts) - counts
+    for count in np.unique(counts[~binary & (counts >= MIN_CLUSTERS)]).tolist():
+        places = np.flatnonzero(~binary & (counts == count))
+        columns = values[order[starts[places] + np.arange(count)[:, None]]]
+        spread = np.ptp(columns, axis=0) > _ALIKE
+        top, bottom = _dealt(columns)
+        ratios = Resampling(len(top), resamples=resamples, seed=seed).ratios(top, bottom)
+        ends = interval(ratios)
+        low[places], high[places] = (np.where(spread, np.clip(end, 0, 1), np.nan) for end in ends)
+        kind[places[spread]] = RESAMPLED_KIND
+    return MeanIntervals(low, high, kind, [_why(int(n), one, noun, what) for n, one in zip(counts, kind, strict=True)])
+
+
+def _dealt(columns: Floats) -> tuple[Floats, Floats]:
+    """Sums and numbers of the rows that each lot has, both (lots, columns); up to 1,000 rows are a lot each."""
+    if len(columns) <= _MOST_DRAWN:
+        return columns, np.ones_like(columns)
+    lot = np.arange(len(columns)) % _MOST_DRAWN
+    sums = np.zeros((_MOST_DRAWN, columns.shape[1]))
+    np.add.at(sums, lot, columns)
+    return sums, np.repeat(np.bincount(lot).astype(np.float64)[:, None], columns.shape[1], axis=1)
+
+
+def _why(count: int, kind: str | None, noun: str, what: str) -> str:
+    if kind is not None or count == 0:
+        return ""
+    return (
+        why_none(count, noun, what)
+        or f"no {what}: each {noun} has the same score, which says nothing of how far others scatter"
+    )

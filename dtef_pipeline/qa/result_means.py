@@ -1,0 +1,155 @@
+"""Means of the scores of one model in one way of asking: over items and over clusters of items, with intervals, and how much was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.qa.mean_intervals import Codes, group_means, mean_intervals
+from dtef_pipeline.qa.model import OK_STATUS
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED, Floats
+from dtef_pipeline.tables import field
+
+MEAN_COLUMNS = (
+    field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
+    field("n_scored", pa.int64(), "Responses with a score; one that cannot be read has the score 0"),
+    field("n_skipped", pa.int64(), "Responses that were not judged: not in the sample, or over the budget"),
+    field("n_failed", pa.int64(), "Responses without a score for another reason: a judge, a sandbox or a call failed, or nothing scores them"),
+    field("n_items", pa.int64(), "Items with a scored response"),
+    field("n_clusters", pa.int64(), "Subjects or transcripts with a scored response"),
+    field("parse_rate", pa.float64(), "Share of the scored responses that could be read, 0-1; null: none is scored"),
+    field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
+    field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
+    field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
+    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items, one draw) or resampled (items); null: none"),
+    field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
+    field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
+    field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
+    field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
+    field("note", pa.string(), "Why a mean or an interval is missing; null: none is"),
+)  # fmt: skip
+"""What is added to the columns of a group."""
+_READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
+
+
+def result_means(
+    scores: pa.Table, group_by: Sequence[str], *, resamples: int = RESAMPLES, seed: int = SEED, cluster_noun: str = "cluster"
+) -> pa.Table:
+    """One row per group, in the order in which groups first occur: the columns of `group_by`, and MEAN_COLUMNS.
+
+    `scores`: rows of `qa_scores` with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
+    metric. The groups must tell suites, metrics, models and conditions apart: what differs in these is never averaged together. Responses
+    without a score are counted and left out of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`.
+    """
+    group, first = codes(scores, group_by)
+    table = _Scored.of(scores, group_by, group)
+    groups = len(first)
+    items = table.item_means(table.score)
+    clusters = _clusters(items, table.cluster_of_item, table.group_of_cluster)
+    parsed = table.item_means(table.value)
+    n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
+    skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
+    read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
+    single = np.bincount(items.group, items.draws > 1, groups) == 0
+    micro = mean_intervals(items.mean, items.group, groups, single, "item", resamples=resamples, seed=seed)
+    alone = _are_alone(items, clusters, groups)
+    macro = mean_intervals(
+        clusters.mean, clusters.group, groups, single & alone, cluster_noun, "macro interval", resamples=resamples, seed=seed
+    )
+    n_total = np.bincount(group, minlength=groups)
+    found: dict[str, Any] = {
+        "n_total": n_total,
+        "n_scored": n_scored,
+        "n_skipped": skipped,
+        "n_failed": n_total - n_scored - skipped,
+        "n_items": np.bincount(items.group, minlength=groups),
+        "n_clusters": np.bincount(clusters.group, minlength=groups),
+        "parse_rate": np.divide(read, n_scored, out=np.full(groups, np.nan), where=n_scored > 0),
+        "score": group_means(items.mean, items.group, groups),
+        "score_low": micro.low,
+        "score_high": micro.high,
+        "interval_kind": micro.kind,
+        "score_given_parsed": group_means(parsed.mean, parsed.group, groups),
+        "macro_score": group_means(clusters.mean, clusters.group, groups),
+        "macro_low": macro.low,
+        "macro_high": macro.high,
+        "note": _notes(n_scored, micro.why_none, macro.why_none),
+    }
+    rows = scores.select(list(group_by)).take(pa.array(first))
+    for column in MEAN_COLUMNS:
+        # NaN is null.
+        rows = rows.append_column(column, pa.array(found[column.name], from_pandas=True).cast(column.type))
+    return rows
+
+
+class ItemMeans(NamedTuple):
+    """The items with a number: its mean over the draws that have one, how many these are, and the item's group, (items,) each."""
+
+    mean: Floats
+    draws: Codes
+    group: Codes
+    place: Codes
+    """Code of the item among all of the table."""
+
+
+def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
+    """A number for each row, equal where the columns are, counted in the order of the rows; and the first row of each number.
+
+    Null is a value like any other.
+    """
+    different = list(dict.fromkeys(names))
+    frame = rows.select(different).to_pandas()
+    number = frame.groupby(different, sort=False, dropna=False, observed=True).ngroup().to_numpy(dtype=np.int64)
+    return number, np.unique(number, return_index=True)[1].astype(np.int64)
+
+
+class _Scored(NamedTuple):
+    """The rows of a table of scores as numbers."""
+
+    value: Floats  # (rows,), NaN for none
+    score: Floats  # (rows,), NaN for none
+    item: Codes  # (rows,)
+    group_of_item: Codes
+    cluster_of_item: Codes
+    group_of_cluster: Codes
+
+    @classmethod
+    def of(cls, scores: pa.Table, group_by: Sequence[str], group: Codes) -> _Scored:
+        named = scores.select([*dict.fromkeys([*group_by, *_READ_COLUMNS])])
+        item, first_of_item = codes(named, [*group_by, "item_id"])
+        cluster, first_of_cluster = codes(named, [*group_by, "cluster"])
+        value, score = (scores[name].cast(pa.float64()).to_numpy() for name in ("value", "score"))
+        return cls(value, score, item, group[first_of_item], cluster[first_of_item], group[first_of_cluster])
+
+    def item_means(self, numbers: Floats) -> ItemMeans:
+        known = ~np.isnan(numbers)
+        draws = np.bincount(self.item[known], minlength=len(self.group_of_item))
+        means = group_means(numbers[known], self.item[known], len(self.group_of_item))
+        place = np.flatnonzero(draws)
+        return ItemMeans(means[place], draws[place].astype(np.int64), self.group_of_item[place], place.astype(np.int64))
+
+
+class _ClusterMeans(NamedTuple):
+    mean: Floats
+    group: Codes
+
+
+def _clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
+    means = group_means(items.mean, cluster_of_item[items.place], len(group_of_cluster))
+    known = np.flatnonzero(~np.isnan(means))
+    return _ClusterMeans(means[known], group_of_cluster[known])
+
+
+def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
+    """(groups,) whether each cluster is one item."""
+    return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
+
+
+def _notes(n_scored: Codes, *whys: Sequence[str]) -> list[str | None]:
+    of_none = ["" if n else "no response has a score" for n in n_scored]
+    return ["; ".join(filter(None, parts)) or None for parts in zip(of_none, *whys, strict=True)]

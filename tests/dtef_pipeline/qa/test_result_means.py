@@ -1,0 +1,212 @@
+"""Means of scores: shared examples, a plain loop over dictionaries, the interval each kind of score gets, and what may not change anything."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.mean_intervals import mean_intervals
+from dtef_pipeline.qa.result_means import MEAN_COLUMNS, result_means
+from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.resampling import Resampling, interval
+from tests.dtef_pipeline.qa.vectors import cases
+
+SCORE_FIELDS = {
+    "suite": pa.string(),
+    "item_id": pa.string(),
+    "cluster": pa.string(),
+    "status": pa.string(),
+    "value": pa.float64(),
+}
+Row = tuple[str, str, str, str, float | None]
+
+
+def scores_of(rows: list[Row]) -> pa.Table:
+    """Rows of (suite, item, cluster, status, value)."""
+    columns = zip(*rows, strict=True) if rows else [[]] * 5
+    table = pa.table(
+        [pa.array(list(c), t) for c, t in zip(columns, SCORE_FIELDS.values(), strict=True)], names=list(SCORE_FIELDS)
+    )
+    score = [0.0 if status == "unparseable" else value for _, _, _, status, value in rows]
+    return table.append_column("score", pa.array(score, pa.float64()))
+
+
+def only(rows: list[Row]) -> dict[str, Any]:
+    (found,) = result_means(scores_of(rows), ["suite"]).to_pylist()
+    return dict(found)
+
+
+def test_shared_accuracies_hold() -> None:
+    for case in cases("benchmarks", "accuracy"):
+        given_scores, parsed = case["in"]["scores"], case["in"]["parsed"]
+        rows: list[Row] = [
+            ("mmlu", f"i{at}", "law", "ok" if read else "unparseable", float(score) if read else None)
+            for at, (score, read) in enumerate(zip(given_scores, parsed, strict=True))
+        ]
+        found = only(rows)
+        told = {
+            "accuracy": found["score"],
+            "parse_rate": found["parse_rate"],
+            "accuracy_given_parsed": found["score_given_parsed"],
+        }
+        assert told == pytest.approx(case["out"], abs=case["tol"])
+
+
+def test_shared_means_over_items_and_over_subjects_hold() -> None:
+    for case in cases("benchmarks", "macro_micro"):
+        rows: list[Row] = [
+            ("mmlu", f"{name}/{at}", name, "ok", float(score))
+            for name, given_scores in case["in"]["subjects"].items()
+            for at, score in enumerate(given_scores)
+        ]
+        found = only(rows)
+        assert {"micro": found["score"], "macro": found["macro_score"]} == pytest.approx(case["out"], abs=case["tol"])
+
+
+def test_shared_costs_are_plain_products() -> None:
+    for case in cases("benchmarks", "cost"):
+        assert case["in"]["calls"] * case["in"]["usd_each"] == pytest.approx(case["out"], abs=case["tol"])
+
+
+def test_shared_wilson_intervals_hold() -> None:
+    for case in cases("benchmarks", "wilson"):
+        right, n = case["in"]["right"], case["in"]["n"]
+        found = only([("s", f"i{at}", f"i{at}", "ok", float(at < right)) for at in range(n)])
+        assert [found["score_low"], found["score_high"]] == pytest.approx(case["out"], abs=case["tol"])
+        assert found["interval_kind"] == "wilson"
+
+
+def test_a_transcript_with_three_answers_and_one_with_one_by_hand() -> None:
+    rows: list[Row] = [
+        ("s", "a1", "A", "ok", 1.0),
+        ("s", "a2", "A", "ok", 0.5),
+        ("s", "a3", "A", "ok", 0.0),
+        ("s", "b1", "B", "ok", 1.0),
+    ]
+    found = only(rows)
+    assert (found["score"], found["macro_score"]) == pytest.approx((0.625, 0.75))
+
+
+STATUS = st.sampled_from(["ok", "ok", "unparseable", "judge_failed", "skipped_sample", "skipped_budget"])
+ROW = st.tuples(st.sampled_from("st"), st.integers(0, 6), STATUS, st.floats(0, 1))
+
+
+def naive(rows: list[Row], suite: str) -> dict[str, Any]:
+    own = [row for row in rows if row[0] == suite]
+    by_item: dict[str, list[float]] = defaultdict(list)
+    read: dict[str, list[float]] = defaultdict(list)
+    cluster = {}
+    for _, item, group, status, value in own:
+        cluster[item] = group
+        if status == "ok" and value is not None:
+            by_item[item].append(value)
+            read[item].append(value)
+        elif status == "unparseable":
+            by_item[item].append(0.0)
+    by_cluster: dict[str, list[float]] = defaultdict(list)
+    for item, values in by_item.items():
+        by_cluster[cluster[item]].append(fmean(values))
+    scored = [row for row in own if row[3] in ("ok", "unparseable")]
+    return {
+        "n_total": len(own),
+        "n_scored": len(scored),
+        "n_skipped": sum(row[3].startswith("skipped") for row in own),
+        "n_failed": sum(row[3] == "judge_failed" for row in own),
+        "n_items": len(by_item),
+        "n_clusters": len(by_cluster),
+        "parse_rate": fmean(row[3] == "ok" for row in scored) if scored else None,
+        "score": fmean(map(fmean, by_item.values())) if by_item else None,
+        "score_given_parsed": fmean(map(fmean, read.values())) if read else None,
+        "macro_score": fmean(map(fmean, by_cluster.values())) if by_cluster else None,
+    }
+
+
+@given(st.lists(ROW, min_size=1, max_size=60))
+def test_means_are_those_of_a_plain_loop(drawn: list[tuple[str, int, str, float]]) -> None:
+    rows: list[Row] = [
+        (suite, f"i{item}", f"c{item % 3}", status, value if status == "ok" else None) for suite, item, status, value in drawn
+    ]
+    found = result_means(scores_of(rows), ["suite"], resamples=20)
+    assert found["suite"].to_pylist() == list(dict.fromkeys(row[0] for row in rows))
+    for row in found.to_pylist():
+        wanted = naive(rows, row["suite"])
+        known = {name: value for name, value in wanted.items() if value is not None}
+        assert {name: row[name] for name in known} == pytest.approx(known)
+        assert all(row[name] is None for name in wanted.keys() - known)
+        assert row["score_low"] is None or 0 <= row["score_low"] <= row["score_high"] <= 1
+
+
+def test_order_of_rows_changes_no_number() -> None:
+    rng = random.Random(1)
+    rows: list[Row] = [("s", f"i{at % 30}", f"c{at % 6}", "ok", rng.random()) for at in range(60)]
+    first = only(rows)
+    rng.shuffle(rows)
+    again = only(rows)
+    # The resamples draw items by their place, so that another order is another draw of the same interval.
+    ends = ("score_low", "score_high", "macro_low", "macro_high")
+    assert {k: v for k, v in again.items() if k not in ends} == pytest.approx({k: v for k, v in first.items() if k not in ends})
+    assert [again[end] for end in ends] == pytest.approx([first[end] for end in ends], abs=0.03)
+
+
+def test_one_draw_of_right_and_wrong_items_gets_wilson_and_all_else_is_resampled() -> None:
+    once: list[Row] = [("s", f"i{at}", "c", "ok", float(at % 3 == 0)) for at in range(30)]
+    partial: list[Row] = [("s", f"i{at}", "c", "ok", at / 30) for at in range(30)]
+    assert only(once)["interval_kind"] == "wilson"
+    assert only(partial)["interval_kind"] == "resampled"
+    twice = only(once + once)
+    assert twice["interval_kind"] == "resampled"
+    assert twice["score"] == pytest.approx(only(once)["score"])
+
+
+def test_resampled_ends_are_those_of_the_project_over_items() -> None:
+    values = np.random.default_rng(2).random(40)
+    found = only([("s", f"i{at}", "c", "ok", float(value)) for at, value in enumerate(values)])
+    low, high = interval(Resampling(40).ratios(values[:, None], np.ones((40, 1))))
+    assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
+
+
+def test_too_few_and_equal_things_have_no_interval_and_say_why() -> None:
+    few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
+    assert few["score_low"] is None
+    assert few["note"] == "no interval: 4 items, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
+    alike = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
+    assert alike["score_low"] is None
+    assert "each item has the same score" in alike["note"]
+
+
+def test_nothing_scored_has_no_mean_and_says_so() -> None:
+    found = only([("s", "i", "c", "judge_failed", None), ("s", "j", "c", "skipped_sample", None)])
+    assert (found["score"], found["parse_rate"], found["macro_score"]) == (None, None, None)
+    assert (found["n_total"], found["n_scored"], found["n_failed"], found["n_skipped"]) == (2, 0, 1, 1)
+    assert found["note"] == "no response has a score"
+
+
+def test_an_empty_table_has_no_group() -> None:
+    found = result_means(scores_of([]), ["suite"])
+    assert len(found) == 0
+    assert found.column_names == ["suite", *(column.name for column in MEAN_COLUMNS)]
+
+
+def test_lots_of_many_items_give_the_interval_of_the_items() -> None:
+    values = np.random.default_rng(3).random(3_500)
+    group, single = np.zeros(3_500, dtype=np.int64), np.zeros(1, dtype=bool)
+    found = mean_intervals(values, group, 1, single, "item")
+    reach = 1.96 * values.std() / np.sqrt(3_500)
+    assert (found.low[0], found.high[0]) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.002)
+
+
+def test_right_and_wrong_items_are_counted_within_their_group_alone() -> None:
+    values, group = np.array([1.0, 0, 1, 0.5, 0.2]), np.array([0, 0, 0, 1, 1])
+    found = mean_intervals(values, group, 3, np.ones(3, dtype=bool), "item")
+    low, high = wilson_interval(2, 3)
+    assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)))
+    assert found.kind.tolist() == ["wilson", None, None]
+    assert found.why_none[1:] == ["no interval: 2 items, at least 5 are needed", ""]
