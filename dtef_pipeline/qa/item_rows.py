@@ -1,0 +1,118 @@
+"""The tables that the items of a part become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.item_files.loaded import ItemFinding, LoadedItems
+from dtef_pipeline.qa.model import QaItem, Quote
+from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_FINDINGS, QA_ITEMS
+
+
+class ItemTables(NamedTuple):
+    """What a part's file holds."""
+
+    qa_items: pa.Table
+    qa_examples: pa.Table
+    qa_findings: pa.Table
+
+
+def item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
+    """The rows of one part of what was loaded; findings that are about no item in particular stand in every part.
+
+    `scorers_of`: the scorers of an item, by name.
+    """
+    items = [item for item in loaded.items if item.part == part]
+    named = {item.item_id for item in items}
+    elsewhere = {item.item_id for item in (*loaded.items, *loaded.examples)} - named
+    findings = [one for one in loaded.findings if one.item_id not in elsewhere]
+    at = {"suite": suite, "part": part}
+    rows = [{**at, "position": place, **_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)]
+    shown = [{**at, "position": place, **_example_row(item)} for place, item in enumerate(loaded.examples_of(part))]
+    return ItemTables(
+        pa.Table.from_pylist(rows, schema=QA_ITEMS),
+        pa.Table.from_pylist(shown, schema=QA_EXAMPLES),
+        pa.Table.from_pylist([{**at, **_finding_row(one)} for one in findings], schema=QA_FINDINGS),
+    )
+
+
+def truth_id(item: QaItem) -> str:
+    """Hash of the type, the options and what is expected: equal where responses are scored alike."""
+    return digest("truth", item.type, item.options, item.reference)
+
+
+def stored_items(rows: pa.Table) -> list[QaItem]:
+    """The items of rows of `qa_items`, in their order."""
+    return [
+        QaItem(
+            item_id=row["item_id"],
+            suite=row["suite"],
+            part=row["part"],
+            type=row["type"],
+            text=row["text"],
+            options=tuple(row["options"]),
+            reference=row["reference"],
+            cluster=row["cluster"],
+            source_line=row["source_line"],
+            flags=tuple(row["flags"]),
+            quotes=tuple(Quote(**quote) for quote in row["quotes"]),
+        )
+        for row in rows.to_pylist()
+    ]
+
+
+def stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
+    """The examples of rows of `qa_examples`, as items of a type."""
+    return [
+        QaItem(
+            item_id=f"example/{row['position']}",
+            suite=row["suite"],
+            part=row["part"],
+            type=type,
+            text=row["text"],
+            options=tuple(row["options"]),
+            reference=row["reference"],
+        )
+        for row in rows.sort_by("position").to_pylist()
+    ]
+
+
+def _item_row(item: QaItem) -> dict[str, object]:
+    return {
+        "item_id": item.item_id,
+        "type": item.type,
+        "text": item.text,
+        "options": list(item.options),
+        "reference": item.reference,
+        "cluster": item.cluster or item.item_id,
+        "truth_id": truth_id(item),
+        "quotes": [{"text": one.text, "file": one.file, "turn": one.turn} for one in item.quotes],
+        "flags": list(item.flags),
+        "source_line": item.source_line,
+    }
+
+
+def _example_row(item: QaItem) -> dict[str, object]:
+    return {"text": item.text, "options": list(item.options), "reference": item.reference}
+
+
+def _finding_row(finding: ItemFinding) -> dict[str, object]:
+    return {
+        "level": finding.level,
+        "code": finding.code,
+        "file": finding.file,
+        "line": finding.line,
+        "item_id": finding.item_id,
+        "found": finding.found,
+        "allowed": finding.allowed,
+        "text": finding.text,
+    }
+
+
+def parts_of(items: Iterable[QaItem]) -> list[str]:
+    """The parts that items are of, in the order in which they first occur."""
+    return list(dict.fromkeys(item.part for item in items))
