@@ -1,0 +1,150 @@
+"""Options that several `dtef qa` commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dtef_pipeline.cli.options import options
+
+of_parts = click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    metavar="SUITE/PART|PATTERN",
+    help="Only this part, or those that fit, as in 'mmlu/*'; may be repeated.  [default: all]",
+)
+of_asked_snapshot = click.option(
+    "--snapshot",
+    default="base",
+    show_default=True,
+    help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
+)
+of_answered_snapshot = click.option(
+    "--snapshot", default="base", show_default=True, help="Label of the stored responses that are meant."
+)
+of_answering = options(
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM; may be repeated.  [default: none; "
+        "what is stored is scored]",
+    ),
+    click.option(
+        "--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each item is asked."
+    ),
+    click.option(
+        "--limit", type=click.IntRange(min=1), help="Ask at most so many items of each part, spread over it.  [default: all]"
+    ),
+)
+of_condition = options(
+    click.option(
+        "--template",
+        type=click.Choice(["letters", "parens", "cot"]),
+        default="letters",
+        show_default=True,
+        help="How options are shown: `A. text`, `(A) text`, or as letters with the request to think first.",
+    ),
+    click.option(
+        "--few-shot",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Number of development items of the subject to show first, with their answers.",
+    ),
+    click.option(
+        "--few-shot-as",
+        type=click.Choice(["message", "turns"]),
+        default="message",
+        show_default=True,
+        help="How examples are shown: all in one message, or each as a turn of the conversation.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["file", "rotated-1", "rotated-2", "rotated-3"]),
+        default="file",
+        show_default=True,
+        help="Order of the options: the file's, or rotated by so many places; what is answered is mapped back.",
+    ),
+    click.option(
+        "--retriever",
+        type=click.Choice(["bm25", "embedding", "hybrid"]),
+        default="bm25",
+        show_default=True,
+        help="How the chunks of transcripts are found that go with an item.",
+    ),
+    click.option(
+        "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."
+    ),
+)
+of_arbiter = options(
+    click.option(
+        "--judges",
+        "judges_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
+    ),
+    click.option("--judge", "judge", metavar="MODEL", help="Judge in place of the file's: `none` has nothing judged."),
+    click.option(
+        "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
+    ),
+    click.option(
+        "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
+    ),
+    click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
+)
+of_sandbox = options(
+    click.option(
+        "--sandbox",
+        type=click.Choice(["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"]),
+        help="Isolation that code is run in.  [default: DTEF_SANDBOX, else the best that `dtef doctor` finds]",
+    ),
+    click.option(
+        "--timeout-s",
+        type=click.FloatRange(min=0.1),
+        default=10.0,
+        show_default=True,
+        help="Seconds that the tests of a program may take.",
+    ),
+    click.option(
+        "--trust-answers",
+        is_flag=True,
+        help="Run code where only resource limits hold it: it can read files and use the network.",
+    ),
+)
+of_scoring = options(
+    click.option("--strict", is_flag=True, help="Let several different values in place of one count 0."),
+    click.option(
+        "--penalty",
+        type=click.FloatRange(0, 1),
+        default=0.0,
+        show_default=True,
+        help="Taken off for each listed item that is not expected.",
+    ),
+    click.option(
+        "--senses",
+        type=click.Choice(["first", "all"]),
+        default="first",
+        show_default=True,
+        help="Senses of a word whose synonyms count.",
+    ),
+)
+of_qa_budgets = options(
+    click.option(
+        "--max-cost-usd",
+        multiple=True,
+        metavar="[ROLE=|MODEL=]USD",
+        help="US dollars that the run may cost at most, or a role in it (candidate, judge, embedder), or a model; may be repeated.",
+    ),
+    click.option(
+        "--max-calls",
+        multiple=True,
+        metavar="[ROLE=|MODEL=]N",
+        help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
+    ),
+)
+of_qa_roll_ups = click.option(
+    "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef qa rollup` or the next run does."
+)

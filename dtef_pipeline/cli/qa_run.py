@@ -1,0 +1,175 @@
+"""What `dtef qa run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/qa_group.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.rubric_run import say_used
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.keys import Space
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.text.counted import counted
+from resources.gateway.progress import PartsProgress, kept_terminal
+from resources.known_models import known_models
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
+
+_FROM_PROMPTS, _FROM_JUDGEMENTS = 1, 3
+"""The first stage of a run that reads no files, and of one that asks nobody under test."""
+
+
+@dataclass(frozen=True)
+class QaOptions:
+    """Options of `dtef qa run` and `dtef qa judge`."""
+
+    parts: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    draws: int = 1
+    limit: int | None = None
+    snapshot: str = "base"
+    template: str = "letters"
+    few_shot: int = 0
+    few_shot_as: str = "message"
+    order: str = "file"
+    retriever: str = "bm25"
+    k: int = 10
+    judges_file: Path | None = None
+    judge: str | None = None
+    sample_rate: float | None = None
+    daily_budget: float | None = None
+    rejudge: str | None = None
+    sandbox: str | None = None
+    timeout_s: float = 10.0
+    trust_answers: bool = False
+    strict: bool = False
+    penalty: float = 0.0
+    senses: str = "first"
+    max_cost_usd: tuple[str, ...] = ()
+    max_calls: tuple[str, ...] = ()
+    ingest: bool = False
+    no_roll_ups: bool = False
+
+    def config(self) -> dict[str, dict[str, Any]]:
+        """Run configuration by asset name."""
+        of_snapshot = {"snapshot": self.snapshot}
+        asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
+        shown = {name: getattr(self, name) for name in ("template", "few_shot", "few_shot_as", "order", "retriever", "k")}
+        arbiter = {name: getattr(self, name) for name in ("judge", "sample_rate", "daily_budget", "rejudge")}
+        judges = {"judges_file": str(self.judges_file)} if self.judges_file else {}
+        sandbox = {"sandbox": self.sandbox} if self.sandbox else {}
+        return {
+            "qa_prompts": shown,
+            "qa_responses": {
+                **asking,
+                **shown,
+                "models": list(self.models),
+                "draws": self.draws,
+                **({} if self.limit is None else {"limit": self.limit}),
+            },
+            "qa_judgements": {**asking, **judges, **{name: value for name, value in arbiter.items() if value is not None}},
+            "qa_executions": {**of_snapshot, **sandbox, "timeout_s": self.timeout_s, "trust_answers": self.trust_answers},
+            "qa_scores": {**of_snapshot, "strict": self.strict, "penalty": self.penalty, "senses": self.senses},
+        }
+
+
+def run(options: QaOptions, *, only_judging: bool = False) -> int:
+    """The exit code: 1 where a part failed or a file was left out."""
+    settings = Settings.from_environment()
+    check_home_path(settings)
+    require_safe(options.snapshot)
+    warehouse = open_warehouse()
+    keys = chosen_parts(warehouse, options.parts)
+    models = known_models(settings, COMPUTED_MODELS)
+    asked = {spec.name for spec in models.resolve(options.models)} if options.models else set()
+    config = with_owners(options, asked | set(models.specs), models).config()
+    started = time.monotonic()
+    first = _FROM_JUDGEMENTS if only_judging else 0 if options.ingest else _FROM_PROMPTS
+    with kept_terminal():
+        from assets.launch import QA_STAGE_NAMES
+        from assets.stage.shared_gateway import command
+
+        with dagster_instance() as instance, command(keys) as running:
+            outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, running.tags)
+            done = outcome.done
+            if not options.no_roll_ups and warehouse.values("qa_scores", "suite"):
+                outcome += _roll_ups(instance)
+            used = running.gateway.used if running.gateway else {}
+    say_files(outcome)
+    say_used(used)
+    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
+    click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def rollup() -> int:
+    """The exit code: 1 where a roll-up failed, or a file was left out."""
+    warehouse = open_warehouse()
+    check_home_path(Settings.from_environment())
+    if not warehouse.values("qa_scores", "suite"):
+        raise WarehouseError(f"no qa_scores in {warehouse.root} yet: they are made by `dtef qa run`")
+    with kept_terminal(), dagster_instance() as instance:
+        outcome = _roll_ups(instance)
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    say_files(outcome)
+    return 1 if outcome.failures or outcome.left_out else 0
+
+
+def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
+    """The keys of the parts that a table has rows of, in order."""
+    suites = warehouse.values(table, space.first)
+    return [space.key(suite, part) for suite in suites for part in warehouse.values(table, space.second, suite=suite)]
+
+
+def chosen_parts(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
+    """The parts that fit any of the patterns (`mmlu/*`); all without one. Raises ConfigError for a pattern that fits none."""
+    known = known_parts(warehouse)
+    if not known:
+        raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
+    return fitting(known, patterns, "--part")
+
+
+def materialize_parts(
+    instance: Any,
+    names: Sequence[str],
+    keys: Sequence[str],
+    config: Mapping[str, Mapping[str, Any]],
+    tags: Mapping[str, str] | None = None,
+) -> Launched:
+    from assets.launch import OF_PARTS, materialize
+
+    return materialize(instance, names, keys, config, tags, space=OF_PARTS)
+
+
+def _roll_ups(instance: Any) -> Launched:
+    """All of them, in a run of their own, over everything that is stored."""
+    from assets.launch import QA_ROLL_UP_NAMES, materialize
+
+    progress = PartsProgress("roll-ups", len(QA_ROLL_UP_NAMES), lambda line: None)
+
+    def told(step: str) -> None:
+        if step in QA_ROLL_UP_NAMES:  # checks are steps too
+            progress.begin(step)
+
+    try:
+        return materialize(instance, QA_ROLL_UP_NAMES, [], {}, on_step=told)
+    finally:
+        progress.close()
