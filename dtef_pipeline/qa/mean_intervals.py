@@ -12,14 +12,14 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, F
 
 Codes = npt.NDArray[np.int64]
 WILSON_KIND, RESAMPLED_KIND = "wilson", "resampled"
-INTERVAL_KINDS = (WILSON_KIND, RESAMPLED_KIND)
+MEAN_INTERVAL_KINDS = (WILSON_KIND, RESAMPLED_KIND)
 _MOST_DRAWN = 1_000
 """Clusters above which they are dealt into so many lots, which are drawn in their place: memory stays bounded."""
-_ALIKE = 1e-12
+_NO_SPREAD = 1e-12
 
 
 class MeanIntervals(NamedTuple):
-    """Of the mean of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of INTERVAL_KINDS (None: none), and why."""
+    """Of the mean of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of MEAN_INTERVAL_KINDS (None: none), and why."""
 
     low: Floats
     high: Floats
@@ -63,7 +63,7 @@ def mean_intervals(
     for count in np.unique(counts[~binary & (counts >= MIN_CLUSTERS)]).tolist():
         places = np.flatnonzero(~binary & (counts == count))
         columns = values[order[starts[places] + np.arange(count)[:, None]]]
-        spread = np.ptp(columns, axis=0) > _ALIKE
+        spread = np.ptp(columns, axis=0) > _NO_SPREAD
         top, bottom = _dealt(columns)
         ratios = Resampling(len(top), resamples=resamples, seed=seed).ratios(top, bottom)
         ends = interval(ratios)

@@ -1,0 +1,159 @@
+"""One judgement of the arbiter: the request, the one further request after a reply that cannot be read, and what judgements come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.makers import maker_of
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
+from dtef_pipeline.judging.judges import with_sampling
+from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter
+from dtef_pipeline.qa.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
+from dtef_pipeline.qa.arbiter_replies import ArbiterReply, read_arbiter_reply
+from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
+
+SKIPPED_BUDGET, SKIPPED_SAMPLE, JUDGE_FAILED = "skipped_budget", "skipped_sample", "judge_failed"
+PARTIAL_FLAG, SELF_JUDGED = "partial", "self_judged"
+
+
+@dataclass(slots=True)
+class Arbitration:
+    """One judgement to be had, by one evaluator: an episode."""
+
+    evaluator: str
+    question: str
+    reference: str
+    answer: str
+    judge: ModelSpec
+    snapshot: str = JUDGE_SNAPSHOT
+    """`judge`, or that of `judge_snapshot`."""
+    _first: Request | None = None
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """The first request; then, after a reply that cannot be read, once more the same as another draw; None: it is over."""
+        if self._first is None:
+            self._first = self._asked(self.judge, 0)
+        if not history:
+            return self._first
+        if len(history) > 1 or _read(history[0]).score is not None:
+            return None
+        return self._asked(_with_room(self.judge) if _was_cut(history[0]) else self.judge, 1)
+
+    def _asked(self, judge: ModelSpec, draw: int) -> Request:
+        messages = arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
+        return Request.of_messages(messages, judge, draw, self.snapshot, role=JUDGE_ROLE, response_schema=ARBITER_REPLY_SCHEMA)
+
+
+def arbitrations(
+    question: str, reference: str, answer: str, arbiter: Arbiter, snapshot: str = JUDGE_SNAPSHOT
+) -> Iterator[Arbitration]:
+    """The judgements of one answer, one for each evaluator; none where it is blank but for thinking, which needs no judge: BLANK_ANSWER."""
+    if not shown_answer(answer):
+        return
+    for evaluator in arbiter.evaluators:
+        yield Arbitration(evaluator, question, reference, answer, arbiter.model, snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorVerdict:
+    """What an evaluator said of an answer."""
+
+    evaluator: str
+    score: float | None
+    """0 to 1: higher is better; None: there is none, for the reason given."""
+    reason: str | None
+    """unreadable | empty | cut | error | skipped_budget; None: there is a score."""
+    explanation: str | None
+    """The judge's own reason."""
+    error: str | None
+    """Why there is no reply; None: there is one."""
+
+
+def verdict_of(one: Arbitration, came: Played) -> EvaluatorVerdict:
+    """What came of a judgement: its last reply decides."""
+    if came.failure is not None or not came.responses:
+        budget = came.failure is not None and came.failure.status == OVER_BUDGET
+        error = came.failure.message if came.failure else "was not asked"
+        return EvaluatorVerdict(one.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
+    last = came.responses[-1]
+    reply = _read(last)
+    reason = CUT_SHORT if reply.score is None and _was_cut(last) else reply.reason
+    return EvaluatorVerdict(one.evaluator, reply.score, reason, reply.explanation, None)
+
+
+def verdict_row(one: Arbitration, came: Played, judged_model: str) -> dict[str, Any]:
+    """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered."""
+    verdict = verdict_of(one, came)
+    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
+    costs = [response.cost_usd for response in came.responses if response.cost_usd is not None]
+    return {
+        "evaluator": one.evaluator,
+        "judge": one.judge.name,
+        "judge_variant": one.judge.variant,
+        "score": verdict.score,
+        "reason": verdict.reason,
+        "explanation": verdict.explanation,
+        "attempts": len(outcomes) - (verdict.reason == SKIPPED_BUDGET),
+        "raw": [response.text for response in came.responses],
+        "request_keys": [outcome.request_key for outcome in outcomes],
+        "prompt_tokens": _sum([response.prompt_tokens for response in came.responses]),
+        "completion_tokens": _sum([response.completion_tokens for response in came.responses]),
+        "cost_usd": fsum(costs) if costs and len(costs) == len(came.responses) else None,
+        "error": verdict.error,
+        "self_judged": is_self_judged(one.judge.model, judged_model),
+    }
+
+
+def is_self_judged(judge: str, judged: str) -> bool:
+    """Whether judge and judged, as model strings or variants, are of one maker; not where the maker of either is unknown."""
+    maker = maker_of(judge)
+    return maker is not None and maker == maker_of(judged)
+
+
+def arbiter_score(
+    scores: Mapping[str, float | None], reasons: Mapping[str, str | None] | None = None, *, self_judged: bool = False
+) -> ItemScore:
+    """What the judgements of one answer come to, by evaluator: the mean of those that gave a score, 0-1, `partial` where one is missing.
+
+    Without any the score is null, never a middle value: `skipped_budget` where a budget kept every evaluator from being asked, else
+    `judge_failed`. `reasons`: why an evaluator gave none.
+    """
+    why = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
+    given = [score for score in scores.values() if score is not None]
+    flags = (*([PARTIAL_FLAG] if given and why else []), *([SELF_JUDGED] if self_judged else []))
+    own = {"judges": dict(scores)}
+    told = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
+    if given:
+        return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, told)
+    skipped = bool(why) and all(reason == SKIPPED_BUDGET for reason in why.values())
+    return ItemScore(SKIPPED_BUDGET if skipped else JUDGE_FAILED, None, None, flags, own, told or "no evaluator was asked")
+
+
+BLANK_ANSWER = ItemScore(UNPARSEABLE_STATUS, reason="the response is empty")
+"""The score of an answer that has nothing to judge."""
+NOT_IN_SAMPLE = ItemScore(SKIPPED_SAMPLE, reason="the answer is not in the sample that is judged (sample_rate)")
+"""The score of an answer that is left out by `in_sample`."""
+
+
+def _read(response: Response) -> ArbiterReply:
+    return read_arbiter_reply(response.text)
+
+
+def _was_cut(response: Response) -> bool:
+    return response.finish_reason == "length"
+
+
+def _with_room(judge: ModelSpec) -> ModelSpec:
+    """The judge with twice the tokens, after a reply that its limit cut."""
+    return judge if judge.max_tokens is None else with_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
