@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
+from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
@@ -43,6 +44,8 @@ class Account:
         self.spent = Usage()
         self.reached: str | None = None
         """The limit that ended the asking, once one did: "the run's max_calls of 100"."""
+        self.daily: DailyBudget | None = None
+        """A limit for each day, over all runs that share the store."""
         self._reserved = Usage()
 
     def broken_by(self, usage: Usage) -> str | None:
@@ -56,16 +59,22 @@ class Account:
         ):
             if limit is not None and would_be > limit:
                 return f"{self.owner} {name} of {limit:,}"
+        if self.daily is not None and not self.daily.fits(usage.cost_usd):
+            return f"{self.owner} daily budget of ${self.daily.limit:,.2f}"
         return None
 
     def reserve(self, usage: Usage) -> None:
         self._reserved += usage
+        if self.daily is not None:
+            self.daily.take(usage.cost_usd)
 
     def settle(self, reserved: Usage, actual: Usage) -> None:
         left = self._reserved - reserved
         # Without calls in flight nothing is reserved, whatever rounding says.
         self._reserved = left if left.calls else Usage()
         self.spent += actual
+        if self.daily is not None:
+            self.daily.settle(reserved.cost_usd, actual.cost_usd)
 
     def refuse(self, limit: str) -> None:
         """A reservation broke the limit. With calls in flight that is no last word: they may use less than they reserved."""
@@ -81,6 +90,8 @@ class Accounts:
         self.roles: dict[str, Account] = {}
         self.by_role: dict[str, Usage] = {}
         """What was used of all models, by what they were asked as."""
+        self.allowed_unpriced: set[str] = set()
+        """Names of models that are asked under a limit in dollars although their price is not known; they count as free."""
         self._counts_tokens = False
         self.limit(of_run, of_models)
 
@@ -97,21 +108,32 @@ class Accounts:
             self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
             self.roles[role].limits = _bounded(self.roles[role].limits, limits)
         given = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
-        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
+        of_days = any(account.daily is not None for account in self.roles.values())
+        self._counts_tokens = of_days or any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
+
+    def limit_daily(self, role: str, budget: DailyBudget) -> None:
+        """Bound what models cost on each day that are asked as this, over all models and runs; set before the first of them is asked."""
+        account = self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
+        account.daily = budget
+        self._counts_tokens = True
 
     def needs_price(self, model: str, role: str = CANDIDATE) -> bool:
         """Whether some limit in dollars concerns this model, asked as this."""
-        return any(account.limits.max_cost_usd is not None for account in self._accounts(model, role))
+        accounts = self._accounts(model, role)
+        return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
     def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
         """The models whose price is not known, and that some limit in dollars concerns."""
-        return [spec.name for spec, price in prices if price is None and self.needs_price(spec.name, role)]
+        unknown = [spec.name for spec, price in prices if price is None and self.needs_price(spec.name, role)]
+        return [name for name in unknown if name not in self.allowed_unpriced]
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """GatewayError when a model whose price is not known would be asked under a limit in dollars."""
         if unknown := self.unpriced(prices, role):
+            by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._accounts(name, role))
+            limit = "the daily budget" if by_day else "max_cost_usd"
             raise GatewayError(
-                f"nothing was asked, because max_cost_usd cannot be kept without a price of {', '.join(unknown)}; "
+                f"nothing was asked, because {limit} cannot be kept without a price of {', '.join(unknown)}; "
                 "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
             )
 

@@ -139,6 +139,14 @@ class ResponseStore:
         found = whole.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
         return found.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
+    def spent(self, role: str, since: datetime) -> float:
+        """US dollars of the responses of models asked as this that arrived at `since` or later; those of unknown cost count nothing."""
+        column = db.responses.c
+        began = (since - _EPOCH) // timedelta(microseconds=1)
+        statement = sa.select(sa.func.sum(column.cost_usd)).where(column.role == role, column.answered_at >= began)
+        ((found,),) = self.database.read(partial(_rows, statement, {}))
+        return float(found or 0.0)
+
     def close(self) -> None:
         self.database.close()
 
