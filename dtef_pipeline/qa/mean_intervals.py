@@ -11,21 +11,21 @@ from dtef_pipeline.statistics.proportions import wilson_interval
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats, Resampling, interval, why_none
 
 Codes = npt.NDArray[np.int64]
-WILSON_KIND, RESAMPLED_KIND = "wilson", "resampled"
-MEAN_INTERVAL_KINDS = (WILSON_KIND, RESAMPLED_KIND)
+WILSON_KIND, RESAMPLED_KIND, CLUSTERED_KIND = "wilson", "resampled", "clustered"
+MEAN_INTERVAL_KINDS = (WILSON_KIND, RESAMPLED_KIND, CLUSTERED_KIND)
 _MOST_DRAWN = 1_000
 """Clusters above which they are dealt into so many lots, which are drawn in their place: memory stays bounded."""
 _NO_SPREAD = 1e-12
 
 
 class MeanIntervals(NamedTuple):
-    """Of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of MEAN_INTERVAL_KINDS or None, and why not."""
+    """Of the mean of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of MEAN_INTERVAL_KINDS (None: none), and why."""
 
     low: Floats
     high: Floats
     kind: npt.NDArray[np.object_]
     why_none: list[str]
-    """Empty where there is an interval."""
+    """Empty where there is an interval, or nothing to make one of."""
 
 
 def group_means(values: Floats, group: Codes, groups: int) -> Floats:
@@ -43,6 +43,7 @@ def mean_intervals(
     noun: str,
     what: str = "interval",
     *,
+    sizes: Floats | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> MeanIntervals:
@@ -51,7 +52,9 @@ def mean_intervals(
     `single` (groups,): whether each value rests on one draw. Where it does and all values are 0 or 1 the interval is Wilson's, which stays in
     0-1 and has a width also where all are equal. Else things are drawn anew (`resampling`). There is none of fewer than 5 things, or of equal
     ones, whose spread says nothing of others. Of more than 1,000 things, lots are drawn that they are dealt into in turn (random groups:
-    Wolter 2007, ch. 2). `noun`: what a thing is called in the reason why there is no interval, `what`: what the interval is called.
+    Wolter 2007, ch. 2). `sizes` (n,): how many items each value is the mean of, which are what is averaged then; None: each value counts 1.
+    `resamples` 0: nothing is drawn. `noun`: what a thing is called in the reason why there is no interval, `what`: what the interval is
+    called.
     """
     counts = np.bincount(group, minlength=groups)
     binary = single & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
@@ -60,32 +63,37 @@ def mean_intervals(
     kind[binary] = WILSON_KIND
     order = np.argsort(group, kind="stable")
     starts = np.cumsum(counts) - counts
-    for count in np.unique(counts[~binary & (counts >= MIN_CLUSTERS)]).tolist():
-        places = np.flatnonzero(~binary & (counts == count))
-        columns = values[order[starts[places] + np.arange(count)[:, None]]]
-        spread = np.ptp(columns, axis=0) > _NO_SPREAD
-        top, bottom = _dealt(columns)
+    wanted = ~binary & (counts >= MIN_CLUSTERS) & (resamples > 0)
+    for count in np.unique(counts[wanted]).tolist():
+        places = np.flatnonzero(wanted & (counts == count))
+        at = order[starts[places] + np.arange(count)[:, None]]
+        spread = np.ptp(values[at], axis=0) > _NO_SPREAD
+        top, bottom = dealt(values[at], np.ones(at.shape) if sizes is None else sizes[at])
         ratios = Resampling(len(top), resamples=resamples, seed=seed).ratios(top, bottom)
         ends = interval(ratios)
         low[places], high[places] = (np.where(spread, np.clip(end, 0, 1), np.nan) for end in ends)
-        kind[places[spread]] = RESAMPLED_KIND
-    return MeanIntervals(low, high, kind, [_why(int(n), one, noun, what) for n, one in zip(counts, kind, strict=True)])
+        kind[places[spread]] = RESAMPLED_KIND if sizes is None else CLUSTERED_KIND
+    return MeanIntervals(low, high, kind, _whys(counts, kind, noun, what) if resamples else [""] * groups)
 
 
-def _dealt(columns: Floats) -> tuple[Floats, Floats]:
-    """Sums and numbers of the rows that each lot has, both (lots, columns); up to 1,000 rows are a lot each."""
-    if len(columns) <= _MOST_DRAWN:
-        return columns, np.ones_like(columns)
-    lot = np.arange(len(columns)) % _MOST_DRAWN
-    sums = np.zeros((_MOST_DRAWN, columns.shape[1]))
-    np.add.at(sums, lot, columns)
-    return sums, np.repeat(np.bincount(lot).astype(np.float64)[:, None], columns.shape[1], axis=1)
+def dealt(means: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Sums and sizes of the rows that each lot has, both (lots, columns), of `means` and `sizes` (rows, columns).
+
+    Up to 1,000 rows are a lot each, more are dealt in turn.
+    """
+    sums = means * sizes
+    if len(sums) <= _MOST_DRAWN:
+        return sums, sizes
+    lot = np.arange(len(sums)) % _MOST_DRAWN
+    found = [np.zeros((_MOST_DRAWN, sums.shape[1])) for _ in range(2)]
+    for lots, rows in zip(found, (sums, sizes), strict=True):
+        np.add.at(lots, lot, rows)
+    return found[0], found[1]
 
 
-def _why(count: int, kind: str | None, noun: str, what: str) -> str:
-    if kind is not None or count == 0:
-        return ""
-    return (
-        why_none(count, noun, what)
-        or f"no {what}: each {noun} has the same score, which says nothing of how far others scatter"
-    )
+def _whys(counts: Codes, kinds: npt.NDArray[np.object_], noun: str, what: str) -> list[str]:
+    alike = f"no {what}: each {noun} has the same score, which says nothing of how far others scatter"
+    return [
+        "" if kind is not None or not count else why_none(int(count), noun, what) or alike
+        for count, kind in zip(counts, kinds, strict=True)
+    ]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.qa.mean_intervals import Codes, group_means, mean_intervals
+from dtef_pipeline.qa.mean_intervals import Codes, MeanIntervals, group_means, mean_intervals
 from dtef_pipeline.qa.model import OK_STATUS
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED, Floats
 from dtef_pipeline.tables import field
@@ -26,7 +26,7 @@ MEAN_COLUMNS = (
     field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
     field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
     field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
-    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items, one draw) or resampled (items); null: none"),
+    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items, one draw), resampled (items) or clustered (clusters of them); null: none"),
     field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
     field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
     field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
@@ -56,8 +56,8 @@ def result_means(
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
     single = np.bincount(items.group, items.draws > 1, groups) == 0
-    micro = mean_intervals(items.mean, items.group, groups, single, "item", resamples=resamples, seed=seed)
     alone = _are_alone(items, clusters, groups)
+    micro = _over_items(items, clusters, single, alone, cluster_noun, resamples=resamples, seed=seed)
     macro = mean_intervals(
         clusters.mean, clusters.group, groups, single & alone, cluster_noun, "macro interval", resamples=resamples, seed=seed
     )
@@ -137,12 +137,48 @@ class _Scored(NamedTuple):
 class _ClusterMeans(NamedTuple):
     mean: Floats
     group: Codes
+    size: Floats
+    """Items behind each mean."""
 
 
 def _clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
-    means = group_means(items.mean, cluster_of_item[items.place], len(group_of_cluster))
+    of = cluster_of_item[items.place]
+    means = group_means(items.mean, of, len(group_of_cluster))
     known = np.flatnonzero(~np.isnan(means))
-    return _ClusterMeans(means[known], group_of_cluster[known])
+    sizes = np.bincount(of, minlength=len(group_of_cluster)).astype(np.float64)
+    return _ClusterMeans(means[known], group_of_cluster[known], sizes[known])
+
+
+def _over_items(
+    items: ItemMeans,
+    clusters: _ClusterMeans,
+    single: npt.NDArray[np.bool_],
+    alone: npt.NDArray[np.bool_],
+    noun: str,
+    *,
+    resamples: int,
+    seed: int,
+) -> MeanIntervals:
+    """Of the mean of the items of each group: by whole clusters, because their items go wrong together.
+
+    Where each cluster is one item (`alone`), items are what is independent; and so they are in a group of one cluster, which is about it.
+    """
+    together = ~alone & (np.bincount(clusters.group, minlength=len(alone)) > 1)
+    own, whole = ~together[items.group], together[clusters.group]
+    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), single, "item", resamples=resamples, seed=seed)
+    by_cluster = mean_intervals(
+        clusters.mean[whole],
+        clusters.group[whole],
+        len(alone),
+        np.zeros_like(single),
+        noun,
+        sizes=clusters.size[whole],
+        resamples=resamples,
+        seed=seed,
+    )
+    low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
+    whys = zip(together, by_cluster.why_none, by_item.why_none, strict=True)
+    return MeanIntervals(low, high, kind, [of_cluster if use else of_item for use, of_cluster, of_item in whys])
 
 
 def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
 from dtef_pipeline.rubric.champions import champions
 from dtef_pipeline.rubric.published_boards import in_schema, rubric_snapshot_order
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_COSTS, RUBRIC_VARIANCE
 from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
-from dtef_pipeline.rubric.used_calls import StoredUsage, count_calls_once
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table
 from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_AGREEMENT,

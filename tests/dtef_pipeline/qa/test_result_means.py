@@ -173,10 +173,30 @@ def test_resampled_ends_are_those_of_the_project_over_items() -> None:
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
 
 
+def test_items_of_several_clusters_are_drawn_with_their_whole_cluster() -> None:
+    """Items of one subject go wrong together: counted one by one they make an interval that is too narrow."""
+    rng = np.random.default_rng(4)
+    sizes, levels = rng.integers(3, 40, 12), rng.random(12)
+    right = [rng.random(n) < level for n, level in zip(sizes, levels, strict=True)]
+    rows: list[Row] = [
+        ("s", f"c{c}/{at}", f"c{c}", "ok", float(one)) for c, items in enumerate(right) for at, one in enumerate(items)
+    ]
+    found = only(rows)
+    sums = np.array([items.sum() for items in right], dtype=float)[:, None]
+    low, high = interval(Resampling(12).ratios(sums, sizes[:, None].astype(float)))
+    assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
+    assert found["interval_kind"] == "clustered"
+    alone = only([(suite, item, item, status, value) for suite, item, _, status, value in rows])
+    assert alone["interval_kind"] == "wilson"
+    assert found["score_high"] - found["score_low"] > 1.5 * (alone["score_high"] - alone["score_low"])
+
+
 def test_too_few_and_equal_things_have_no_interval_and_say_why() -> None:
     few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
     assert few["score_low"] is None
-    assert few["note"] == "no interval: 4 items, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
+    assert few["note"] == "no interval: 2 clusters, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
+    fewer = only([("s", f"i{at}", "c", "ok", 0.1 * at) for at in range(4)])
+    assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
     alike = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
     assert alike["score_low"] is None
     assert "each item has the same score" in alike["note"]

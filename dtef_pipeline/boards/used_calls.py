@@ -12,7 +12,7 @@ StoredUsage = Callable[[Sequence[str]], pa.Table]
 
 _CALLS_USED_ONCE = """
     CREATE OR REPLACE TEMP TABLE used AS
-    SELECT role, any_value(model) AS model, model_variant, request_keys, max(replies) AS replies,
+    SELECT role, any_value(model) AS model, model_variant, request_keys, min({under}) AS under, max(replies) AS replies,
         max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens, max(cost_usd) AS cost_usd
     FROM ({asked}) WHERE replies > 0 GROUP BY role, model_variant, request_keys
 """
@@ -24,16 +24,17 @@ _SHARING = """
 """
 
 
-def count_calls_once(connection: duckdb.DuckDBPyConnection, asked: str, stored: StoredUsage) -> None:
+def count_calls_once(connection: duckdb.DuckDBPyConnection, asked: str, stored: StoredUsage, under: str = "NULL") -> None:
     """Make the temporary table `used` of what the query `asked` selects: rows of which every call stands in one, and in one alone.
 
     `asked` has the columns `role`, `model`, `model_variant`, `request_keys`, `replies`, `prompt_tokens`, `completion_tokens` and `cost_usd`;
     so has `used`. Rows without a reply are left out. Rows that rest on the same calls are one. Where they share some of their calls, and
-    not all, each call is a row by itself, as `stored` has it.
+    not all, each call is a row by itself, as `stored` has it. `under` is an SQL expression over further columns
+    of `asked`, and a column of `used`: where rows that rest on one call differ in it, the least value counts.
     """
     # Sums of several threads are added in any order: equal costs are to give equal digits.
     connection.execute("SET threads = 1")
-    connection.execute(_CALLS_USED_ONCE.format(asked=asked))
+    connection.execute(_CALLS_USED_ONCE.format(asked=asked, under=under))
     lists = [keys for (keys,) in connection.execute(_SHARING).fetchall()]
     if not lists:
         return
@@ -47,9 +48,11 @@ def count_calls_once(connection: duckdb.DuckDBPyConnection, asked: str, stored: 
         CREATE OR REPLACE TEMP TABLE used AS
         SELECT * FROM used ANTI JOIN sharing USING (request_keys)
         UNION ALL
-        SELECT role, any_value(model), model_variant, [key], 1, any_value(calls.prompt_tokens), any_value(calls.completion_tokens),
+        SELECT role, any_value(model), model_variant, [key], min(under), 1, any_value(calls.prompt_tokens), any_value(calls.completion_tokens),
             any_value(calls.cost_usd)
-        FROM (SELECT role, model, model_variant, unnest(request_keys) AS key FROM used SEMI JOIN sharing USING (request_keys)) AS each
+        FROM (
+            SELECT role, model, model_variant, under, unnest(request_keys) AS key FROM used SEMI JOIN sharing USING (request_keys)
+        ) AS each
         JOIN calls ON each.key = calls.request_key GROUP BY role, model_variant, key
         """
     )
