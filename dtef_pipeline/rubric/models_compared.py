@@ -17,7 +17,7 @@ from dtef_pipeline.boards.families import BETTER, WORSE
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
 from dtef_pipeline.rubric.board import latest_runs
 from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, with_key_types
-from dtef_pipeline.rubric.runs_compared import EQUIVALENT, UNDECIDED, too_few_to_show
+from dtef_pipeline.rubric.runs_compared import EQUIVALENT, UNDECIDED
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -25,6 +25,7 @@ from dtef_pipeline.statistics.differences import (
     paired_statistics,
     places,
     resampling_of,
+    too_few_to_show,
     verdicts,
     with_intervals_that_hold_0,
     without_rounding,

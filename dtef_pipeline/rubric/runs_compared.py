@@ -14,11 +14,12 @@ from dtef_pipeline.statistics.differences import (
     paired_statistics,
     places,
     resampling_of,
+    too_few_to_show,
     verdicts,
     with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
+from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.text.counted import counted
 
@@ -154,16 +155,3 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
     notes = too_few_to_show(statistics, "prompt", "a change", "model")
     statistics["note"] = with_intervals_that_hold_0(notes, differs, statistics, "prompt")
     return statistics
-
-
-def too_few_to_show(statistics: pd.DataFrame, noun: str, what: str, among: str) -> pd.Series:
-    """The notes, with one where the clusters are too few for anything to be found in so many tests.
-
-    `statistics` as of `paired_statistics`; `noun`: what a cluster is called, `what` would be found, and `among` what a test is called.
-    """
-    tested = statistics["p"].notna()
-    needed, tests = fewest_clusters(int(tested.sum())), counted(int(tested.sum()), among)
-    few = tested & (statistics["n_clusters"] < needed)
-    cannot = f"cannot show {what} at {SIGNIFICANCE:g} among {tests}: at least {needed} are needed"
-    why = [f"{counted(n, noun)} {cannot}" for n in statistics["n_clusters"]]
-    return statistics["note"].where(~few, pd.Series(why, statistics.index, dtype=object))

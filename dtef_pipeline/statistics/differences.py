@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE, sign_flips
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, sign_flips
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Resampling, interval, why_none
 from dtef_pipeline.statistics.shared_noise import ClusterNoise, Correlation, shared_variance
-from dtef_pipeline.text.counted import plural
+from dtef_pipeline.text.counted import counted, plural
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -146,6 +146,19 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
     none_at_all = (statistics["difference"] == 0) & (statistics["p"] == 1) & (statistics["effect_size"].isna())
     cases = [significant & (statistics["difference"] > 0), significant & (statistics["difference"] < 0), within | none_at_all]
     return pd.Series(np.select(cases, words[:3], words[3]), index=statistics.index, dtype=object)
+
+
+def too_few_to_show(statistics: pd.DataFrame, noun: str, what: str, among: str) -> pd.Series:
+    """The notes, with one where the clusters are too few for anything to be found in so many tests.
+
+    `statistics` as of `paired_statistics`; `noun`: what a cluster is called, `what` would be found, and `among` what a test is called.
+    """
+    tested = statistics["p"].notna()
+    needed, tests = fewest_clusters(int(tested.sum())), counted(int(tested.sum()), among)
+    few = tested & (statistics["n_clusters"] < needed)
+    cannot = f"cannot show {what} at {SIGNIFICANCE:g} among {tests}: at least {needed} are needed"
+    why = [f"{counted(n, noun)} {cannot}" for n in statistics["n_clusters"]]
+    return statistics["note"].where(~few, pd.Series(why, statistics.index, dtype=object))
 
 
 def with_intervals_that_hold_0(notes: pd.Series, found: pd.Series, statistics: pd.DataFrame, noun: str) -> pd.Series:

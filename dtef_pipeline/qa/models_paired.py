@@ -1,0 +1,113 @@
+"""Every two models of a board compared on the items that both have a score for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.qa.board_grids import BoardGrid, board_grids
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_COMPARISONS
+from dtef_pipeline.qa.suite_boards import QaBoardOptions
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    Codes,
+    Floats,
+    paired_statistics,
+    resampling_of,
+    too_few_to_show,
+    verdicts,
+    with_intervals_that_hold_0,
+    without_rounding,
+)
+from dtef_pipeline.statistics.permutation import holm, permutations_for
+
+EQUIVALENT, UNDECIDED = "equivalent", "undecided"
+_MOST_UNITS = 1_000
+"""Units above which they are dealt into so many lots, each of which is drawn and flipped whole: memory and time stay bounded."""
+
+
+def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, margin: float = MARGIN) -> pd.DataFrame:
+    """One row per two model variants of a board that share an item, the better one first, the largest difference first; as QA_COMPARISONS.
+
+    `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
+    have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there is one alone, or each item is by
+    itself, items. `p_holm` is adjusted over all pairs of the board (Holm 1979).
+
+    `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
+    """
+    options = options or QaBoardOptions()
+    tables = [_compared(grid, options, margin).assign(**grid.named) for grid in board_grids(scores, OF_ONE_BOARD)]
+    filled = [table for table in tables if len(table)]
+    if not filled:
+        return pd.DataFrame(columns=QA_COMPARISONS.names)
+    found = pd.concat(filled, ignore_index=True).sort_values(
+        [*OF_ONE_BOARD, "difference", *MODEL, *OTHER],
+        ascending=[*(True for _ in OF_ONE_BOARD), False, *(True for _ in (*MODEL, *OTHER))],
+        ignore_index=True,
+    )
+    return found[QA_COMPARISONS.names]
+
+
+def _compared(grid: BoardGrid, options: QaBoardOptions, margin: float) -> pd.DataFrame:
+    left, right = np.triu_indices(len(grid.rows), k=1)
+    here = ~np.isnan(grid.means)
+    shared = np.asarray((here[:, left] & here[:, right]).sum(axis=0))
+    left, right, shared = left[shared > 0], right[shared > 0], shared[shared > 0]
+    if not len(left):
+        return pd.DataFrame()
+    return _tested(grid, left, right, options, margin).assign(n_items=shared)
+
+
+def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats, Floats]:
+    """Scores of the left model, of the right one, and counts, over each unit's shared items: (units, pairs) each."""
+    here = ~np.isnan(grid.means)
+    scores = np.where(here, grid.means, 0.0)
+    unit = grid.unit % _MOST_UNITS
+    size = int(unit.max()) + 1
+    parts = []
+    for values, masks in ((scores[:, left], here[:, right]), (scores[:, right], here[:, left]), (here[:, left], here[:, right])):
+        sums = np.zeros((size, len(left)))
+        np.add.at(sums, unit, values * masks)
+        parts.append(sums)
+    return parts[0], parts[1], parts[2]
+
+
+def _tested(
+    grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions, margin: float
+) -> pd.DataFrame:
+    """One row per pair, seen from the model with the higher mean."""
+    scores, others, counts = _summed(grid, left, right)
+    sums = without_rounding(scores - others, scores + others)
+    worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
+    statistics = paired_statistics(
+        np.where(worse, -sums, sums),
+        counts,
+        resampling_of(len(sums), options.resamples, options.seed),
+        permutations=permutations_for(len(left)),
+        seed=options.seed,
+        noun=grid.noun,
+    )
+    total = counts.sum(axis=0)
+    first, second = np.where(worse, right, left), np.where(worse, left, right)
+    means = scores.sum(axis=0) / total, others.sum(axis=0) / total
+    statistics = statistics.assign(
+        score=np.where(worse, means[1], means[0]),
+        other_score=np.where(worse, means[0], means[1]),
+        p_holm=holm(statistics["p"]),
+        **_named(grid, first, MODEL),
+        **_named(grid, second, OTHER),
+    )
+    # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
+    of_p = statistics.assign(p_bh=statistics["p_holm"])
+    statistics["verdict"] = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    notes = too_few_to_show(statistics, grid.noun, "a difference", "pair")
+    statistics["note"] = with_intervals_that_hold_0(notes, statistics["verdict"] == BETTER, statistics, grid.noun)
+    return statistics
+
+
+def _named(grid: BoardGrid, of: Codes, names: tuple[str, ...]) -> dict[str, npt.NDArray[np.object_]]:
+    return {name: grid.rows[own].to_numpy(dtype=object)[of] for name, own in zip(names, MODEL, strict=True)}

@@ -1,0 +1,213 @@
+"""Tables that are made of the scores of the qa family: results, boards, comparisons, pass@k, costs, validity and drift.
+
+As in `dtef_pipeline.qa.tables`, what could not be made is null, and a note says why.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dtef_pipeline.qa.model import QA_STATUSES
+from dtef_pipeline.qa.pass_rates import PASS_COLUMNS
+from dtef_pipeline.qa.result_means import MEAN_COLUMNS
+from dtef_pipeline.qa.tables import OF_ONE_PART, QA_CLUSTER, QA_CONDITION, QA_SCORES
+from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
+
+MEASURED_BY_FIELD = QA_SCORES.field("measured_by")
+OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
+"""What tells boards apart: rows that differ in any of these are never averaged together."""
+_SUITE_FIELD, _PART_FIELD = OF_ONE_PART
+_BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
+_MEANS = {column.name: column for column in MEAN_COLUMNS}
+_COUNTED_STATUSES = tuple(field(f"n_{status}", pa.int64(), f"Responses of the status {status}") for status in QA_STATUSES)
+_OF_ITEMS = tuple(
+    _MEANS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
+)
+_OF_CLUSTERS = tuple(_MEANS[name] for name in ("macro_score", "macro_low", "macro_high"))
+_COUNTED_RESPONSES = tuple(_MEANS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed"))
+_SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
+_NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
+_RANKED = (
+    field("rank", pa.int64(), "Rank by score, from 1; equal scores share the best of their places; null: see the note"),
+    *MODEL_FIELDS,
+    *(one for one in _OF_ITEMS if one.name not in ("parse_rate", "score_given_parsed")),
+    field("rank_low", pa.int64(), "Best rank that 95 % of the resamples leave the model; null: not ranked, or no interval"),
+    field("rank_high", pa.int64(), "Worst rank that 95 % of the resamples leave the model; null: not ranked, or no interval"),
+    field("p_best", pa.float64(), "Share of the resamples that put the model first, 0-1; null: not ranked, or no interval"),
+)
+_COVERED = (
+    field(
+        "coverage",
+        pa.float64(),
+        "Share of the items of the board that the model has a score for, or that a random sample left out, 0-1",
+    ),
+    *(one for one in _OF_ITEMS if one.name in ("parse_rate", "score_given_parsed")),
+)
+
+QA_RESULTS = pa.schema(
+    [
+        *OF_ONE_PART,
+        QA_CONDITION,
+        METRIC_FIELD,
+        MEASURED_BY_FIELD,
+        *MODEL_FIELDS,
+        SNAPSHOT_FIELD,
+        _MEANS["n_items"],
+        _MEANS["n_total"],
+        _MEANS["n_scored"],
+        *_COUNTED_STATUSES,
+        *_OF_ITEMS,
+        _NOTE_FIELD,
+    ]
+)
+"""One row per part, condition, metric, what it was measured by, model variant and snapshot."""
+
+QA_BOARD = pa.schema(
+    [
+        *_BOARD_FIELDS,
+        *_RANKED,
+        *_OF_CLUSTERS,
+        field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
+        *_COUNTED_RESPONSES,
+        *_COVERED,
+        field("exposure", pa.string(), "Sentence on whether the answers may be in the training data; empty: nothing is known"),
+        _SNAPSHOTS_FIELD,
+        _NOTE_FIELD,
+    ]
+)
+"""One row per suite, condition, metric, what it was measured by, and model variant."""
+
+QA_BOARD_PART = pa.schema(
+    [*OF_ONE_PART, *_BOARD_FIELDS[1:], *_RANKED, *_COUNTED_RESPONSES, *_COVERED, SNAPSHOT_FIELD, _NOTE_FIELD]
+)
+"""One row per part of a suite, condition, metric, what it was measured by, and model variant."""
+
+QA_BOARD_CLUSTER = pa.schema(
+    [_SUITE_FIELD, QA_CLUSTER, *_BOARD_FIELDS[1:], *_RANKED, *_COUNTED_RESPONSES, *_COVERED, _SNAPSHOTS_FIELD, _NOTE_FIELD]
+)
+"""One row per transcript or subject of several items, condition, metric, what it was measured by, and model variant."""
+
+QA_PASS_AT_K = pa.schema(
+    [*OF_ONE_PART, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD, *MODEL_FIELDS, *PASS_COLUMNS],
+)
+"""One row per part whose items are programs, condition, metric, what it was measured by, model variant and k."""
+
+QA_COMPARISONS = pa.schema(
+    [
+        *_BOARD_FIELDS,
+        *MODEL_FIELDS,
+        field("other_model", pa.string(), "Name of the model that it is compared with"),
+        field("other_variant", pa.string(), "Model string and sampling parameters of the model that it is compared with"),
+        field("verdict", pa.string(), "Decision: better, equivalent or undecided"),
+        field("difference", pa.float64(), "Mean score less that of the other model, over the items that both have a score for"),
+        field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: see the note"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: see the note"),
+        field("score", pa.float64(), "Mean score on these items, 0-1: higher is better"),
+        field("other_score", pa.float64(), "Mean score of the other model on these items, 0-1: higher is better"),
+        field("n_items", pa.int64(), "Items that both have a score for"),
+        field("n_clusters", pa.int64(), "Things drawn anew: transcripts or subjects of these items; of one alone, or of none, items"),
+        field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
+        field("p", pa.float64(), "Two-sided p of the sign-flip test of whole clusters; null: fewer than 5"),
+        field("p_holm", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
+        field("permutations", pa.int64(), "Sign patterns that p is made of"),
+        _NOTE_FIELD,
+    ]
+)  # fmt: skip
+"""One row per two model variants of a board that share an item, the better one first."""
+
+QA_COSTS = pa.schema(
+    [
+        field("role", pa.string(), "Role in which the model was asked: candidate or judge"),
+        _SUITE_FIELD,
+        field("evaluator", pa.string(), "Side that the judge looked at: semantic, factuality or rationale; null: no judge"),
+        *MODEL_FIELDS,
+        field("answered", pa.int64(), "Responses and judgements with a reply; each counts once"),
+        field("calls", pa.int64(), "Calls in the response store; each counts once"),
+        field("prompt_tokens", pa.int64(), "Tokens of prompts; each call counts once"),
+        field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
+        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
+        field("unpriced", pa.int64(), "Answered ones with a call whose price is unknown"),
+    ]
+)
+"""One row per role, suite, evaluator and model variant."""
+
+QA_VALIDITY = pa.schema(
+    [
+        _SUITE_FIELD,
+        QA_CONDITION,
+        *MODEL_FIELDS,
+        field(
+            "check",
+            pa.string(),
+            "Name of the check: position_bias, judge_against_numeric, self_judged, judge_failures or length_and_semantic",
+        ),
+        METRIC_FIELD,
+        MEASURED_BY_FIELD,
+        field(
+            "value",
+            pa.float64(),
+            "Range of the mean scores over orders of options, a share of responses, or a rank correlation; null: see the note",
+        ),
+        field("low", pa.float64(), "Lower end of the 95 % interval of the value; null: see the note"),
+        field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see the note"),
+        field("n", pa.int64(), "Items (position_bias), judgements (self_judged, judge_failures) or responses behind the value"),
+        field("warn", pa.bool_(), "Flag: true where the value is a reason to look into the scores"),
+        _NOTE_FIELD,
+    ]
+)  # fmt: skip
+"""One row per suite, condition, model variant, check and what was measured."""
+
+_WATCHED_FIELDS = (*MODEL_FIELDS, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
+QA_DRIFT = pa.schema(
+    [
+        *OF_ONE_PART,
+        *_WATCHED_FIELDS,
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("n_items", pa.int64(), "Items that are scored in every snapshot"),
+        *RULE,
+    ]
+)
+"""One row per part, model variant, condition, metric and what it was measured by, at temperature 0."""
+
+_MOVED_ITEMS_FIELD = pa.list_(pa.struct([("item", pa.string()), ("shift", pa.float64())]))
+_CHANGED = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
+QA_MODEL_DRIFT = pa.schema(
+    [
+        *_WATCHED_FIELDS,
+        field("suites", pa.list_(pa.string()), "Suites whose items are compared"),
+        field("n_parts", pa.int64(), "Parts of suites whose items are compared"),
+        field("n_items", pa.int64(), "Items of the baseline"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
+        *RULE,
+        *EVIDENCE,
+        *NIGHT,
+        field("moved", _MOVED_ITEMS_FIELD, "Items that moved most, largest shift first: suite/item and shift of the score"),
+        field(
+            "changes", pa.list_(_CHANGED), "Changes beside the scores: parse rate, served model, items, expected answers, ..."
+        ),
+    ]
+)
+"""One row per model variant, condition, metric and what it was measured by, over all parts. Not compared at another temperature than 0."""
+
+QA_DRIFT_SERIES = pa.schema([*_WATCHED_FIELDS, SNAPSHOT_FIELD, *TIMELINE])
+"""One row per series of QA_MODEL_DRIFT and snapshot."""
+
+QA_BOARDS = {
+    "qa_board": QA_BOARD,
+    "qa_board_part": QA_BOARD_PART,
+    "qa_board_cluster": QA_BOARD_CLUSTER,
+    "qa_results": QA_RESULTS,
+    "qa_pass_at_k": QA_PASS_AT_K,
+    "qa_comparisons": QA_COMPARISONS,
+}
+"""The tables that the roll-up `qa_board` writes, by name."""
+QA_ROLLED_UP = {
+    **QA_BOARDS,
+    "qa_costs": QA_COSTS,
+    "qa_validity": QA_VALIDITY,
+    "qa_drift": QA_DRIFT,
+    "qa_model_drift": QA_MODEL_DRIFT,
+    "qa_drift_series": QA_DRIFT_SERIES,
+}
+"""The tables over all parts, by name."""

@@ -1,0 +1,179 @@
+"""Leaderboards of the qa family: models ranked by their mean score in a suite, a part of it, or a transcript.
+
+What differs in condition, metric or what it was measured by stands on boards of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.qa.board_grids import board_grids
+from dtef_pipeline.qa.mean_intervals import Codes
+from dtef_pipeline.qa.model import QA_STATUSES
+from dtef_pipeline.qa.result_means import codes, result_means
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.statistics.ranks import rank_ranges, ranks
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling
+from dtef_pipeline.text.counted import counted
+
+OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
+BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
+    OVERALL: OF_ONE_BOARD,
+    BY_PART: ("suite", "part", *OF_ONE_BOARD[1:]),
+    BY_CLUSTER: ("suite", "cluster", *OF_ONE_BOARD[1:]),
+}
+"""Of each view the columns that tell its boards apart."""
+RANKED_FROM = 0.9
+"""Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
+_SAMPLED_OUT = "skipped_sample"
+_RANGES = ("rank_low", "rank_high", "p_best")
+_MACRO = ("macro_score", "macro_low", "macro_high")
+
+
+@dataclass(frozen=True, slots=True)
+class QaBoardOptions:
+    """How sure boards are. Raises ConfigError for a negative number."""
+
+    resamples: int = RESAMPLES
+    """0: no resampled intervals and no ranges of ranks."""
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        for name in ("resamples", "seed"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: a whole number of 0 or more")
+
+
+def qa_results(scores: pa.Table, options: QaBoardOptions | None = None) -> pd.DataFrame:
+    """QA_RESULTS of rows of `qa_scores`, as of `latest_scores.qa_scores`: every part, model variant and snapshot by itself."""
+    names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
+    found = _means(scores, names, options or QaBoardOptions())
+    group, _ = codes(scores, names)
+    status = scores["status"].to_numpy()
+    counts = {f"n_{one}": np.bincount(group, status == one, len(found)).astype(np.int64) for one in QA_STATUSES}
+    return found.assign(**counts).sort_values(names, ignore_index=True)
+
+
+def suite_board(
+    scores: pa.Table,
+    by: str = OVERALL,
+    options: QaBoardOptions | None = None,
+    *,
+    exposure: Mapping[str, str] | None = None,
+    order: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The boards by `by` (a key of BOARD_KEYS), best model first: columns as of QA_BOARD, QA_BOARD_PART and QA_BOARD_CLUSTER.
+
+    `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
+    snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
+    for a model that has a score for it, or whose random sample leaves it out. The range of ranks draws whole clusters of items anew, the same
+    for all models; a board by cluster has clusters of several items alone. Raises ConfigError for another view.
+    """
+    if by not in BOARD_KEYS:
+        raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
+    options, names = options or QaBoardOptions(), BOARD_KEYS[by]
+    if by == BY_CLUSTER:
+        scores = _of_clusters(scores)
+    keys = [*names, *MODEL]
+    found = _means(scores, keys, options, macro=by == OVERALL)
+    group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
+    row, _ = codes(scores, keys)
+    covered, n_of_board = _covered(scores, names, row, len(found)), _items(scores, names, group)
+    found["coverage"] = covered / np.maximum(n_of_board, 1)
+    enough = (found["coverage"] >= RANKED_FROM) & found["score"].notna()
+    found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
+    unranked = [
+        ""
+        if ranked or not scored
+        else f"not ranked: it has scores for {n:,} of {counted(of, 'item')}, at least 9 of 10 are needed"
+        for ranked, scored, n, of in zip(enough, found["n_scored"], covered, n_of_board, strict=True)
+    ]
+    found["note"] = ["; ".join(filter(None, pair)) for pair in zip(found["note"], unranked, strict=True)]
+    found["n_parts"] = _distinct(scores, keys, "part", len(found))
+    found = found.merge(_ranges(scores, found[enough], names, options), "left", keys, validate="one_to_one")
+    found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
+    found["snapshots"] = _snapshots(scores, row, len(found), order)
+    found["snapshot"] = found["snapshots"].map(lambda labels: labels[-1] if labels else None)
+    return found.sort_values(
+        [*names, "rank", "score", *MODEL], ascending=[True] * len(names) + [True, False, True, True], ignore_index=True
+    )
+
+
+def _means(scores: pa.Table, names: Sequence[str], options: QaBoardOptions, *, macro: bool = False) -> pd.DataFrame:
+    """As of `result_means`, names as text; notes speak of means over clusters where those are wanted."""
+    rows = result_means(scores, names, resamples=options.resamples, seed=options.seed)
+    found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
+    notes = found["note"].fillna("")
+    if not macro:
+        found = found.drop(columns=list(_MACRO))
+        notes = notes.map(lambda note: "; ".join(one for one in note.split("; ") if not one.startswith("no macro")))
+    return pd.DataFrame(found.assign(note=notes))
+
+
+def _of_clusters(scores: pa.Table) -> pa.Table:
+    """The rows of clusters that have several items in their suite."""
+    cluster, first = codes(scores, ["suite", "cluster"])
+    _, first_of_item = codes(scores, ["suite", "cluster", "item_id"])
+    n_items = np.bincount(cluster[first_of_item], minlength=len(first))
+    return scores.filter(pa.array(n_items[cluster] > 1))
+
+
+def _covered(scores: pa.Table, names: Sequence[str], row: Codes, size: int) -> Codes:
+    """(rows of the board,) items that a model has a score for, or that its random sample leaves out."""
+    item, first = codes(scores, [*names, *MODEL, "item_id"])
+    counts = pc.or_(pc.is_valid(scores["score"]), pc.equal(scores["status"], _SAMPLED_OUT)).to_numpy()
+    there = np.bincount(item, counts, len(first)) > 0
+    return np.bincount(row[first[there]], minlength=size).astype(np.int64)
+
+
+def _items(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
+    """(rows of the board,) items of each one's board."""
+    of, first = codes(scores, names)
+    _, first_of_item = codes(scores, [*names, "item_id"])
+    return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
+
+
+def _distinct(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Codes:
+    """(rows of the board,) different values of `what` among the rows with a score."""
+    row, _ = codes(scores, keys)
+    known = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
+    _, first = codes(scores.take(pa.array(known)), [*keys, what])
+    return np.bincount(row[known[first]], minlength=size).astype(np.int64)
+
+
+def _snapshots(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
+    _, first = codes(scores.append_column("row", pa.array(row)), ["row", "snapshot"])
+    labels = scores["snapshot"].take(pa.array(first)).to_pylist()
+    place = {label: at for at, label in enumerate(order)}
+    found: list[list[str]] = [[] for _ in range(size)]
+    for at, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda one: (place.get(one[1], -1), one[1])):
+        found[at].append(label)
+    return found
+
+
+def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str], options: QaBoardOptions) -> pd.DataFrame:
+    """Of each ranked row with clusters enough: `rank_low`, `rank_high` and `p_best`, with the columns that name it."""
+    parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
+    of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
+    for grid in board_grids(scores, names) if options.resamples else ():
+        own = of_board.get(tuple(grid.named[name] for name in names))
+        sums, counts = grid.lots()
+        if own is None or len(sums) < MIN_CLUSTERS:
+            continue
+        chosen = np.flatnonzero(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
+        ratios = Resampling(len(sums), resamples=options.resamples, seed=options.seed).ratios(
+            sums[:, chosen], counts[:, chosen]
+        )
+        enough = (counts[:, chosen] > 0).sum(axis=0) >= MIN_CLUSTERS
+        ranges = dict(zip(_RANGES, (values[enough] for values in rank_ranges(ratios.replicates)), strict=True))
+        parts.append(grid.rows.iloc[chosen[enough]].assign(**grid.named, **ranges))
+    found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    return found.astype({"rank_low": "Int64", "rank_high": "Int64"})
