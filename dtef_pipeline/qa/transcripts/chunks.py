@@ -1,0 +1,151 @@
+"""Chunks of transcripts, which are what is searched, shown to a model and quoted: short enough to be read, long enough to make sense."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from dtef_pipeline.qa.transcripts.corpus import BETWEEN_TURNS, MetadataValue, Transcript
+from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS
+from dtef_pipeline.tables import field
+
+CHUNK_WORDS = 220
+"""The most words of a chunk that is made of several turns or paragraphs; a longer paragraph is a chunk by itself. They have some 150-200."""
+_CHARACTERS_OF_A_WORD = 10
+"""Where words are longer than this on average, as in scripts without spaces, characters are counted instead."""
+_PARAGRAPH_MARK = re.compile(r"\n\s*")
+INDEX_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY")
+"""What of the metadata is searched with each chunk: people ask about somebody by name, who seldom says it."""
+
+DOCUMENT_FIELDS = (
+    field("doc_id", pa.string(), "Id of the chunk: its file, the turn and the paragraph in which it begins, FILE#turn.part"),
+    field("first_turn", pa.int32(), "Number of the turn in which the chunk begins, from 0"),
+    field("last_turn", pa.int32(), "Number of the turn in which the chunk ends"),
+    field("part", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
+    field("page_content", pa.string(), "Text of the chunk, character by character as it stands in the transcript"),
+    field("n_words", pa.int32(), "Words of the chunk, between white space"),
+    field("project", pa.string(), "Project that the interview belongs to; null: not said"),
+    field("year", pa.int32(), "Year of the interview; null: not said"),
+    field("month", pa.string(), "Month of the interview; null: not said"),
+    field("name", pa.string(), "Name of the person or group interviewed; null: not said"),
+    field("country", pa.string(), "Country of the interview; null: not said"),
+    field("geography", pa.string(), "Place of the interview; null: not said"),
+    field("file", pa.string(), "Name of the transcript, which tells interviews apart"),
+    field("type", pa.string(), "Kind of the document, such as interview; null: not said"),
+    field("record_lang", pa.string(), "Language of the recording, such as en; null: not said"),
+)
+"""One row per chunk."""
+DOCUMENT_SCHEMA = pa.schema(DOCUMENT_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some consecutive turns or paragraphs of one transcript."""
+
+    file: str
+    first_turn: int
+    last_turn: int
+    part: int
+    """The paragraph of the first turn in which it begins; 0: at the beginning of the turn."""
+    page_content: str
+    """A piece of the transcript, character by character."""
+    metadata: Mapping[str, MetadataValue]
+
+    @property
+    def doc_id(self) -> str:
+        """`FILE#turn.part`: no two chunks of a corpus have the same."""
+        return f"{self.file}#{self.first_turn}.{self.part}"
+
+
+class _Piece(NamedTuple):
+    """A turn or one paragraph of it: the places of its text in the transcript, and its length."""
+
+    turn: int
+    part: int
+    start: int
+    end: int
+    size: int
+
+
+def chunks_of(transcripts: Iterable[Transcript]) -> list[Chunk]:
+    """The chunks of transcripts, in order.
+
+    Consecutive turns are joined up to CHUNK_WORDS words; a turn that is longer is taken paragraph by paragraph. A paragraph is never cut,
+    and documents are never joined with each other. What is left out between two chunks is white space alone.
+    """
+    return [chunk for transcript in transcripts for chunk in _chunks(transcript)]
+
+
+def documents_table(chunks: Sequence[Chunk]) -> pa.Table:
+    """Chunks as a table, DOCUMENT_SCHEMA, in the given order."""
+    own = {
+        "doc_id": [chunk.doc_id for chunk in chunks],
+        "first_turn": [chunk.first_turn for chunk in chunks],
+        "last_turn": [chunk.last_turn for chunk in chunks],
+        "part": [chunk.part for chunk in chunks],
+        "page_content": [chunk.page_content for chunk in chunks],
+        "n_words": [len(chunk.page_content.split()) for chunk in chunks],
+    }
+    known = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
+    known["file"] = [chunk.file for chunk in chunks]
+    return pa.table({**own, **known}, schema=DOCUMENT_SCHEMA)
+
+
+def index_texts(documents: pa.Table) -> list[str]:
+    """What is searched of each chunk: INDEX_FIELDS, then its text."""
+    columns = [documents.column(METADATA_COLUMNS[name]).to_pylist() for name in INDEX_FIELDS]
+    texts = documents.column("page_content").to_pylist()
+    return [" ".join([*filter(None, known), text]) for *known, text in zip(*columns, texts, strict=True)]
+
+
+def _chunks(transcript: Transcript) -> Iterator[Chunk]:
+    held: list[_Piece] = []
+    size = 0
+    for piece in _pieces(transcript):
+        if held and size + piece.size > CHUNK_WORDS:
+            yield _chunk(transcript, held)
+            held, size = [], 0
+        held.append(piece)
+        size += piece.size
+    if held:
+        yield _chunk(transcript, held)
+
+
+def _chunk(transcript: Transcript, pieces: Sequence[_Piece]) -> Chunk:
+    first, last = pieces[0], pieces[-1]
+    text = transcript.text[first.start : last.end]
+    return Chunk(transcript.file, first.turn, last.turn, first.part, text, transcript.metadata)
+
+
+def _pieces(transcript: Transcript) -> Iterator[_Piece]:
+    """The turns, and in place of each that is longer than a chunk its paragraphs."""
+    start = 0
+    for turn in transcript.turns:
+        spoken = turn.spoken
+        size = _size(spoken)
+        if size <= CHUNK_WORDS:
+            yield _Piece(turn.number, 0, start, start + len(spoken), size)
+        else:
+            for part, (begin, end) in enumerate(_paragraphs(spoken)):
+                yield _Piece(turn.number, part, start + begin, start + end, _size(spoken[begin:end]))
+        start += len(spoken) + len(BETWEEN_TURNS)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    """The places of the paragraphs that are not blank."""
+    start = 0
+    for mark in _PARAGRAPH_MARK.finditer(text):
+        if paragraph := text[start : mark.start()].rstrip():
+            yield start, start + len(paragraph)
+        start = mark.end()
+    if paragraph := text[start:].rstrip():
+        yield start, start + len(paragraph)
+
+
+def _size(text: str) -> int:
+    """Words; where these are long on average, a tenth of the characters."""
+    return max(len(text.split()), len(text) // _CHARACTERS_OF_A_WORD)

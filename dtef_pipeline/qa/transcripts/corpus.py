@@ -1,0 +1,107 @@
+"""A corpus of transcripts: who said what, turn by turn, and what is known of each interview."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+from dtef_pipeline.qa.model import ItemError, Quote
+
+METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
+"""What is known of an interview. YEAR is a whole number, all else is text; FILE tells interviews apart."""
+YEAR_FIELD, FILE_FIELD = "YEAR", "FILE"
+BETWEEN_TURNS = "\n\n"
+"""Stands between two turns of a transcript."""
+
+MetadataValue = str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenTurn:
+    """What one person said until another one spoke."""
+
+    number: int
+    """From 0 in each interview, as quotations name it."""
+    text: str
+    speaker: str | None = None
+    """None: the text is a whole document, in which speakers stand as they stand."""
+    role: str | None = None
+    """`interviewer` or `interviewee`; None: not said."""
+
+    @property
+    def spoken(self) -> str:
+        """The turn as a transcript shows it: `Speaker: text`."""
+        return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One interview, or one document of a file of documents."""
+
+    file: str
+    turns: tuple[SpokenTurn, ...]
+    metadata: Mapping[str, MetadataValue] = field(default_factory=lambda: MappingProxyType({}))
+    """Keys are METADATA_FIELDS; None or absent: not said."""
+
+    @cached_property
+    def text(self) -> str:
+        """All turns, one after the other."""
+        return BETWEEN_TURNS.join(turn.spoken for turn in self.turns)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The transcripts that could be read, and what was wrong with the rest."""
+
+    transcripts: tuple[Transcript, ...]
+    quarantined: tuple[ItemError, ...] = ()
+    """What was left out, and why: each names file, line, what was found and what is allowed."""
+    ignored_fields: tuple[str, ...] = ()
+    """Names of metadata that are none of METADATA_FIELDS, and so are not kept."""
+
+    @cached_property
+    def turns(self) -> Mapping[tuple[str, int], SpokenTurn]:
+        """The turns by file and number."""
+        return {(one.file, turn.number): turn for one in self.transcripts for turn in one.turns}
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The whole text of each file."""
+        parts: dict[str, list[str]] = {}
+        for one in self.transcripts:
+            parts.setdefault(one.file, []).append(one.text)
+        return {file: BETWEEN_TURNS.join(texts) for file, texts in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MisplacedQuote:
+    """A quotation that does not stand, character by character, where the evidence says."""
+
+    quote: Quote
+    reason: str
+    """`no_file`, `no_turn`, `not_in_turn` or `not_in_file`."""
+
+
+def misplaced_quotes(corpus: Corpus, quotes: Iterable[Quote]) -> list[MisplacedQuote]:
+    """The quotations that do not stand in the turn that they name; of documents without turns, and where none is named, in the file."""
+    found = ((quote, _why_misplaced(corpus, quote)) for quote in quotes)
+    return [MisplacedQuote(quote, reason) for quote, reason in found if reason]
+
+
+def _why_misplaced(corpus: Corpus, quote: Quote) -> str | None:
+    whole = corpus.texts.get(quote.file)
+    if whole is None:
+        return "no_file"
+    turn = corpus.turns.get((quote.file, quote.turn)) if quote.turn is not None else None
+    if quote.turn is None or (turn is None and _has_no_turns(corpus, quote.file)) or (turn and turn.speaker is None):
+        return None if quote.text in whole else "not_in_file"
+    if turn is None:
+        return "no_turn"
+    return None if quote.text in turn.text else "not_in_turn"
+
+
+def _has_no_turns(corpus: Corpus, file: str) -> bool:
+    first = corpus.turns.get((file, 0))
+    return first is not None and first.speaker is None

@@ -1,0 +1,253 @@
+"""Reading a corpus: a JSON list of documents with metadata, or a folder of interviews as CSV files beside a table of metadata.
+
+What cannot be used is left out and named, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.transcripts.corpus import FILE_FIELD, METADATA_FIELDS, Corpus, MetadataValue, SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.metadata import checked_metadata, no_readable_text, shortened, written_metadata
+
+INTERVIEW_COLUMNS = ("turn", "speaker", "role", "text")
+_INTERVIEWS, _METADATA_TABLE = "interviews", "metadata.csv"
+_DOCUMENT_FORM = '{"page_content": text, "metadata": {"FILE": text, ...}}'
+_CORPUS_FORM = f"a JSON list of {_DOCUMENT_FORM}, or a folder with {_METADATA_TABLE} and {_INTERVIEWS}/*.csv"
+_WHITE = " \t\r\n"
+_MOST_TURN_DIGITS = 9
+
+
+class CsvRow(NamedTuple):
+    """One row of a CSV file with the line in which it begins, from 1."""
+
+    line: int
+    cells: list[str]
+
+
+class _Log:
+    """What was left out. With `strict`, the first such thing ends the reading."""
+
+    def __init__(self, strict: bool) -> None:
+        self._strict, self.found, self.ignored = strict, list[ItemError](), dict[str, None]()
+
+    def add(self, error: ItemError) -> None:
+        if self._strict:
+            raise error
+        self.found.append(error)
+
+    def ignore(self, names: Iterable[Any]) -> None:
+        self.ignored.update((str(name), None) for name in names if name not in METADATA_FIELDS)
+
+
+def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
+    """The corpus of a file (a JSON list of `{page_content, metadata}`) or a folder (`metadata.csv` and `interviews/*.csv`).
+
+    Documents of a list are numbered within their FILE, each as one turn without a speaker. With `strict` the first thing that cannot be
+    used raises ItemError, as does a path where there is no corpus at all and one of which nothing can be used.
+    """
+    log = _Log(strict)
+    if path.is_dir():
+        transcripts = _of_folder(path, log)
+    elif path.is_file():
+        transcripts = _of_list(path, log)
+    else:
+        raise ItemError("no corpus", where=str(path), arrived="no such file or folder", allowed=_CORPUS_FORM)
+    if not transcripts:
+        raise log.found[0] if log.found else ItemError("an empty corpus", where=str(path), allowed=_CORPUS_FORM)
+    return Corpus(tuple(transcripts), tuple(log.found), tuple(log.ignored))
+
+
+def _of_list(path: Path, log: _Log) -> list[Transcript]:
+    numbers: Counter[str] = Counter()
+    transcripts = []
+    for line, value in _entries(_text_of(path), str(path)):
+        try:
+            metadata, content = _document(value, str(path), line)
+        except ItemError as error:
+            log.add(error)
+            continue
+        log.ignore(value["metadata"])
+        file = str(metadata[FILE_FIELD])
+        transcripts.append(Transcript(file, (SpokenTurn(numbers[file], content),), metadata))
+        numbers[file] += 1
+    return transcripts
+
+
+def _document(value: Any, where: str, line: int) -> tuple[dict[str, MetadataValue], str]:
+    """(metadata, text) of one entry. Raises ItemError for what is no document."""
+    content = value.get("page_content") if isinstance(value, dict) else None
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(content, str) or not isinstance(metadata, dict):
+        raise ItemError("not a document", where=where, line=line, arrived=_kinds(value), allowed=_DOCUMENT_FORM)
+    if not content.strip() or no_readable_text(content):
+        allowed = "text without NUL and halves of characters"
+        raise ItemError("page_content", where=where, line=line, arrived=shortened(content), allowed=allowed)
+    return checked_metadata(metadata, where, line), content
+
+
+def _kinds(value: Any) -> str:
+    if not isinstance(value, dict):
+        return f"a {type(value).__name__}"
+    return "{" + ", ".join(f"{shortened(str(key))}: {type(one).__name__}" for key, one in list(value.items())[:5]) + "}"
+
+
+def _entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
+    """(line, value) of each entry of a JSON list. Raises ItemError where the file is no JSON list."""
+    decoder = json.JSONDecoder()
+    place, line = _after_white(text, 0), 1
+    if not text.startswith("[", place):
+        raise ItemError("not a corpus", where=where, line=1, arrived=shortened(text[:200]), allowed=_CORPUS_FORM)
+    place, counted, first = place + 1, 0, True
+    while not text.startswith("]", place := _after_white(text, place)):
+        if not first:
+            if not text.startswith(",", place):
+                raise _no_json(text, place, where, "a comma or ] is missing")
+            place = _after_white(text, place + 1)
+        first = False
+        line, counted = line + text.count("\n", counted, place), place
+        try:
+            value, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            raise _no_json(text, error.pos, where, error.msg) from None
+        except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+            raise _no_json(text, place, where, "larger or deeper than can be read") from None
+        yield line, value
+    if text[place + 1 :].strip():
+        raise _no_json(text, place + 1, where, "text after the list")
+
+
+def _after_white(text: str, place: int) -> int:
+    while place < len(text) and text[place] in _WHITE:
+        place += 1
+    return place
+
+
+def _no_json(text: str, place: int, where: str, problem: str) -> ItemError:
+    line = text.count("\n", 0, place) + 1
+    return ItemError("not JSON", where=where, line=line, arrived=problem, allowed=_CORPUS_FORM)
+
+
+def _of_folder(path: Path, log: _Log) -> list[Transcript]:
+    table = path / _METADATA_TABLE
+    if not table.is_file():
+        raise ItemError("no corpus", where=str(path), arrived=f"a folder without {_METADATA_TABLE}", allowed=_CORPUS_FORM)
+    known = _metadata_rows(table, log)
+    files = sorted((path / _INTERVIEWS).glob("*.csv"))
+    for name in known.keys() - {file.name for file in files}:
+        allowed = f"the name of a file in {_INTERVIEWS}/"
+        log.add(
+            ItemError("an interview that is not there", where=str(table), line=known[name][0], arrived=name, allowed=allowed)
+        )
+    transcripts = (_interview(file, known, log) for file in files)
+    return [one for one in transcripts if one is not None]
+
+
+def _metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, MetadataValue]]]:
+    """(line, metadata) by FILE. Raises ItemError for a table without the nine columns."""
+    rows = csv_rows(table, log.add)
+    header = _header(rows, METADATA_FIELDS, str(table))
+    log.ignore(header)
+    known: dict[str, tuple[int, dict[str, MetadataValue]]] = {}
+    for row in rows:
+        try:
+            metadata = written_metadata(_cells(row, header, str(table)), str(table), row.line)
+            file = str(metadata[FILE_FIELD])
+            if file in known:
+                raise ItemError(
+                    "a FILE that comes twice", where=str(table), line=row.line, arrived=file, allowed="one row per FILE"
+                )
+            known[file] = row.line, metadata
+        except ItemError as error:
+            log.add(error)
+    return known
+
+
+def _interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
+    """One interview; None when nothing of it can be used."""
+    if file.name not in known:
+        allowed = f"a row of {_METADATA_TABLE} for each interview"
+        log.add(ItemError("an interview without metadata", where=str(file), arrived=file.name, allowed=allowed))
+        return None
+    try:
+        rows = csv_rows(file, log.add)
+        header = _header(rows, INTERVIEW_COLUMNS, str(file))
+    except ItemError as error:
+        log.add(error)
+        return None
+    turns: list[SpokenTurn] = []
+    for row in rows:
+        try:
+            turns.append(_turn(row, header, str(file), turns[-1].number if turns else -1))
+        except ItemError as error:
+            log.add(error)
+    if not turns:
+        log.add(ItemError("an interview without turns", where=str(file), allowed=f"rows of {', '.join(INTERVIEW_COLUMNS)}"))
+        return None
+    return Transcript(file.name, tuple(turns), known[file.name][1])
+
+
+def _turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> SpokenTurn:
+    """One turn. Raises ItemError for a row without text, and for a number that is none or not above the last one, `before`."""
+    cells = _cells(row, header, where)
+    written, text = cells["turn"].strip(), cells["text"]
+    is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_TURN_DIGITS
+    if not is_number or int(written) <= before:
+        allowed = f"a whole number above {before}" if before >= 0 else "a whole number, 0 or more"
+        raise ItemError("number of a turn", where=where, line=row.line, arrived=shortened(written), allowed=allowed)
+    if not text.strip() or any(map(no_readable_text, row.cells)):
+        raise ItemError("text of a turn", where=where, line=row.line, arrived=shortened(text), allowed="text without NUL")
+    return SpokenTurn(int(written), text, cells["speaker"].strip() or "Unknown", cells["role"].strip() or None)
+
+
+def csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
+    """The rows of a CSV file in UTF-8, the header among them. A row that is no CSV is given to `log` as an ItemError, and the next follows.
+
+    Raises ItemError for what is not UTF-8.
+    """
+    reader = csv.reader(io.StringIO(_text_of(path), newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            allowed = "cells of at most 131,072 characters between commas; a quotation mark inside a quoted cell is doubled"
+            log(ItemError("not a row of CSV", where=str(path), line=line, arrived=str(error), allowed=allowed))
+            continue
+        if any(cell.strip() for cell in cells):
+            yield CsvRow(line, cells)
+
+
+def _header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> list[str]:
+    """The names of the columns. Raises ItemError where one of `columns` is missing or there twice."""
+    header = [cell.strip() for cell in next(rows, CsvRow(1, [])).cells]
+    if missing := [name for name in columns if header.count(name) != 1]:
+        arrived = shortened(", ".join(header))
+        raise ItemError(f"column {missing[0]} is missing or there twice", where=where, line=1, arrived=arrived, allowed=columns)
+    return header
+
+
+def _cells(row: CsvRow, header: Sequence[str], where: str) -> dict[str, str]:
+    if len(row.cells) != len(header):
+        allowed = f"{len(header)}: {', '.join(header)}"
+        raise ItemError("number of cells", where=where, line=row.line, arrived=len(row.cells), allowed=allowed)
+    return dict(zip(header, row.cells, strict=True))
+
+
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        arrived = f"byte 0x{data[error.start]:02x} at byte {error.start + 1:,} of the file"
+        raise ItemError("not text in UTF-8", where=str(path), line=line, arrived=arrived, allowed="UTF-8") from None

@@ -1,0 +1,153 @@
+"""Finding the chunks that a question is about: what every retriever offers, and what those that search a table of chunks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.transcripts.chunks import index_texts
+from dtef_pipeline.qa.transcripts.corpus import MetadataValue
+from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, checked_filter
+from dtef_pipeline.tables import field as column
+
+DocumentScores = npt.NDArray[np.float64]
+"""One number per row of an index: the higher, the nearer to the question."""
+EmbedTexts = Callable[[Sequence[str]], npt.NDArray[Any]]
+"""Texts to their vectors, (texts, dimensions)."""
+_MOST_FILTERS = 256
+
+CONTEXT_FIELDS = (
+    column("item_id", pa.string(), "Id of the item that the chunks were looked up for"),
+    column("rank", pa.int32(), "Place of the chunk among those found, from 0; null: none was found"),
+    column("doc_id", pa.string(), "Id of the chunk; null: none was found"),
+    column("score", pa.float64(), "How near the chunk is to the question: higher is nearer; the scale is the retriever's own"),
+    column(
+        "page_content", pa.string(), "Text of a chunk that a remote server found; null: it stands in the table of documents"
+    ),
+    column("problem", pa.string(), "Why nothing could be looked up; null: it could"),
+)
+"""One row per item and chunk that was found for it; one row per item for which nothing was found."""
+CONTEXT_SCHEMA = pa.schema(CONTEXT_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A chunk that was found, as a prompt shows it."""
+
+    doc_id: str
+    page_content: str
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+    """Keys as in files: `NAME`, `YEAR`, ..."""
+    score: float | None = None
+    """Higher is nearer to the question; None: the retriever does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What was found, the nearest first: place 0 is `source_index` 0."""
+
+    sources: tuple[SourceText, ...] = ()
+    problem: str | None = None
+    """Why nothing could be looked up, in words; None: it could, though nothing may have been found."""
+
+
+class Retriever(Protocol):
+    """Finds the chunks that a question is about."""
+
+    name: str
+    """`bm25`, `embedding`, `hybrid` or `remote`."""
+    is_remote: bool
+    """Whether what it finds stands in no table of documents here."""
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """The k nearest chunks whose metadata equal `where` on all its keys; all of them where there are fewer."""
+
+
+class ScoresDocuments(Protocol):
+    """Says of every chunk of an index how near it is to a text."""
+
+    def scores(self, text: str) -> DocumentScores:
+        """One number per row of the index, in its order."""
+
+
+class DocumentIndex:
+    """A table of chunks in the order of their ids, so that of two chunks that are equally near the one with the smaller id comes first."""
+
+    def __init__(self, documents: pa.Table) -> None:
+        """`documents`: rows of DOCUMENT_SCHEMA, in any order. Raises ConfigError when there are none, or an id comes twice."""
+        if not documents.num_rows:
+            raise ConfigError("no documents to search: allowed: one or more")
+        if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
+            raise ConfigError("documents to search: an id comes twice; allowed: each doc_id once")
+        self.documents = documents.sort_by("doc_id").combine_chunks()
+        self._rows: dict[frozenset[tuple[str, str | int]], npt.NDArray[np.intp]] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """What is searched of each chunk."""
+        return index_texts(self.documents)
+
+    def rows(self, where: Mapping[str, str | int] | None = None) -> npt.NDArray[np.intp]:
+        """The rows whose metadata equal `where` on all its keys. Raises ConfigError as `checked_filter`."""
+        wanted = checked_filter(where)
+        key = frozenset(wanted.items())
+        if key not in self._rows:
+            if len(self._rows) >= _MOST_FILTERS:
+                self._rows.clear()
+            self._rows[key] = self._matching(wanted)
+        return self._rows[key]
+
+    def _matching(self, wanted: Mapping[str, str | int]) -> npt.NDArray[np.intp]:
+        mask = np.ones(self.documents.num_rows, bool)
+        for name, value in wanted.items():
+            equal = pc.equal(self.documents.column(METADATA_COLUMNS[name]), value)
+            mask &= pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(mask)
+
+    def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
+        """The k rows of the highest scores among `rows`; `scores` has one number for each of them."""
+        order = np.argsort(-scores, kind="stable")[:k]
+        found = self.documents.take(pa.array(rows[order])).to_pylist()
+        return Retrieval(tuple(_source(row, float(score)) for row, score in zip(found, scores[order], strict=True)))
+
+
+def _source(row: Mapping[str, Any], score: float) -> SourceText:
+    known = {name: row[key] for name, key in METADATA_COLUMNS.items() if row[key] is not None}
+    return SourceText(row["doc_id"], row["page_content"], known, score)
+
+
+def checked_k(k: object) -> int:
+    """How many chunks are wanted. Raises ConfigError unless it is a whole number of 1 or more."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        shown = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
+        raise ConfigError(f"k: got {shown!r}; allowed: a whole number, 1 or more")
+    return k
+
+
+def context_table(found: Sequence[tuple[str, Retrieval]], *, is_remote: bool = False) -> pa.Table:
+    """What was found for items, (item id, retrieval), as CONTEXT_SCHEMA. The texts of chunks are kept where a remote server found them."""
+    rows = [row for item_id, retrieval in found for row in _context_rows(item_id, retrieval, is_remote)]
+    return pa.Table.from_pylist(rows, schema=CONTEXT_SCHEMA)
+
+
+def _context_rows(item_id: str, retrieval: Retrieval, is_remote: bool) -> list[dict[str, Any]]:
+    if not retrieval.sources:
+        return [{"item_id": item_id, "problem": retrieval.problem}]
+    return [
+        {
+            "item_id": item_id,
+            "rank": rank,
+            "doc_id": source.doc_id,
+            "score": source.score,
+            "page_content": source.page_content if is_remote else None,
+            "problem": retrieval.problem,
+        }
+        for rank, source in enumerate(retrieval.sources)
+    ]

@@ -1,0 +1,61 @@
+"""The shared interviews and the vectors about them, for the tests that need real ones."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.corpus import Corpus
+from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from tests.conftest import SHARED
+
+INTERVIEWS = SHARED / "transcripts"
+needs_interviews = pytest.mark.skipif(not INTERVIEWS.is_dir(), reason=f"no real interviews at {INTERVIEWS}")
+METADATA = {
+    "PROJECT": "DK-001",
+    "YEAR": 2024,
+    "MONTH": "April",
+    "NAME": "Ida Møller",
+    "COUNTRY": "Denmark",
+    "GEOGRAPHY": "Aarhus",
+    "FILE": "one.csv",
+    "TYPE": "interview",
+    "RECORD LANG": "en",
+}
+
+
+@functools.cache
+def shared_corpus() -> Corpus:
+    return load_corpus(INTERVIEWS)
+
+
+@functools.cache
+def shared_documents() -> Any:
+    return documents_table(chunks_of(shared_corpus().transcripts))
+
+
+@functools.cache
+def shared_questions() -> list[dict[str, Any]]:
+    questions: list[dict[str, Any]] = json.loads((INTERVIEWS / "questions.json").read_text(encoding="utf-8"))["qa_pairs"]
+    return questions
+
+
+def vectors(function: str) -> list[Any]:
+    """The shared cases of a function, as parameters of a test; none where they are not there."""
+    file = INTERVIEWS / "vectors.json"
+    cases = json.loads(file.read_text(encoding="utf-8"))["cases"] if file.is_file() else []
+    found = [pytest.param(case, id=case["id"]) for case in cases if case["fn"] == function]
+    return found or [pytest.param(None, marks=pytest.mark.skip(reason=f"no vectors at {file}"))]
+
+
+def write_corpus(folder: Path, interviews: dict[str, str], metadata: str) -> Path:
+    (folder / "interviews").mkdir(parents=True)
+    (folder / "metadata.csv").write_text(metadata, encoding="utf-8", newline="")
+    for name, text in interviews.items():
+        (folder / "interviews" / name).write_text(text, encoding="utf-8", newline="")
+    return folder

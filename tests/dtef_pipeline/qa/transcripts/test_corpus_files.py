@@ -1,0 +1,195 @@
+"""Reading corpora in both forms, and what is said of rows that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.qa.model import ItemError, Quote
+from dtef_pipeline.qa.transcripts.corpus import misplaced_quotes
+from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from tests.dtef_pipeline.qa.transcripts.interviews import (
+    INTERVIEWS,
+    METADATA,
+    needs_interviews,
+    shared_corpus,
+    shared_questions,
+    write_corpus,
+)
+
+HEADER = "PROJECT,YEAR,MONTH,NAME,COUNTRY,GEOGRAPHY,FILE,TYPE,RECORD LANG\r\n"
+ROW = 'DK-001,2024,April,Ida Møller,Denmark,"Aarhus, Jutland",one.csv,interview,en\r\n'
+TURNS = 'turn,speaker,role,text\r\n0,A,interviewer,"Hello,\n\n ""Ida""?"\r\n1,Ida,interviewee,None\r\n'
+
+
+def documents(tmp_path: Path, *entries: Any) -> Path:
+    file = tmp_path / "corpus.json"
+    file.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    return file
+
+
+def test_a_folder_gives_turns_as_they_stand_and_metadata_with_a_whole_year(tmp_path: Path) -> None:
+    corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS}, HEADER + ROW))
+    (transcript,) = corpus.transcripts
+    assert transcript.text == 'A: Hello,\n\n "Ida"?\n\nIda: None'
+    assert transcript.metadata == {**METADATA, "GEOGRAPHY": "Aarhus, Jutland"}
+    assert (corpus.quarantined, corpus.ignored_fields) == ((), ())
+    assert transcript.turns[0].role == "interviewer"
+
+
+@needs_interviews
+def test_both_forms_of_the_shared_interviews_give_the_same_texts() -> None:
+    folder = {one.file: one for one in shared_corpus().transcripts}
+    listed = load_corpus(INTERVIEWS / "corpus.json").transcripts
+    assert (len(folder), len(listed)) == (14, 4)
+    assert all((one.text, one.metadata) == (folder[one.file].text, folder[one.file].metadata) for one in listed)
+    assert shared_corpus().quarantined == ()
+
+
+@needs_interviews
+def test_every_shared_quote_stands_in_the_turn_that_it_names_and_in_no_other_turn_nearby() -> None:
+    quotes = [
+        Quote(text, pair["evidence"][0]["file"], pair["evidence"][0]["turn"])
+        for pair in shared_questions()
+        for text in pair["quotes"]
+    ]
+    assert len(quotes) >= 42
+    assert misplaced_quotes(shared_corpus(), quotes) == []
+    moved = [Quote(one.text, one.file, (one.turn or 0) + 1) for one in quotes]
+    assert {found.reason for found in misplaced_quotes(shared_corpus(), moved)} == {"not_in_turn"}
+    assert len(misplaced_quotes(shared_corpus(), moved)) == len(quotes)
+
+
+def test_a_quote_of_a_whole_document_is_looked_for_in_all_of_its_file(tmp_path: Path) -> None:
+    corpus = load_corpus(documents(tmp_path, *({"page_content": text, "metadata": METADATA} for text in ("one", "two"))))
+    quotes = [Quote("two", "one.csv", 17), Quote("three", "one.csv", 0), Quote("two", "other.csv")]
+    assert [found.reason for found in misplaced_quotes(corpus, quotes)] == ["not_in_file", "no_file"]
+
+
+def test_a_turn_that_an_interview_does_not_have_is_told(tmp_path: Path) -> None:
+    corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS}, HEADER + ROW))
+    assert [one.reason for one in misplaced_quotes(corpus, [Quote("None", "one.csv", 7)])] == ["no_turn"]
+    assert misplaced_quotes(corpus, [Quote("None", "one.csv")]) == []
+
+
+def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> None:
+    bad = 'x,A,,No number\r\n0,B,,Again\r\n2,B,,\r\n3,B\r\n4,"B"x,,Quotes\r\n5,B,,Good\n lines\r\n6,B,,Last\r\n'
+    bad = bad.replace("Good\n lines", '"Good\n lines"')
+    corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS + bad}, HEADER + ROW))
+    assert [turn.number for turn in corpus.transcripts[0].turns] == [0, 1, 5, 6]
+    assert [error.line for error in corpus.quarantined] == [6, 7, 8, 9, 10]
+    first, second, third, fourth, fifth = map(str, corpus.quarantined)
+    assert first.endswith("one.csv:6: number of a turn; got 'x'; allowed: a whole number above 1")
+    assert second.endswith("got '0'; allowed: a whole number above 1")
+    assert "text of a turn; got ''" in third
+    assert "number of cells; got 2; allowed: 4: turn, speaker, role, text" in fourth
+    assert "not a row of CSV" in fifth
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (ROW.replace("2024", "about 1990"), "metadata YEAR; got 'about 1990'; allowed: a whole number, 0-9999"),
+        (ROW.replace("one.csv", ""), "metadata without a FILE"),
+        (ROW + ROW, "a FILE that comes twice; got 'one.csv'; allowed: one row per FILE"),
+        (ROW + ROW.replace("one.csv", "gone.csv"), "an interview that is not there; got 'gone.csv'"),
+        (ROW + "DK,1\r\n", "number of cells; got 2; allowed: 9"),
+    ],
+)
+def test_a_bad_row_of_metadata_is_named(tmp_path: Path, row: str, said: str) -> None:
+    folder = write_corpus(
+        tmp_path / "c", {"one.csv": TURNS, "two.csv": TURNS}, HEADER + row + ROW.replace("one.csv", "two.csv")
+    )
+    corpus = load_corpus(folder)
+    assert any(said in str(error) and "metadata.csv:" in str(error) for error in corpus.quarantined)
+    assert "two.csv" in [one.file for one in corpus.transcripts]
+    with pytest.raises(ItemError, match=r"metadata\.csv"):
+        load_corpus(folder, strict=True)
+
+
+def test_an_interview_without_metadata_or_columns_or_turns_is_left_out(tmp_path: Path) -> None:
+    interviews = {
+        "one.csv": TURNS,
+        "two.csv": TURNS,
+        "three.csv": "turn,text\r\n0,Hi\r\n",
+        "four.csv": TURNS.partition("\n")[0],
+    }
+    rows = "".join(ROW.replace("one.csv", name) for name in ("one.csv", "three.csv", "four.csv"))
+    corpus = load_corpus(write_corpus(tmp_path / "c", interviews, HEADER + rows))
+    assert [one.file for one in corpus.transcripts] == ["one.csv"]
+    said = " | ".join(map(str, corpus.quarantined))
+    assert "two.csv: an interview without metadata" in said
+    assert "three.csv:1: column speaker is missing" in said
+    assert "four.csv: an interview without turns" in said
+
+
+def test_a_file_that_is_not_utf8_is_named_with_its_byte(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "c", {"one.csv": TURNS}, HEADER + ROW)
+    (folder / "interviews" / "one.csv").write_bytes(TURNS.encode() + b"2,A,,caf\xe9\r\n")
+    with pytest.raises(ItemError, match=r"one\.csv:6: not text in UTF-8; got 'byte 0xe9"):
+        load_corpus(folder)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("text", "not a document; got 'a str'"),
+        ({"page_content": 3, "metadata": {}}, "got '{page_content: int, metadata: dict}'"),
+        ({"page_content": " ", "metadata": METADATA}, "page_content; got ''"),
+        ({"page_content": "a\ud800", "metadata": METADATA}, "page_content"),
+        ({"page_content": "a", "metadata": {**METADATA, "YEAR": "2024"}}, "metadata YEAR; got '2024'; allowed: a whole number"),
+        ({"page_content": "a", "metadata": {**METADATA, "YEAR": True}}, "metadata YEAR; got True"),
+        ({"page_content": "a", "metadata": {**METADATA, "NAME": 7}}, "metadata NAME; got 7; allowed: text"),
+        ({"page_content": "a", "metadata": {}}, "metadata without a FILE"),
+    ],
+)
+def test_a_bad_document_is_left_out_by_line_and_the_rest_goes_on(tmp_path: Path, entry: Any, said: str) -> None:
+    good = {"page_content": "good", "metadata": METADATA}
+    corpus = load_corpus(documents(tmp_path, good, entry, good))
+    assert [one.text for one in corpus.transcripts] == ["good", "good"]
+    (error,) = corpus.quarantined
+    assert said in str(error)
+    assert error.line == 16
+    with pytest.raises(ItemError):
+        load_corpus(documents(tmp_path, good, entry), strict=True)
+
+
+def test_unknown_metadata_is_named_and_not_kept(tmp_path: Path) -> None:
+    corpus = load_corpus(documents(tmp_path, {"page_content": "a", "metadata": {**METADATA, "COLOUR": "red"}}))
+    assert corpus.ignored_fields == ("COLOUR",)
+    assert corpus.transcripts[0].metadata == METADATA
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[",
+        "[1",
+        "[1 2]",
+        "[1,]",
+        "[] x",
+        "[" * 100_000,
+        '["' + "9" * 5000,
+        "[" + "9" * 5000 + "]",
+        "[NaN, \x00]",
+        "[]",
+    ],
+)
+def test_a_file_that_is_no_list_of_documents_is_an_error_that_says_what_is_allowed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "corpus.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ItemError, match=r"corpus\.json.*allowed: "):
+        load_corpus(tmp_path / "corpus.json")
+
+
+def test_no_file_and_a_folder_without_metadata_say_what_a_corpus_is(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "gone", "no such file or folder"), (tmp_path, r"without metadata\.csv")):
+        with pytest.raises(ItemError, match=f"{said}.*allowed: a JSON list"):
+            load_corpus(path)
+    folder = write_corpus(tmp_path / "c", {"one.csv": TURNS}, "FILE,NAME\none.csv,A\n")
+    with pytest.raises(ItemError, match="column PROJECT is missing"):
+        load_corpus(folder)

@@ -1,0 +1,248 @@
+"""Retrievers: BM25 against its definition, embeddings and their fusion with a made embedder, filters, and floors on real interviews."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever, index_words
+from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table, index_texts
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.embedded import EmbeddingRetriever, HybridRetriever, retriever_of
+from dtef_pipeline.qa.transcripts.retriever import CONTEXT_SCHEMA, DocumentIndex, Retrieval, SourceText, context_table
+from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions
+
+COLOURS = ("red", "green", "blue")
+
+
+def documents(*texts: str, **metadata: Any) -> Any:
+    """One document per text, in files f0, f1, ..."""
+    transcripts = [
+        Transcript(f"f{number}", (SpokenTurn(0, text),), {"FILE": f"f{number}", **metadata})
+        for number, text in enumerate(texts)
+    ]
+    return documents_table(chunks_of(transcripts))
+
+
+def ids(found: Retrieval) -> list[str]:
+    return [source.doc_id.partition("#")[0] for source in found.sources]
+
+
+def embed_colours(texts: Sequence[str]) -> np.ndarray:
+    """How often each colour stands in a text."""
+    return np.array([[text.count(colour) for colour in COLOURS] for text in texts], float)
+
+
+def naive_bm25(words: list[list[str]], asked: list[str], k1: float = 1.5, b: float = 0.75) -> list[float]:
+    mean = sum(map(len, words)) / len(words)
+    holding = {word: sum(word in text for text in words) for word in asked}
+    scores = []
+    for text in words:
+        counts, score = Counter(text), 0.0
+        for word in asked:
+            rarity = math.log(1 + (len(words) - holding[word] + 0.5) / (holding[word] + 0.5))
+            often = counts[word]
+            score += rarity * often / (often + k1 * (1 - b + b * len(text) / mean))
+        scores.append(score)
+    return scores
+
+
+def test_a_score_worked_out_by_hand() -> None:
+    retriever = Bm25Retriever(documents("sea sea cold", "sea"))
+    # "cold": in 1 of 2, once in 3 words where 2 are the mean.
+    by_hand = math.log(1 + 1.5 / 1.5) * 1 / (1 + 1.5 * (0.25 + 0.75 * 3 / 2))
+    assert retriever.scores("cold") == pytest.approx([by_hand, 0.0])
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=9), min_size=1, max_size=8),
+    st.lists(st.sampled_from("abcdefgz"), max_size=6),
+)
+def test_scores_are_those_of_the_definition(texts: list[list[str]], asked: list[str]) -> None:
+    table = documents(*map(" ".join, texts))
+    assert Bm25Retriever(table).scores(" ".join(asked)) == pytest.approx(naive_bm25(texts, asked), abs=1e-12)
+
+
+@needs_interviews
+def test_scores_on_real_interviews_are_those_of_the_definition() -> None:
+    retriever = Bm25Retriever(shared_documents())
+    words = [index_words(text) for text in retriever.index.texts]
+    for pair in shared_questions()[:4]:
+        text = pair["question"]["text"]
+        assert retriever.scores(text) == pytest.approx(naive_bm25(words, index_words(text)), abs=1e-9)
+
+
+def test_words_are_compared_without_case_accents_and_marks() -> None:
+    assert index_words("HavHøst’s café, STS-75; Straße") == ["havhost", "s", "cafe", "sts", "75", "strasse"]
+    assert index_words("東京 \ud800 \x00 —")[:1] == ["dongjing"]
+
+
+def test_equal_scores_are_in_the_order_of_ids_whatever_the_order_of_rows() -> None:
+    table = documents("sea", "sand", "sea", "sand", "sea")
+    shuffled = table.take([3, 1, 4, 0, 2])
+    assert ids(Bm25Retriever(shuffled).retrieve("sea", 5)) == ["f0", "f2", "f4", "f1", "f3"]
+    assert ids(Bm25Retriever(shuffled).retrieve("nothing of it", 9)) == ["f0", "f1", "f2", "f3", "f4"]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "—", "\ud800", "zebra"])
+def test_a_question_without_known_words_finds_all_with_score_0(text: str) -> None:
+    found = Bm25Retriever(documents("sea", "sand")).retrieve(text, 10)
+    assert [source.score for source in found.sources] == [0.0, 0.0]
+
+
+def test_documents_without_words_are_searched_too() -> None:
+    assert ids(Bm25Retriever(documents("—", "sea", "…")).retrieve("sea", 1)) == ["f1"]
+    assert ids(Bm25Retriever(documents("—", "…")).retrieve("sea", 1)) == ["f0"]
+
+
+def test_more_than_there_are_gives_all_and_fewer_the_nearest() -> None:
+    retriever = Bm25Retriever(documents("sea", "sea sea sand", "sand"))
+    assert len(retriever.retrieve("sand", 99).sources) == 3
+    assert ids(retriever.retrieve("sand", 1)) == ["f2"]
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 1.0, "3", None, float("nan")])
+def test_k_is_a_whole_number_of_1_or_more(k: Any) -> None:
+    with pytest.raises(ConfigError, match="allowed: a whole number, 1 or more"):
+        Bm25Retriever(documents("sea")).retrieve("sea", k)
+
+
+def test_a_filter_is_exact_equality_on_all_its_keys() -> None:
+    rows = [{"PROJECT": "A", "YEAR": 1999}, {"PROJECT": "A", "YEAR": 2000}, {"PROJECT": "a"}]
+    transcripts = [Transcript(f"f{n}", (SpokenTurn(0, "sea"),), {"FILE": f"f{n}", **row}) for n, row in enumerate(rows)]
+    retriever = Bm25Retriever(documents_table(chunks_of(transcripts)))
+    assert ids(retriever.retrieve("sea", 5, {"PROJECT": "A"})) == ["f0", "f1"]
+    assert ids(retriever.retrieve("sea", 5, {"PROJECT": "A", "YEAR": 2000})) == ["f1"]
+    assert retriever.retrieve("sea", 5, {"PROJECT": "NOPE"}) == Retrieval()
+    assert len(retriever.retrieve("sea", 5, {}).sources) == len(retriever.retrieve("sea", 5, None).sources) == 3
+    for many in range(600):
+        assert retriever.retrieve("sea", 5, {"NAME": f"n{many}"}) == Retrieval()
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"COLOUR": "red"}, "got the key 'COLOUR'; allowed: PROJECT, YEAR, MONTH, NAME"),
+        ({"project": "A"}, "got the key 'project'; allowed: PROJECT"),
+        ({"YEAR": "2024"}, "YEAR: got '2024'; allowed: a whole number"),
+        ({"YEAR": True}, "YEAR: got True"),
+        ({"YEAR": 10**30}, "YEAR: got 'a int'"),
+        ({"NAME": None}, "NAME: got None; allowed: text"),
+        ({"NAME": ["a"]}, "NAME: got 'a list'; allowed: text"),
+        (["NAME"], "allowed: metadata and their values"),
+    ],
+)
+def test_a_filter_with_unknown_keys_or_values_of_another_kind_is_an_error(where: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Bm25Retriever(documents("sea")).retrieve("sea", 1, where)
+    assert said in str(caught.value)
+
+
+def test_embeddings_rank_by_cosine_and_equal_ones_by_id() -> None:
+    table = documents("red red", "green", "red green", "red", "")
+    retriever = EmbeddingRetriever(table.filter(pa_not_blank(table)), embed_colours)
+    found = retriever.retrieve("red", 9)
+    assert ids(found) == ["f0", "f3", "f2", "f1"]
+    assert [source.score for source in found.sources] == pytest.approx([1, 1, math.sqrt(0.5), 0])
+
+
+def pa_not_blank(table: Any) -> Any:
+    return [bool(text) for text in table.column("page_content").to_pylist()]
+
+
+def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
+    class Ranked:
+        def __init__(self, *scores: float) -> None:
+            self._scores = np.array(scores)
+
+        def scores(self, text: str) -> np.ndarray:
+            return self._scores
+
+    index = DocumentIndex(documents("a", "b", "c", "d"))
+    found = HybridRetriever(index, (Ranked(4, 3, 2, 1), Ranked(1, 4, 3, 2))).retrieve("x", 4)
+    by_hand = {"f0": 1 / 61 + 1 / 64, "f1": 1 / 62 + 1 / 61, "f2": 1 / 63 + 1 / 62, "f3": 1 / 64 + 1 / 63}
+    assert ids(found) == sorted(by_hand, key=lambda name: -by_hand[name])
+    assert [source.score for source in found.sources] == pytest.approx(sorted(by_hand.values(), reverse=True))
+
+
+def test_fused_ranks_are_those_among_the_chunks_that_the_filter_leaves() -> None:
+    retriever = retriever_of("hybrid", documents("red", "green", "red green"), embed_colours)
+    (only,) = retriever.retrieve("red", 5, {"FILE": "f2"}).sources
+    assert only.score == pytest.approx(2 / 61)
+
+
+def test_known_vectors_are_not_made_again() -> None:
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        asked.extend(texts)
+        return embed_colours(texts)
+
+    table = documents("red", "green")
+    retriever = EmbeddingRetriever(table, embed, embed_colours(index_texts(table)))
+    assert ids(retriever.retrieve("green", 1)) == ["f1"]
+    assert asked == ["green"]
+
+
+@pytest.mark.parametrize("vectors", [np.ones((3, 2)), np.ones(2), np.ones((2, 0)), np.array([[1, np.nan], [1, 1]])])
+def test_vectors_of_another_shape_or_without_numbers_are_refused(vectors: np.ndarray) -> None:
+    with pytest.raises(ConfigError, match="vectors"):
+        EmbeddingRetriever(documents("red", "green"), embed_colours, vectors)
+
+
+def test_retrievers_are_made_by_name() -> None:
+    table = documents("red", "green")
+    assert [retriever_of(name, table, embed_colours).name for name in ("bm25", "embedding", "hybrid")] == [
+        "bm25",
+        "embedding",
+        "hybrid",
+    ]
+    with pytest.raises(ConfigError, match="retriever 'faiss': allowed: bm25, embedding, hybrid"):
+        retriever_of("faiss", table)
+    with pytest.raises(ConfigError, match="needs an embedder"):
+        retriever_of("hybrid", table)
+
+
+def test_no_documents_and_equal_ids_are_refused() -> None:
+    table = documents("red")
+    with pytest.raises(ConfigError, match="no documents"):
+        Bm25Retriever(table.slice(0, 0))
+    with pytest.raises(ConfigError, match="each doc_id once"):
+        Bm25Retriever(table.take([0, 0]))
+
+
+def test_what_was_found_is_a_table_in_order_of_rank_and_nothing_found_has_a_row() -> None:
+    found = Bm25Retriever(documents("sea", "sea sand")).retrieve("sea", 2)
+    failed = Retrieval(problem="the server answered 503")
+    table = context_table([("s1", found), ("s2", failed)])
+    assert table.schema == CONTEXT_SCHEMA
+    assert table.select(["item_id", "rank", "doc_id", "problem"]).to_pylist() == [
+        {"item_id": "s1", "rank": 0, "doc_id": "f0#0.0", "problem": None},
+        {"item_id": "s1", "rank": 1, "doc_id": "f1#0.0", "problem": None},
+        {"item_id": "s2", "rank": None, "doc_id": None, "problem": "the server answered 503"},
+    ]
+    assert table.column("page_content").null_count == 3
+    remote = context_table([("s1", Retrieval((SourceText("r", "Far sea"),)))], is_remote=True)
+    assert remote.column("page_content").to_pylist() == ["Far sea"]
+
+
+@needs_interviews
+def test_a_thousand_chunks_are_indexed_in_a_second_and_found_in_milliseconds() -> None:
+    table = shared_documents()
+    Bm25Retriever(table.slice(0, 2))  # the first one imports bm25s
+    started = time.process_time()
+    retriever = Bm25Retriever(table)
+    assert time.process_time() - started < 2.0
+    started = time.process_time()
+    for pair in shared_questions():
+        retriever.retrieve(pair["question"]["text"], 10)
+    assert (time.process_time() - started) / len(shared_questions()) < 0.02
