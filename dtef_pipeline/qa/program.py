@@ -1,0 +1,210 @@
+"""From what a model wrote to the program that is run: fences, prose, a lost indent, and what cannot be run at all.
+
+What a model wrote is hostile text: everything here is linear in its length, or bounded by constants.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dtef_pipeline.text.plain import without_thinking
+
+EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
+LONGEST_PROGRAM = 60_000
+"""Characters of a program. What people ask for has a few thousand; compiling costs time that grows with the length."""
+_MOST_COMPILED = 600_000
+"""Characters that are compiled for one program, all tries together."""
+_MOST_CUTS = 60
+_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
+_PYTHON_LABELS = frozenset({"python", "python3", "py", "py3", "python2"})
+_FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[^\n]*\n?", re.MULTILINE)
+_FIRST_CODE = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE)
+_UNINDENTED = re.compile(r"^[^\s]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeProgram:
+    """The program that a reply comes to, or why there is none."""
+
+    source: str
+    """Defines the wanted function when it is run; empty where there is a fault."""
+    fault: str | None = None
+    """`empty`: nothing was written; `syntax`: it is no Python; None: it can be run."""
+    detail: str | None = None
+    """What the compiler says to it; None: nothing."""
+
+
+def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
+    """The program made of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
+
+    Thinking and fences are taken off. Code that defines the function gets the lines of the prompt before it (imports, other
+    functions); anything else follows the prompt as the function's body. Prose after the code is cut off.
+    """
+    code = code_of(_unix(text or ""), entry_point)
+    if not code.strip():
+        return CodeProgram("", EMPTY_PROGRAM)
+    if len(code) > LONGEST_PROGRAM:
+        code = code[:LONGEST_PROGRAM].rpartition("\n")[0]
+    compiler = _Compiler()
+    defined = definition_of(entry_point).search(code)
+    first_is_indented = code.lstrip("\n")[:1].isspace()
+    source = None if defined and not first_is_indented else _with_body(code, _unix(prompt), compiler)
+    if source is None and defined:
+        source = _with_preamble(code, _unix(prompt), entry_point, compiler)
+    if source is None:
+        return CodeProgram("", NOT_PYTHON, compiler.first_fault)
+    return CodeProgram(source)
+
+
+def helpers_of(prompt: str) -> str:
+    """The prompt as a program in which the function does nothing, so that tests can use what else the prompt defines."""
+    return f"{_unix(prompt).rstrip()}\n{_indent_of(prompt)}pass\n"
+
+
+def definition_of(name: str) -> re.Pattern[str]:
+    """Finds where a function of that name is defined at the left margin, by `def` or by assignment."""
+    escaped = re.escape(name)
+    return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{escaped}\b|{escaped}[ \t]*(?::[^=\n]*)?=(?!=))", re.MULTILINE)
+
+
+def code_of(text: str, entry_point: str) -> str:
+    """The code in a text: of its fenced blocks the last Python one that defines the function, else the last such block, else the first.
+
+    A fence that is never closed runs to the end. Where no block defines the function but the text before the first fence does, or
+    begins as a body does, that text is the code: its opening fence was lost.
+    """
+    text = without_thinking(text)
+    blocks = list(_blocks(text))
+    if not blocks:
+        return text
+    defines = definition_of(entry_point)
+    defining = [block for block in blocks if defines.search(block.code)]
+    python = [block for block in defining if block.label in _PYTHON_LABELS]
+    if found := python or [block for block in defining if not block.label] or defining:
+        return found[-1].code
+    before = text[: blocks[0].start]
+    if before.strip() and (defines.search(before) or before.lstrip("\n")[:1].isspace()):
+        return before
+    return blocks[0].code
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    label: str
+    code: str
+    start: int
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[2].startswith(opened[2]) and not fence[3]:
+            yield _block(text, opened, fence.start())
+            opened = None
+    if opened is not None:
+        yield _block(text, opened, len(text))
+
+
+def _block(text: str, opened: re.Match[str], end: int) -> _Block:
+    code = text[opened.end() + 1 : end]
+    if indent := opened[1]:  # a fence inside a list: its code is indented as far as it is
+        code = "\n".join(line.removeprefix(indent) for line in code.split("\n"))
+    return _Block(opened[3].casefold(), code, opened.start())
+
+
+class _Compiler:
+    """Tries whether texts are Python, within a bound of work; remembers what it said first."""
+
+    def __init__(self) -> None:
+        self.first_fault: str | None = None
+        self._left = _MOST_COMPILED
+
+    def bad_line(self, source: str) -> int | None:
+        """Line of the first fault, from 1, or 0 where there is no telling; None: it is Python."""
+        self._left -= len(source)
+        if self._left < 0:
+            return self._fault("too long to be tried further", 0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(source, "<reply>", "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return self._fault(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
+        except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+            return self._fault(f"{type(error).__name__}: {error}", 0)
+        return None
+
+    def longest_prefix(self, head: str, lines: Sequence[str]) -> int:
+        """How many of the lines, from the first, make Python behind `head`. 0: none do."""
+        above, count = head.count("\n"), len(lines)
+        for _ in range(_MOST_CUTS):
+            if count <= 0:
+                break
+            line = self.bad_line(head + "".join(lines[:count]))
+            if line is None:
+                return count
+            if line == 0:
+                break
+            count = min(count - 1, line - above - 1)
+        return 0
+
+    def _fault(self, words: str, line: int) -> int:
+        self.first_fault = self.first_fault or words[:200].encode("utf-8", "replace").decode()
+        return line
+
+
+def _with_preamble(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+    """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines the function."""
+    defines = definition_of(entry_point)
+    own = list(defines.finditer(prompt))
+    future = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
+    head = future + (prompt[: own[-1].start()] if own else "").rstrip() + "\n\n\n"
+    code = _FUTURE.sub("", code)
+    starts = [0, *(found.start() for found in (_FIRST_CODE.search(code), defines.search(code)) if found)]
+    for start in dict.fromkeys(starts):
+        lines = code[start:].splitlines(keepends=True)
+        kept = "".join(lines[: compiler.longest_prefix(head, lines)])
+        if defines.search(kept):
+            return head + kept
+    return None
+
+
+def _with_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
+    """The prompt with the code as the body of its function, up to the first line at the left margin. None: that is no Python."""
+    head = prompt.rstrip("\n") + "\n"
+    code = code.lstrip("\n") if code[:1] == "\n" else code
+    if code[:1].isspace():
+        return _up_to_margin(head, code, compiler)
+    indent = _indent_of(prompt)
+    first = _up_to_margin(head, indent + code, compiler)
+    lines = [indent + line if line.strip() else line for line in code.splitlines(keepends=True)]
+    every = head + "".join(lines[: compiler.longest_prefix(head, lines)])
+    if first is not None and len(first.splitlines()) >= len(every.rstrip().splitlines()):
+        return first
+    return every if every != head else first
+
+
+def _up_to_margin(head: str, body: str, compiler: _Compiler) -> str | None:
+    """The shortest body that ends before a line at the left margin, or at the end, and is Python."""
+    for tried, end in enumerate((*(found.start() for found in _UNINDENTED.finditer(body)), len(body))):
+        if tried >= _MOST_CUTS:
+            break
+        source = head + body[:end].rstrip() + "\n"
+        if body[:end].strip() and compiler.bad_line(source) is None:
+            return source
+    return None
+
+
+def _indent_of(prompt: str) -> str:
+    """How far the last line of the prompt is indented: as its function's body is."""
+    last = prompt.rstrip().rpartition("\n")[2]
+    return last[: len(last) - len(last.lstrip())] or "    "
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,1 @@
+"""Runs programs that models wrote, kept apart from this machine and from the tests that judge them."""

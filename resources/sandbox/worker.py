@@ -1,0 +1,274 @@
+"""Both processes of a check: the candidate, which holds the program alone, and the tester, which holds the tests and calls it.
+
+Its source is handed to an interpreter of the system (Python 3.8 or newer) with `-c`; it imports nothing of this project. Frames of
+one letter, four bytes of length and a payload go in by standard input and out by standard output. The payload is plain data with
+tags: nothing that one process makes can act in the other.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+
+DEEPEST = 100
+"""Levels of lists in lists that cross."""
+LONGEST_WORDS = 300
+
+
+class NotPlain(Exception):
+    """A value cannot cross, or what arrived is no value."""
+
+
+class LostCandidate(BaseException):
+    """The tester's own trouble: no verdict on the candidate."""
+
+
+def encoded(value: object, depth: int = 0) -> bytes:
+    """A value as tagged bytes. Raises NotPlain for anything but plain data: an object of a subclass is none."""
+    kind = type(value)
+    if depth > DEEPEST:
+        raise NotPlain("data nested too deeply")
+    if value is None:
+        return b"N"
+    if kind is bool:
+        return b"T" if value else b"F"
+    if kind is int:
+        size = (value.bit_length() + 8) // 8
+        return b"i" + struct.pack(">I", size) + value.to_bytes(size, "big", signed=True)
+    if kind is float:
+        return b"f" + struct.pack(">d", value)
+    if kind is complex:
+        return b"c" + struct.pack(">dd", value.real, value.imag)
+    if kind is str:
+        raw = value.encode("utf-8", "surrogatepass")
+        return b"s" + struct.pack(">I", len(raw)) + raw
+    if kind is bytes:
+        return b"b" + struct.pack(">I", len(value)) + value
+    if kind is dict:
+        parts = [encoded(part, depth + 1) for pair in value.items() for part in pair]
+        return b"d" + struct.pack(">I", len(value)) + b"".join(parts)
+    letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
+    if letter is None:
+        raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
+    return letter + struct.pack(">I", len(value)) + b"".join([encoded(part, depth + 1) for part in value])
+
+
+def decoded(raw: bytes) -> object:
+    """The value of tagged bytes. Raises NotPlain for bytes that are none."""
+    try:
+        value, end = _decoded(raw, 0, 0)
+    except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
+        raise NotPlain("bytes that are no plain data") from None
+    if end != len(raw):
+        raise NotPlain("bytes behind plain data")
+    return value
+
+
+def _decoded(raw: bytes, at: int, depth: int) -> tuple:
+    tag = raw[at : at + 1]
+    at += 1
+    if depth > DEEPEST + 1:
+        raise NotPlain("data nested too deeply")
+    if tag in (b"N", b"T", b"F") and tag:
+        return {b"N": None, b"T": True, b"F": False}[tag], at
+    if tag == b"f":
+        return struct.unpack_from(">d", raw, at)[0], at + 8
+    if tag == b"c":
+        return complex(*struct.unpack_from(">dd", raw, at)), at + 16
+    if not tag or tag not in b"isbltde":
+        raise NotPlain("bytes that are no plain data")
+    (size,) = struct.unpack_from(">I", raw, at)
+    at += 4
+    if size > len(raw) - at:
+        raise NotPlain("bytes that are no plain data")
+    if tag in b"isb":
+        part = raw[at : at + size]
+        if tag == b"i":
+            return int.from_bytes(part, "big", signed=True), at + size
+        return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, at + size
+    found = []
+    for _ in range(2 * size if tag == b"d" else size):
+        value, at = _decoded(raw, at, depth + 1)
+        found.append(value)
+    if tag == b"d":
+        return dict(zip(found[::2], found[1::2])), at
+    return (found if tag == b"l" else tuple(found) if tag == b"t" else set(found)), at
+
+
+class Pipe:
+    """The two ends by which this process talks, out of reach of `print` and `input`."""
+
+    def __init__(self) -> None:
+        self._in, self._out = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        os.close(nothing)
+
+    def send(self, letter: bytes, payload: bytes) -> None:
+        rest = memoryview(letter + struct.pack(">I", len(payload)) + payload)
+        while rest:
+            rest = rest[os.write(self._out, rest) :]
+
+    def receive(self) -> tuple:
+        letter, size = struct.unpack(">cI", self._read(5))
+        return letter, self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        parts = []
+        while size:
+            part = os.read(self._in, min(size, 1 << 20))
+            if not part:
+                os._exit(0)
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def words(error: BaseException) -> str:
+    """An error in words, whatever its class does when it is asked for them."""
+    try:
+        said = type(error).__name__ + ": " + str(error)
+    except BaseException:
+        said = "an error that cannot be told"
+    return str(said)[:LONGEST_WORDS]
+
+
+def limit(limits: dict, uid: int, dies_with_parent: bool) -> None:
+    """Takes from this process what no program needs: another user, no parent to outlive, limits that only shrink."""
+    import resource
+
+    if uid >= 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    if dies_with_parent:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG; a change of user has cleared it
+    for name, most in limits.items():
+        number = getattr(resource, "RLIMIT_" + name)
+        hard = resource.getrlimit(number)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(number, (most, most))
+
+
+def candidate(pipe: Pipe, program: str, name: str) -> None:
+    """Runs the program, then answers calls of its function until the tester is done."""
+    module = type(sys)("answer")
+    sys.modules["answer"] = module
+    try:
+        code = compile(program, "<answer>", "exec", 0, True)
+    except BaseException as error:
+        return pipe.send(b"S", encoded(words(error)))
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - what this process is for
+        function = module.__dict__[name]
+    except BaseException as error:
+        return pipe.send(b"L", encoded(words(error)))
+    pipe.send(b"O", b"")
+    while True:
+        payload = pipe.receive()[1]
+        args, named = decoded(payload)  # type: ignore[misc]
+        letter, told = b"A", None
+        try:
+            told = function(*args, **named)
+        except BaseException as error:
+            letter, told = b"E", (type(error).__name__[:80], words(error))
+        try:
+            left = encoded((args, named))
+            pipe.send(letter, encoded((told, None if left == payload else left)))
+        except NotPlain as error:
+            pipe.send(b"U", encoded(words(error)))
+        except BaseException as error:
+            pipe.send(b"U", encoded("a value that cannot be told: " + words(error)))
+
+
+class Called:
+    """The function as the tests see it: each call crosses to the candidate."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe, self.calls = pipe, 0
+
+    def __call__(self, *args: object, **named: object) -> object:
+        self.calls += 1
+        try:
+            payload = encoded((list(args), named))
+        except NotPlain as error:
+            raise LostCandidate("the tests hand over " + str(error)) from None
+        self._pipe.send(b"C", payload)
+        letter, raw = self._pipe.receive()
+        if letter == b"U":
+            raise TypeError("the function gave back " + str(decoded(raw))[:LONGEST_WORDS])
+        told, left = decoded(raw)  # type: ignore[misc]
+        if left is not None:
+            changed, changed_named = decoded(left)  # type: ignore[misc]
+            for before, after in zip(args, changed):
+                put_back(before, after)
+            for key, after in changed_named.items():
+                put_back(named.get(key), after)
+        if letter == b"E":
+            raise as_raised(*told)
+        return told
+
+
+def put_back(before: object, after: object) -> None:
+    """What the function did to a list, dict or set that it was handed, done to the one of the tests."""
+    if type(before) is not type(after) or before == after:
+        return
+    if isinstance(before, list):
+        before[:] = after
+    elif isinstance(before, (dict, set)):
+        before.clear()
+        before.update(after)
+
+
+def as_raised(name: str, message: str) -> BaseException:
+    """The built-in error of that name, which tests may expect; any other error, and one of the tests' own, as RuntimeError."""
+    kind = getattr(__import__("builtins"), name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, (AssertionError, UnicodeError)):
+        return kind(message)
+    return RuntimeError(message)
+
+
+def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple:
+    """(status, words, number of calls) of the tests."""
+    called = Called(pipe)
+    space = {"__name__": "tests"}
+    try:
+        for source in (helpers, tests):
+            exec(compile(source, "<tests>", "exec", 0, True), space)  # noqa: S102 - what this process is for
+        space[name] = called  # type: ignore[assignment]
+        check = space["check"]
+    except BaseException as error:
+        return "sandbox_error", "the tests cannot be loaded: " + words(error), 0
+    try:
+        check(called)  # type: ignore[operator]
+    except LostCandidate as error:
+        return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
+    except AssertionError as error:
+        return "assertion", words(error), called.calls
+    except BaseException as error:
+        return "exception", words(error), called.calls
+    return ("passed" if called.calls else "no_call"), "", called.calls
+
+
+def main() -> None:
+    """Limits itself, says that it is ready, and does what it is told."""
+    sys.path[:] = [place for place in sys.path if place]
+    pipe = Pipe()
+    role, limits, uid, dies_with_parent = decoded(bytes.fromhex(sys.argv[1]))  # type: ignore[misc]
+    limit(limits, uid, dies_with_parent)
+    del sys.argv[1:]
+    pipe.send(b"R", encoded("%d.%d.%d" % sys.version_info[:3]))
+    sources = decoded(pipe.receive()[1])
+    if role == "candidate":
+        candidate(pipe, *sources)  # type: ignore[misc]
+    else:
+        pipe.send(b"V", encoded(tester(pipe, *sources)))  # type: ignore[misc]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
