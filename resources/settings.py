@@ -19,6 +19,7 @@ class Settings:
     `new_blueprint` watches), `DTEF_PANEL` (a YAML file that says
     what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
     `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
+    `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
 
@@ -32,6 +33,7 @@ class Settings:
     webhook: str | None = field(repr=False)
     traceback: bool = False
     blueprints: Path | None = None
+    sandbox: str = "auto"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -46,6 +48,7 @@ class Settings:
             batteries=Path(env["DTEF_BATTERIES"]) if env.get("DTEF_BATTERIES") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
             blueprints=Path(env["DTEF_BLUEPRINTS"]) if env.get("DTEF_BLUEPRINTS") else None,
+            sandbox=env.get("DTEF_SANDBOX") or "auto",
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 

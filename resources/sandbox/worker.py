@@ -126,13 +126,17 @@ class Pipe:
         return b"".join(parts)
 
 
-def words(error: BaseException) -> str:
-    """An error in words, whatever its class does when it is asked for them."""
+def message_of(error: BaseException) -> str:
+    """What an error says, whatever its class does when it is asked."""
     try:
-        said = type(error).__name__ + ": " + str(error)
+        return str.__str__(str(error))[:LONGEST_WORDS]
     except BaseException:
-        said = "an error that cannot be told"
-    return str(said)[:LONGEST_WORDS]
+        return "what cannot be told"
+
+
+def words(error: BaseException) -> str:
+    """An error in words."""
+    return (type(error).__name__[:80] + ": " + message_of(error))[:LONGEST_WORDS]
 
 
 def limit(limits: dict, uid: int, dies_with_parent: bool) -> None:
@@ -175,7 +179,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         try:
             told = function(*args, **named)
         except BaseException as error:
-            letter, told = b"E", (type(error).__name__[:80], words(error))
+            letter, told = b"E", (type(error).__name__[:80], message_of(error))
         try:
             left = encoded((args, named))
             pipe.send(letter, encoded((told, None if left == payload else left)))
@@ -215,7 +219,7 @@ class Called:
 
 def put_back(before: object, after: object) -> None:
     """What the function did to a list, dict or set that it was handed, done to the one of the tests."""
-    if type(before) is not type(after) or before == after:
+    if type(before) is not type(after):
         return
     if isinstance(before, list):
         before[:] = after
@@ -229,7 +233,7 @@ def as_raised(name: str, message: str) -> BaseException:
     kind = getattr(__import__("builtins"), name, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, (AssertionError, UnicodeError)):
         return kind(message)
-    return RuntimeError(message)
+    return RuntimeError(str(name) + ": " + str(message))
 
 
 def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple:

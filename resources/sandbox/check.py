@@ -1,0 +1,209 @@
+"""One check: a candidate and a tester are started, their frames carried between them, and the verdict is waited for."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import struct
+import time
+from dataclasses import dataclass, replace
+from typing import IO
+
+from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
+from resources.sandbox.levels import Interpreter, Started, Way, start
+from resources.sandbox.worker import NotPlain, decoded, encoded
+
+START_PATIENCE = 60.0
+"""Seconds that a process may take to be ready: a machine that is busy is no fault of a program."""
+START_TRIES = 3
+LARGEST_FRAME = 2**24
+"""Bytes of one value that crosses."""
+_HEAD = struct.Struct(">cI")
+
+
+class NotStarted(Exception):
+    """A process did not come to the point where it is ready: the sandbox's fault."""
+
+
+class _TesterLost(Exception):
+    """The tester ended without a verdict. `replied`: how many values of the candidate it had taken in."""
+
+    def __init__(self, replied: int) -> None:
+        self.replied = replied
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    letter: bytes
+    payload: bytes
+
+
+class _End:
+    """This side of a process: what is still to be written to it, and what was read of it."""
+
+    def __init__(self, process: Started) -> None:
+        self.process = process
+        self.outgoing, self.incoming = bytearray(), bytearray()
+        os.set_blocking(process.stdin, False)
+        os.set_blocking(process.stdout, False)
+
+    def put(self, letter: bytes, payload: bytes) -> None:
+        self.outgoing += _HEAD.pack(letter, len(payload)) + payload
+
+    def write(self) -> None:
+        """As much as the pipe takes. A process that has ended takes all: that it has is seen when it is read."""
+        try:
+            del self.outgoing[: os.write(self.process.stdin, self.outgoing[: 1 << 16])]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.outgoing.clear()
+
+    def read(self) -> bool:
+        """Whether there was anything to read; False: the process has ended."""
+        try:
+            part = os.read(self.process.stdout, 1 << 20)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self.incoming += part
+        return bool(part)
+
+    def frame(self) -> _Frame | None:
+        """The next whole frame. Raises NotPlain for one that is larger than any may be."""
+        if len(self.incoming) < _HEAD.size:
+            return None
+        letter, size = _HEAD.unpack_from(self.incoming)
+        if size > LARGEST_FRAME:
+            raise NotPlain(f"a value of {size:,} bytes")
+        if len(self.incoming) < _HEAD.size + size:
+            return None
+        payload = bytes(self.incoming[_HEAD.size : _HEAD.size + size])
+        del self.incoming[: _HEAD.size + size]
+        return _Frame(letter, payload)
+
+
+def check(task: SandboxTask, way: Way, python: Interpreter, timeout_s: float) -> CheckResult:
+    """The verdict on one program. A process that cannot be started is asked twice more; then the sandbox is at fault."""
+    result = CheckResult("sandbox_error")
+    for _ in range(START_TRIES):
+        try:
+            result = check_once(task, way, python, timeout_s)
+            break
+        except NotStarted as error:
+            result = CheckResult("sandbox_error", str(error)[:300])
+        except _TesterLost as lost:
+            status = "crashed" if lost.replied else "sandbox_error"
+            result = CheckResult(status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied)))
+    return replace(result, level=way.level, flags=way.flags)
+
+
+def check_once(
+    task: SandboxTask, way: Way, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
+) -> CheckResult:
+    """The verdict of two processes started for it. Raises NotStarted or _TesterLost."""
+    started: list[Started] = []
+    try:
+        for role in ("candidate", "tester"):
+            try:
+                started.append(start(way, python, role, timeout_s, complaints))
+            except (OSError, RuntimeError) as error:
+                raise NotStarted(f"the {role} cannot be started: {error}") from None
+        return _Conversation(*(_End(process) for process in started)).verdict(task, timeout_s)
+    finally:
+        for process in started:
+            process.end()
+
+
+class _Conversation:
+    def __init__(self, candidate: _End, tester: _End) -> None:
+        self._candidate, self._tester = candidate, tester
+        self._open = {candidate: True, tester: True}
+        self._loaded, self._calls, self._replies = False, 0, 0
+
+    def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
+        until_ready = time.monotonic() + START_PATIENCE
+        versions = [self._ready(end, until_ready) for end in (self._candidate, self._tester)]
+        began = time.monotonic()
+        self._candidate.put(b"P", encoded((task.program, task.entry_point)))
+        self._tester.put(b"P", encoded((task.helpers, task.tests, task.entry_point)))
+        try:
+            found = self._carried(began + timeout_s)
+        except NotPlain as error:
+            found = CheckResult("exception", f"the function gave back {error}")
+        if found is None:
+            found = CheckResult("timeout", f"not done within {timeout_s:g} s")
+        seconds = time.monotonic() - began
+        return replace(found, python=versions[0], seconds=seconds, calls=max(found.calls, self._calls))
+
+    def _ready(self, end: _End, until: float) -> str:
+        """The version that a process names when it is ready."""
+        while (frame := end.frame()) is None:
+            if not self._wait(until):
+                raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s")
+            if not self._open[end]:
+                raise NotStarted("a process ended before it was ready")
+        return str(decoded(frame.payload))
+
+    def _carried(self, until: float) -> CheckResult | None:
+        """Frames from each to the other until there is a verdict. None: there is none in time."""
+        while True:
+            while frame := self._tester.frame():
+                if frame.letter == b"V":
+                    return _told(frame.payload)
+                self._calls += 1
+                self._candidate.put(b"C", frame.payload)
+            while frame := self._candidate.frame():
+                if ended := self._of_candidate(frame):
+                    return ended
+            if not self._open[self._candidate]:
+                return CheckResult("crashed", "the process of the program ended")
+            if not self._open[self._tester]:
+                raise _TesterLost(self._replies)
+            if not self._wait(until):
+                return None
+
+    def _of_candidate(self, frame: _Frame) -> CheckResult | None:
+        if not self._loaded:
+            if frame.letter == b"O":
+                self._loaded = True
+                return None
+            return CheckResult("syntax" if frame.letter == b"S" else "load", _words(frame.payload))
+        self._replies += 1
+        self._tester.put(frame.letter, frame.payload)
+        return None
+
+    def _wait(self, until: float) -> bool:
+        """Reads and writes what can be. False: the time is over."""
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        with selectors.PollSelector() as ready:
+            for end, is_open in self._open.items():
+                if is_open:
+                    ready.register(end.process.stdout, selectors.EVENT_READ, end)
+                if end.outgoing:
+                    ready.register(end.process.stdin, selectors.EVENT_WRITE, end)
+            for key, event in ready.select(left):
+                end = key.data
+                if event & selectors.EVENT_WRITE:
+                    end.write()
+                else:
+                    self._open[end] = end.read()
+        return True
+
+
+def _words(payload: bytes) -> str:
+    try:
+        return str(decoded(payload))[:300]
+    except NotPlain:
+        return "what cannot be read"
+
+
+def _told(payload: bytes) -> CheckResult:
+    try:
+        status, detail, calls = decoded(payload)  # type: ignore[misc]
+    except (NotPlain, TypeError, ValueError):
+        return CheckResult("sandbox_error", "the verdict cannot be read")
+    return CheckResult(str(status), str(detail)[:300], calls=int(calls))

@@ -1,0 +1,233 @@
+"""The levels at which a program can be kept apart, best first, and how a process is started at each."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from resources.sandbox.worker import encoded
+
+LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
+NOBODY = 65534
+MOST_MEMORY = 2**30
+"""Bytes of address space that a process may have."""
+_MOST_TASKS = 16
+"""Processes and threads at a level where those of other users of this machine are not counted with them."""
+_WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
+_SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
+_NEITHER_LANDLOCK_NOR_WE_WANT = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
+    *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
+    *("removexattr", "lremovexattr", "fremovexattr", "mknod", "settimeofday", "clock_settime", "quotactl", "acct", "syslog"),
+)
+"""System calls that Landlock lets pass: the mode, owner and times of any file could be changed with them."""
+_OWN_USERS = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The Python that runs programs."""
+
+    path: str
+    folder: str | None
+    """What must be readable beside the system's folders; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of starting a process at a level."""
+
+    level: str
+    command: tuple[str, ...]
+    """What stands before the interpreter."""
+    own_user: bool = False
+    """Whether the process itself has to become a user that nobody else is."""
+    drops_to_nobody: bool = False
+    """Whether the process itself has to become nobody."""
+    dies_with_parent: bool = False
+    """Whether the process itself has to see to it that it does not outlive this one."""
+    most_tasks: int = _MOST_TASKS
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("weak_isolation",) if self.level in ("unshare", "rlimits") else ()
+
+
+class Started:
+    """A process that was started: two ends of pipes, and its end."""
+
+    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], kill: Callable[[], object]) -> None:
+        self._files, self._kill = (stdin, stdout), kill
+        self.stdin, self.stdout = stdin.fileno(), stdout.fileno()
+
+    def end(self) -> None:
+        """Kills the process and all that came of it, and waits for it."""
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                file.close()
+        self._kill()
+
+
+def interpreter() -> Interpreter:
+    """The system's Python, or the one that runs this where the system has none."""
+    for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        if Path(path).exists() and Path(path).resolve().is_relative_to("/usr"):
+            return Interpreter(path, None)
+    own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    return Interpreter(own, None if own.startswith("/usr/") else os.path.realpath(sys.base_prefix))
+
+
+def ways(level: str, python: Interpreter) -> list[Way]:
+    """The ways of a level, best first."""
+    if level == "bwrap":
+        return _bwrap_ways(python)
+    if level == "unshare":
+        return _unshare_ways()
+    if level == "sandlock":
+        return [Way(level, (), drops_to_nobody=_is_root(), dies_with_parent=_is_root(), most_tasks=_MOST_TASKS)]
+    own = [Way(level, (), own_user=True, dies_with_parent=True, most_tasks=1)] if _is_root() else []
+    return [*own, Way(level, (), drops_to_nobody=_is_root(), dies_with_parent=True, most_tasks=1)]
+
+
+def _bwrap_ways(python: Interpreter) -> list[Way]:
+    name = shutil.which("bwrap")
+    if name is None:
+        return []
+    tree = ["--ro-bind", "/usr", "/usr", *_system_folders()]
+    if python.folder:
+        tree += ["--ro-bind", python.folder, python.folder]
+    tree += ["--dev-bind", "/dev/null", "/dev/null", "--dir", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108
+    common = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    users = Way("bwrap", (*_as_nobody(), name, "--unshare-all", *common, *tree, "--"))
+    if not _is_root():
+        return [users]
+    spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    change = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return [users, Way("bwrap", (name, *spaces, *common, *change, *tree, "--"), own_user=True)]
+
+
+def _system_folders() -> list[str]:
+    found = []
+    for folder in _SYSTEM_FOLDERS:
+        path = Path(folder)
+        if path.is_symlink():
+            found += ["--symlink", str(path.readlink()), folder]
+        elif path.is_dir():
+            found += ["--ro-bind", folder, folder]
+    return found
+
+
+def _unshare_ways() -> list[Way]:
+    name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
+    if name is None or setpriv is None:
+        return []
+    spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
+    dying = [setpriv, "--pdeathsig", "KILL"]
+    users = Way("unshare", (*dying, *_as_nobody()[1:], name, "--user", "--map-current-user", *spaces, "--"))
+    return [users, Way("unshare", (*dying, name, *spaces, "--"), own_user=True)] if _is_root() else [users]
+
+
+def _as_nobody() -> list[str]:
+    """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
+    if not _is_root():
+        return []
+    return [shutil.which("setpriv") or "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+
+
+def start(way: Way, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
+    """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
+    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent)
+    command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
+    return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
+
+
+def _user(way: Way) -> int:
+    """-1: as it is."""
+    if way.own_user:
+        return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # given to nobody by any convention
+    return NOBODY if way.drops_to_nobody else -1
+
+
+def _limits(way: Way, timeout_s: float) -> dict[str, int]:
+    """No file, no core, little memory; the wall limit ends the check before the seconds of the processor do."""
+    seconds = int(timeout_s) + 2
+    limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
+    return limits if way.level == "sandlock" else {**limits, "NPROC": way.most_tasks}
+
+
+def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Started:
+    process = subprocess.Popen(  # noqa: S603 - without a shell; the program goes in by a pipe
+        list(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints or subprocess.DEVNULL,
+        bufsize=0,
+        env=_ENVIRONMENT,
+        cwd="/",
+        start_new_session=True,
+    )
+
+    def kill() -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return Started(process.stdin, process.stdout, kill)
+
+
+def _start_sandlock(command: list[str], python: Interpreter) -> Started:
+    from sandlock import Sandbox, StdioMode
+
+    readable = ["/usr", *(folder for folder in _SYSTEM_FOLDERS if Path(folder).exists())]
+    sandbox = Sandbox(
+        fs_readable=[*readable, python.folder] if python.folder else readable,
+        fs_writable=["/dev/null"],
+        extra_deny_syscalls=_NEITHER_LANDLOCK_NOR_WE_WANT,
+        clean_env=True,
+        env=_ENVIRONMENT,
+        max_processes=1,
+        cwd="/",
+    )
+    process: Any = sandbox.popen(command, StdioMode.PIPED, StdioMode.PIPED, StdioMode.NULL)
+
+    def kill() -> None:
+        process.kill()
+        process.wait(60)
+
+    return Started(process.stdin, process.stdout, kill)
+
+
+def sandlock_problem() -> str | None:
+    """Why sandlock cannot be used here; None: nothing is known against it."""
+    if not sys.platform.startswith("linux"):
+        return "it needs Linux"
+    try:
+        import sandlock
+    except (ImportError, OSError) as error:
+        return f"the package sandlock cannot be loaded: {error}"
+    found, needed = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if found < needed:
+        return f"it needs Landlock ABI {needed} (Linux 6.12), and this kernel has {'none' if found < 0 else found}"
+    return None
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def complaints_file() -> IO[bytes]:
+    """Where a process that is tried out writes why it cannot start."""
+    return tempfile.TemporaryFile()

@@ -1,0 +1,138 @@
+"""Checks programs at the best level that this machine has, as many at once as it has cores."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
+from resources.sandbox.check import NotStarted, check, check_once
+from resources.sandbox.levels import LEVELS, Interpreter, Way, complaints_file, interpreter, sandlock_problem, ways
+from resources.settings import Settings
+
+LEVEL_CHOICES = ("auto", *LEVELS, "off")
+CHECK_TIMEOUT = 10.0
+"""Seconds that a whole check may take."""
+_TRIED = """
+import os
+def tried(path):
+    try:
+        open(path).close()
+        readable = True
+    except OSError:
+        readable = False
+    return os.getuid() != 0, readable
+"""
+_TRIED_TESTS = """
+def check(candidate):
+    ordinary_user, readable = candidate("/etc/passwd")
+    assert ordinary_user, "it runs as root"
+    assert readable is {may_read}, "files can be read"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLevel:
+    """The level that programs are checked at, and why at none better."""
+
+    level: str | None
+    """None: none can be used; programs are not checked."""
+    not_better: Mapping[str, str]
+    """Each better level, or each, where none is left: why it is not used."""
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        reasons = "; ".join(f"no {level}: {why}" for level, why in self.not_better.items())
+        return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
+
+
+def found_level(level: str | None = None, *, trust_answers: bool = False) -> FoundLevel:
+    """What `auto`, or a level that is wished for, comes to here. None: as `DTEF_SANDBOX` says. Raises ConfigError for no level.
+
+    A level counts as found when a program has been run at it; that is tried once for each process. Without `trust_answers`
+    the level `rlimits` is never used: it keeps a program neither from the network nor from files.
+    """
+    wish = level or Settings.from_environment().sandbox
+    if wish not in LEVEL_CHOICES:
+        raise ConfigError(f"DTEF_SANDBOX is {wish!r}; allowed: {', '.join(LEVEL_CHOICES)}")
+    if wish == "off":
+        return FoundLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
+    reasons: dict[str, str] = {}
+    for one in LEVELS if wish == "auto" else (wish,):
+        if one == "rlimits" and not trust_answers:
+            reasons[one] = "it needs --trust-answers, since a program can reach the network and files at it"
+            continue
+        found = usable_way(one)
+        if isinstance(found, Way):
+            return FoundLevel(one, reasons)
+        reasons[one] = found
+    return FoundLevel(None, reasons)
+
+
+def run_checks(
+    tasks: Sequence[SandboxTask],
+    *,
+    level: str | None = None,
+    timeout_s: float = CHECK_TIMEOUT,
+    workers: int | None = None,
+    trust_answers: bool = False,
+) -> Iterator[CheckResult]:
+    """What comes of each program, in order, as soon as it is known.
+
+    `level`: as `found_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
+    checks run at once; None: as many as there are cores. Where no level is found every result is `sandbox_unavailable`.
+    """
+    found = found_level(level, trust_answers=trust_answers)
+    way = usable_way(found.level) if found.level else None
+    if not isinstance(way, Way):
+        yield from (CheckResult("sandbox_unavailable", f"sandbox: {found.words}"[:300]) for _ in tasks)
+        return
+    python = _interpreter()
+    with ThreadPoolExecutor(workers or cores(), thread_name_prefix="check") as pool:
+        yield from pool.map(lambda task: check(task, way, python, timeout_s), tasks)
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _interpreter() -> Interpreter:
+    return interpreter()
+
+
+@functools.cache
+def usable_way(level: str) -> Way | str:
+    """The first way of a level at which a program was run, or why there is none."""
+    if os.name != "posix":
+        return "this system has no means for it"
+    if level == "sandlock" and (problem := sandlock_problem()):
+        return problem
+    reason = "its program is not installed"
+    for way in ways(level, _interpreter()):
+        reason = _tried(way)
+        if not reason:
+            return way
+    return reason
+
+
+def _tried(way: Way) -> str:
+    """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
+    may_read = way.level in ("unshare", "rlimits")
+    task = SandboxTask(_TRIED, "tried", _TRIED_TESTS.replace("{may_read}", str(may_read)))
+    with complaints_file() as complaints:
+        try:
+            found = check_once(task, way, _interpreter(), 30.0, complaints)
+        except NotStarted as error:
+            complaints.seek(0)
+            said = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()
+            return said[-1][:200] if said else str(error)
+        except Exception as error:  # whatever keeps a level from working is a reason to take the next
+            return f"{type(error).__name__}: {error}"[:200]
+    return "" if found.status == "passed" else f"{found.status}: {found.detail}"
