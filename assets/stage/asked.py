@@ -1,6 +1,6 @@
 """What the stages that ask models in several roles share: their configuration of budgets, and who asks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import ConfigError
@@ -53,13 +54,26 @@ def asking(
     config: RolesConfig,
     specs: Sequence[ModelSpec],
     expected: Mapping[str, int],
+    *,
+    daily: Mapping[str, DailyBudget] | None = None,
+    unpriced: Collection[str] = (),
 ) -> Iterator[Ask]:
-    """Has requests answered, with the providers' places held, the budgets of the run, and a display of what is `expected` by model name."""
+    """Has requests answered, with the providers' places held, the budgets of the run, and a display of what is `expected` by model name.
+
+    `daily`: by role, what it may cost on a day; `unpriced`: models that are asked under a limit in dollars though their price is not known.
+    """
     command = command_of(context.run)
     with (
         provider_pools(context.instance, context.run, specs, context.log.info),
         store.asking(
-            context.log.info, expected, config.budget, config.budgets_of(specs), command, config.budgets_of_roles
+            context.log.info,
+            expected,
+            config.budget,
+            config.budgets_of(specs),
+            command,
+            config.budgets_of_roles,
+            of_days=daily,
+            unpriced=unpriced,
         ) as ask,
     ):
         yield ask

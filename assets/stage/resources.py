@@ -1,6 +1,6 @@
 """The outside world as Dagster resources: each says where something is, and opens it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,7 @@ from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
 from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.boards.boards import BoardEvidence
@@ -92,14 +93,20 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budgets: Mapping[str, Budget],
         command: Command | None = None,
         of_roles: Mapping[str, Budget] | None = None,
+        of_days: Mapping[str, DailyBudget] | None = None,
+        unpriced: Collection[str] = (),
     ) -> Iterator[Ask]:
         """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
 
         All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
         `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
-        that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as.
+        that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as; `of_days`:
+        the same for each day, over all runs. `unpriced`: models that are asked under a limit in dollars though their price is not known.
         """
         with self.open_gateway(log, expected, budget, budgets, command, of_roles) as (gateway, progress, display):
+            for role, daily in (of_days or {}).items():
+                gateway.accounts.limit_daily(role, daily)
+            gateway.accounts.allowed_unpriced.update(unpriced)
 
             def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures

@@ -94,7 +94,7 @@ def verdict_row(one: Arbitration, came: Played, judged_model: str) -> dict[str, 
     costs = [response.cost_usd for response in came.responses if response.cost_usd is not None]
     return {
         "evaluator": one.evaluator,
-        "judge": one.judge.name,
+        "judge_model": one.judge.name,
         "judge_variant": one.judge.variant,
         "score": verdict.score,
         "reason": verdict.reason,

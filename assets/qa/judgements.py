@@ -1,0 +1,176 @@
+"""Stage 4 of the qa family: `qa_judgements`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.qa.files import DATASET_PART
+from assets.qa.prompts import QA_GROUP
+from assets.qa.responses import QA_RESPONSE_KEY, qa_responses
+from assets.stage.asked import RolesConfig, asking, models_of
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.versions import content_version
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.daily_budget import DailyBudget
+from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.judged_rows import by_sample, judged_responses, judged_rows, skipped_rows, to_be_judged
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS
+from resources.settings import shipped
+
+LOOKS_AT_A_TIME = 5_000
+"""Judgements that are held in memory while they are asked for."""
+NOBODY = "none"
+FAILED_JUDGEMENTS = 0.02
+"""Share of judgements without a score from which the check warns."""
+
+
+class QaJudgementsConfig(RolesConfig):
+    """Who judges, how many responses, and for how much a day."""
+
+    judges_file: str = Field(default="", description="YAML file with the block `arbiter`; empty: the shipped data/judges.yaml.")
+    judge: str = Field(default="", description="Judge in place of the file's; `none` has nothing judged.")
+    sample_rate: float | None = Field(
+        default=None, ge=0, le=1, description="Share of the responses that is judged, in place of the file's."
+    )
+    daily_budget: float | None = Field(
+        default=None, ge=0, description="US dollars for judges per day (UTC), in place of the file's."
+    )
+    rejudge: str = Field(default="", description="Have everything judged afresh, stored under this label.")
+    allow_unpriced: list[str] = Field(
+        default=[], description="Judges that are asked under a daily budget though their price is not known."
+    )
+
+    def arbiter(self, store: Store) -> Arbiter | None:
+        """The judge; None: nobody judges."""
+        if self.judge == NOBODY:
+            return None
+        found = load_arbiter(Path(self.judges_file) if self.judges_file else shipped("data/judges.yaml"))
+        given = {"model": self.judge or None, "sample_rate": self.sample_rate, "daily_budget": self.daily_budget}
+        return arbiter_of(
+            found.model_copy(update={name: value for name, value in given.items() if value is not None}), models_of(store)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PartJudged:
+    """What is judged of a part."""
+
+    key: str
+    items: pa.Table
+    chosen: pa.Table
+    left_out: pa.Table
+
+
+@dg.asset(
+    deps=[qa_responses],
+    **{**stage(DATASET_PART, 4, "qa_judgements", code_version="1", kinds={"litellm", "parquet"}), **QA_GROUP},
+)
+def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What a judge said of responses that no rule can score: one row per evaluator and response, 0 to 1, with its reason and raw replies.
+
+    A judgement is a request like any other: the same answer is never judged twice by the same judge, whatever the snapshot. A reply that cannot
+    be read is asked for once more; then the judgement is null with a reason, never a middle value. Responses that are not in the sample, or over
+    the budget of the day, say so. Parts that no judge scores have no rows.
+    """
+    run = PartitionRun(context, store)
+    arbiter = config.arbiter(store)
+    plans = []
+    for key in run.keys:
+        with run.attempt(key):
+            plans.append(_planned(store, config, key, arbiter))
+    asked = [plan for plan in plans if arbiter and len(plan.chosen)]
+    with _judging(context, store, config, arbiter, sum(len(plan.chosen) for plan in asked)) as ask:
+        for plan in plans:
+            with run.attempt(plan.key):
+                rows = _judged(store, config, plan, arbiter, ask)
+                store.warehouse.write("qa_judgements", rows, **QA_SPACE.levels(plan.key), snapshot=config.snapshot)
+                run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
+    return run.result()
+
+
+def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbiter | None) -> _PartJudged:
+    at = QA_SPACE.levels(key)
+    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference"], **at)
+    judged = to_be_judged(store.warehouse.read("qa_responses", **at, snapshot=config.snapshot), items)
+    chosen, left_out = by_sample(judged, arbiter.sample_rate if arbiter else 0.0)
+    return _PartJudged(key, items, chosen, left_out)
+
+
+@contextmanager
+def _judging(
+    context: dg.AssetExecutionContext, store: Store, config: QaJudgementsConfig, arbiter: Arbiter | None, responses: int
+) -> Iterator[Ask]:
+    """Who asks the judge, within the budget of the day."""
+    if arbiter is None or not responses:
+        yield lambda requests: {}
+        return
+    expected = {arbiter.model.name: responses * len(arbiter.evaluators)}
+    with asking(
+        context, store, config, [arbiter.model], expected, daily=_daily(store, arbiter), unpriced=config.allow_unpriced
+    ) as ask:
+        yield ask
+
+
+def _daily(store: Store, arbiter: Arbiter) -> dict[str, DailyBudget]:
+    if arbiter.daily_budget is None:
+        return {}
+    return {"judge": DailyBudget(arbiter.daily_budget, lambda: store.responses.spent("judge", _midnight()))}
+
+
+def _midnight() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _judged(store: Store, config: QaJudgementsConfig, plan: _PartJudged, arbiter: Arbiter | None, ask: Ask) -> pa.Table:
+    if arbiter is None:
+        return QA_JUDGEMENTS.empty_table()
+    tables = [QA_JUDGEMENTS.empty_table()]
+    looks = judged_responses(plan.chosen, plan.items, arbiter, judge_snapshot(config.rejudge or None))
+    for some in in_windows(looks, LOOKS_AT_A_TIME):
+        tables.append(judged_rows(some, play(some, ask, store.responses.responses)))
+    return pa.concat_tables([*tables, skipped_rows(plan.left_out, arbiter)])
+
+
+def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
+    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
+    return {
+        "dagster/row_count": len(rows),
+        "snapshot": snapshot,
+        "judges": dg.MetadataValue.json(pc.unique(rows["judge_model"]).to_pylist()),
+        "outcomes": dg.MetadataValue.json(reasons),
+        **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
+        "preview": markdown(rows, ["item_id", "model", "evaluator", "score", "reason", "explanation"]),
+    }
+
+
+@dg.asset_check(asset=qa_judgements, blocking=True)
+def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No judgement counts twice: an evaluator looks at a response once."""
+    return keys_repeated(context, store, "qa_judgements", [*QA_RESPONSE_KEY, "evaluator", "snapshot"])
+
+
+@dg.asset_check(asset=qa_judgements)
+def qa_judges_answer(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "qa_judgements", ["reason", "judge_model", "self_judged"]):
+        asked = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
+        checked += len(asked)
+        failed = len(asked) - asked["reason"].null_count
+        if failed > FAILED_JUDGEMENTS * len(asked):
+            offenders.append(f"{key}: {failed:,} of {len(asked):,} judgements have no score")
+        own = asked.filter(pc.fill_null(asked["self_judged"], False))
+        offenders += [f"{key}: {judge} judges models of its own maker" for judge in pc.unique(own["judge_model"]).to_pylist()]
+    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

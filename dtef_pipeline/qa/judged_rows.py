@@ -1,0 +1,88 @@
+"""The rows of `qa_judgements`: which responses a judge is shown, and what it said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.qa.arbiter import Arbiter, in_sample
+from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, is_self_judged, verdict_row
+from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
+
+JUDGE_SCORER = "judge"
+_RESPONSE_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
+
+
+@dataclass(slots=True)
+class ResponseJudged:
+    """One evaluator's look at one response: an episode."""
+
+    response: Mapping[str, Any]
+    """The columns that name it."""
+    arbitration: Arbitration
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        return self.arbitration.next(history)
+
+
+def to_be_judged(responses: pa.Table, items: pa.Table) -> pa.Table:
+    """The answered responses to items that a judge scores. `items`: rows of `qa_items`."""
+    judged = [item for item, scorers in _columns(items, "item_id", "scorers") if JUDGE_SCORER in scorers]
+    wanted = pc.is_in(responses["item_id"], pa.array(judged, pa.string()))
+    return responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
+
+
+def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
+    """The responses that are in the sample, the same ones at every run, and those that are not."""
+    chosen = in_sample(judged["item_id"].to_pylist(), judged["model_variant"].to_pylist(), rate)
+    return judged.filter(pa.array(chosen, pa.bool_())), judged.filter(pa.array(~chosen, pa.bool_()))
+
+
+def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
+    """Every look of an evaluator at the responses, in their order; blank ones need none."""
+    texts = {item: (text, reference) for item, text, reference in _columns(items, "item_id", "text", "reference")}
+    named = judged.select(list(_RESPONSE_NAMES)).to_pylist()
+    for row, response in zip(named, judged["response"].to_pylist(), strict=True):
+        question, reference = texts[row["item_id"]]
+        for one in arbitrations(question, reference, response or "", arbiter, snapshot):
+            yield ResponseJudged(row, one)
+
+
+def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
+    """The rows of `qa_judgements`, in the order of the looks."""
+    rows = [
+        {**one.response, **verdict_row(one.arbitration, came, one.response["model_variant"])}
+        for one, came in zip(looks, played, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+
+
+def skipped_rows(left_out: pa.Table, arbiter: Arbiter) -> pa.Table:
+    """The rows of responses that are not in the sample, one per evaluator."""
+    named = left_out.select(list(_RESPONSE_NAMES)).to_pylist()
+    rows = [
+        {
+            **row,
+            "evaluator": evaluator,
+            "judge_model": arbiter.model.name,
+            "judge_variant": arbiter.model.variant,
+            "reason": SKIPPED_SAMPLE,
+            "attempts": 0,
+            "raw": [],
+            "request_keys": [],
+            "self_judged": is_self_judged(arbiter.model.model, row["model_variant"]),
+        }
+        for row in named
+        for evaluator in arbiter.evaluators
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+
+
+def _columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows[name].to_pylist() for name in names), strict=True)
