@@ -21,7 +21,7 @@ INTERVIEW_COLUMNS = ("turn", "speaker", "role", "text")
 _INTERVIEWS, _METADATA_TABLE = "interviews", "metadata.csv"
 _DOCUMENT_FORM = '{"page_content": text, "metadata": {"FILE": text, ...}}'
 _CORPUS_FORM = f"a JSON list of {_DOCUMENT_FORM}, or a folder with {_METADATA_TABLE} and {_INTERVIEWS}/*.csv"
-_WHITE = " \t\r\n"
+_JSON_WHITE = " \t\r\n"
 _MOST_TURN_DIGITS = 9
 
 
@@ -125,7 +125,7 @@ def _entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
 
 
 def _after_white(text: str, place: int) -> int:
-    while place < len(text) and text[place] in _WHITE:
+    while place < len(text) and text[place] in _JSON_WHITE:
         place += 1
     return place
 

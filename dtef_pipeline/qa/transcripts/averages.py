@@ -1,0 +1,47 @@
+"""Averages over transcripts: what is null counts nowhere, and how much of it there was is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfScores:
+    """A mean, and of how many."""
+
+    value: float | None
+    """None: nothing was scored."""
+    n_scored: int
+    n_skipped: int
+    """Scores that were null."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptAverages:
+    """Means per transcript and over all."""
+
+    transcripts: Mapping[str, MeanOfScores]
+    micro: MeanOfScores
+    """Over scores: a transcript counts by its scores."""
+    macro: MeanOfScores
+    """Over transcripts: each that has a mean counts once; `n_skipped`: transcripts of nulls."""
+
+    @property
+    def nothing_scored(self) -> tuple[str, ...]:
+        """The transcripts without a single score."""
+        return tuple(name for name, mean in self.transcripts.items() if mean.value is None)
+
+
+def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
+    """The mean of what is not null; null when all is."""
+    scored = [score for score in scores if score is not None]
+    return MeanOfScores(fsum(scored) / len(scored) if scored else None, len(scored), len(scores) - len(scored))
+
+
+def transcript_averages(scores: Mapping[str, Sequence[float | None]]) -> TranscriptAverages:
+    """Means of scores, 0-1, per transcript and over all of them; null: not scored, with the transcript still listed."""
+    means = {name: mean_of_scores(own) for name, own in scores.items()}
+    every = [score for own in scores.values() for score in own]
+    return TranscriptAverages(means, mean_of_scores(every), mean_of_scores([mean.value for mean in means.values()]))

@@ -1,0 +1,129 @@
+"""Whether what a model cites stands in the sources that it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtef_pipeline.qa.transcripts.quoted import RelaxedText, Span, exact_span, relaxed, relaxed_spans
+
+CITATION_REASONS = (
+    "found_elsewhere",
+    "not_found",
+    "index_out_of_range",
+    "bad_index",
+    "empty_quote",
+    "no_content",
+)
+"""Why a quotation does not stand, character by character, in the source that it names: it stands in another one; in none of them; there is
+no source of this number; the number is none; nothing is quoted; the source has no text."""
+INDEX_KEYS = ("source_index", "source_id")
+"""What models call the number of a source."""
+_LARGEST_INDEX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCitation:
+    """One citation and whether it is one."""
+
+    source_index: int | None
+    """Place of a source among those shown, from 0; None: the citation names none."""
+    quote: str | None
+    """None: nothing was quoted, or something that is no text."""
+    exact: int
+    """1: it stands in that source character by character, but for white space around it; 0: it does not."""
+    relaxed: int
+    """1: it stands there but for case, quotation marks, dashes, white space, compatible characters and ellipses; 0: it does not."""
+    reason: str | None
+    """Why `exact` is 0: one of CITATION_REASONS."""
+    spans: tuple[Span, ...] = ()
+    """Where in the source its words stand, in order: several around ellipses; none where it was not found."""
+
+    @property
+    def span(self) -> Span | None:
+        """From the first of the words to the last."""
+        return Span(self.spans[0].start, self.spans[-1].end) if self.spans else None
+
+
+def check_citations(context: Sequence[Any], citations: Iterable[Any]) -> list[CheckedCitation]:
+    """Each citation looked up in the source that it names, in order.
+
+    Args:
+        context: the sources in the order in which they were shown: mappings with `page_content`, or objects that have it.
+        citations: mappings with `source_index` (or `source_id`) and `quote`, as a model or a file gave them: whatever they hold, it is no
+            error here. A number counts from 0 and never from the end; true, "0" and 0.0 are no numbers of sources.
+    """
+    texts = _ShownTexts([_content(source) for source in context])
+    return [_checked(texts, citation) for citation in citations]
+
+
+def check_verbatims(context: Sequence[Any], citations: Iterable[Any]) -> list[int]:
+    """1 for each citation that stands character by character in the source that it names, else 0."""
+    return [checked.exact for checked in check_citations(context, citations)]
+
+
+def existence(checks: Sequence[int]) -> float | None:
+    """The share of citations that were found, 0-1: higher is better. None without citations."""
+    return sum(checks) / len(checks) if checks else None
+
+
+def pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
+    """The same over all citations of several answers: found by found over cited by cited, so that an answer counts by its citations."""
+    return existence([check for checks in answers for check in checks])
+
+
+class _ShownTexts:
+    """The texts of the sources, and their relaxed forms, each of which is made once and only where it is needed."""
+
+    def __init__(self, texts: Sequence[str | None]) -> None:
+        self.texts = texts
+        self._relaxed: dict[int, RelaxedText] = {}
+
+    def relaxed(self, index: int, text: str) -> RelaxedText:
+        if index not in self._relaxed:
+            self._relaxed[index] = relaxed(text)
+        return self._relaxed[index]
+
+
+def _checked(shown: _ShownTexts, citation: Any) -> CheckedCitation:
+    index, quote, texts = _index_of(citation), _quote_of(citation), shown.texts
+    told = index if index is not None and abs(index) <= _LARGEST_INDEX else None
+    quoted = None if quote is None else _storable(quote)
+    if index is None:
+        return CheckedCitation(None, quoted, 0, 0, "bad_index")
+    if not 0 <= index < len(texts):
+        return CheckedCitation(told, quoted, 0, 0, "index_out_of_range")
+    if quote is None or not quote.strip():
+        return CheckedCitation(told, quoted, 0, 0, "empty_quote")
+    text = texts[index]
+    if text is None:
+        return CheckedCitation(told, quoted, 0, 0, "no_content")
+    if found := exact_span(quote, text):
+        return CheckedCitation(told, quoted, 1, 1, None, (found,))
+    spans = relaxed_spans(quote, shown.relaxed(index, text))
+    elsewhere = any(other is not None and quote.strip() in other for other in texts)
+    return CheckedCitation(told, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
+
+
+def _storable(text: str) -> str:
+    """The text with what no table takes, halves of characters, replaced by U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _index_of(citation: Any) -> int | None:
+    if not isinstance(citation, Mapping):
+        return None
+    value = next((citation[key] for key in INDEX_KEYS if key in citation), None)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _quote_of(citation: Any) -> str | None:
+    quote = citation.get("quote") if isinstance(citation, Mapping) else None
+    return quote if isinstance(quote, str) else None
+
+
+def _content(source: Any) -> str | None:
+    """The text of a source; None: it has none, or a blank one."""
+    content = source.get("page_content") if isinstance(source, Mapping) else getattr(source, "page_content", None)
+    return content if isinstance(content, str) and content.strip() else None

@@ -1,0 +1,139 @@
+"""Whether a quotation stands in a text: character by character, or but for spelling that two careful copies may differ in.
+
+Everything here is linear in the length of the texts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+_QUOTATION_MARKS = "\"'`´‘’‚‛“”„‟«»‹›′″‵‶＂＇「」『』"
+_DASH_MARKS = "-‐‑‒–—―−﹘﹣－"
+_UNSEEN = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+_UNSEEN_CHARACTER = re.compile(f"[{_UNSEEN}]")
+_QUOTE_MARK, _DASH_MARK, _SPACE_MARK = "'", "-", " "
+_THREE_DOTS = r"\.(?:\.\.++|(?: \.){2,}+)"
+_ELLIPSIS = re.compile(rf"\[ ?{_THREE_DOTS} ?\]|\( ?{_THREE_DOTS} ?\)|{_THREE_DOTS}")
+
+
+class Span(NamedTuple):
+    """A part of a text: from the first character to behind the last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedText:
+    """A text as quotations are compared, and where in the original each of its characters comes from."""
+
+    text: str
+    starts: array[int]
+    """First place in the original, one per character."""
+    ends: array[int]
+    """Place behind the last one, one per character."""
+
+    def span(self, start: int, end: int) -> Span:
+        """The part of the original that became the characters from `start` to before `end`."""
+        return Span(self.starts[start], self.ends[end - 1])
+
+
+def exact_span(quote: str, text: str) -> Span | None:
+    """Where a quotation, without the white space around it, first stands character by character; None: nowhere, or it is blank."""
+    wanted = quote.strip()
+    start = text.find(wanted) if wanted else -1
+    return Span(start, start + len(wanted)) if start >= 0 else None
+
+
+def relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
+    """Where the parts of a quotation stand in a text, in order; none: not all of them do.
+
+    Compatible characters (NFKC), upper and lower case, kinds of quotation marks, kinds of dashes and the spaces around them, white space
+    and characters that cannot be seen make no difference. An ellipsis (`…`, `...`, `[...]`) in the quotation stands for any words: what
+    is on either side of it must stand in this order, each as near to the one before as it can.
+    """
+    looked_in = relaxed(text) if isinstance(text, str) else text
+    found: list[Span] = []
+    place = 0
+    for part in _parts(quote):
+        start = looked_in.text.find(part, place)
+        if start < 0:
+            return ()
+        place = start + len(part)
+        found.append(looked_in.span(start, place))
+    return tuple(found)
+
+
+def relaxed(text: str) -> RelaxedText:
+    """The text as quotations are compared: one kind of quotation mark and dash, single spaces but none beside a dash, no case."""
+    builder = _Builder()
+    for place, character in enumerate(text):
+        builder.add(_form(character), place)
+    return RelaxedText("".join(builder.characters), builder.starts, builder.ends)
+
+
+class _Builder:
+    """Puts the forms of characters together, with the places that they come from."""
+
+    def __init__(self) -> None:
+        self.characters: list[str] = []
+        self.starts, self.ends = array("q"), array("q")
+        self._gap: int | None = None
+        """Where the white space began that has not been written yet."""
+
+    def add(self, form: str, place: int) -> None:
+        if form == _SPACE_MARK:
+            self._gap = place if self._gap is None else self._gap
+        elif form:
+            before = self.characters[-1] if self.characters else ""
+            if form == before == _DASH_MARK or (self._gap is None and before and self._joins(before, form)):
+                self.ends[-1] = place + 1
+            else:
+                self._write_gap(before, form)
+                for character in form:
+                    self._write(character, place, place + 1)
+            self._gap = None
+
+    def _joins(self, before: str, form: str) -> bool:
+        """Writes a mark above or below into the character before it, where the two together are one character."""
+        if form.isascii() or not unicodedata.combining(form[0]):
+            return False
+        together = unicodedata.normalize("NFC", before + form)
+        if len(together) == 1:
+            self.characters[-1] = together
+        return len(together) == 1
+
+    def _write_gap(self, before: str, form: str) -> None:
+        if self._gap is not None and before and _DASH_MARK not in (before, form):
+            self._write(_SPACE_MARK, self._gap, self._gap + 1)
+
+    def _write(self, character: str, start: int, end: int) -> None:
+        self.characters.append(character)
+        self.starts.append(start)
+        self.ends.append(end)
+
+
+@lru_cache(maxsize=20_000)
+def _form(character: str) -> str:
+    """What a character is compared as: one space for all white space, nothing for what cannot be seen.
+
+    Characters are looked at one by one, so that no text takes long.
+    """
+    if character in _QUOTATION_MARKS:
+        return _QUOTE_MARK
+    if character in _DASH_MARKS:
+        return _DASH_MARK
+    if _UNSEEN_CHARACTER.match(character):
+        return ""
+    form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", character).casefold())
+    return _SPACE_MARK if form.isspace() else form
+
+
+def _parts(quote: str) -> list[str]:
+    """What stands between the ellipses of a quotation."""
+    return [part for found in _ELLIPSIS.split(relaxed(quote).text) if (part := found.strip(_SPACE_MARK))]

@@ -1,0 +1,68 @@
+"""How well a retriever finds the chunks that hold the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from math import log2
+
+GAIN_RANKS = 10
+"""nDCG looks at so many places."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScores:
+    """How well the relevant chunks are ranked for one question; all 0-1, higher is better."""
+
+    k: int
+    precision: float
+    """Relevant chunks among the first k, over k."""
+    recall: float
+    """The same over all relevant chunks."""
+    hit: float
+    """1: a relevant chunk is among the first k; 0: none is."""
+    mrr: float
+    """1 over the rank of the first relevant chunk, wherever it is; 0: none was found. Its mean over questions is the MRR."""
+    ndcg: float
+    """Discounted gain of the first ten, sum of 1 / log2(rank + 1) over relevant ones, over the largest that is possible.
+    Järvelin and Kekäläinen (2002), with gains of 0 and 1."""
+
+
+def retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
+    """Scores of a ranking, the nearest id first; None when nothing is relevant, for then no ranking is good or bad.
+
+    An id that comes again counts for nothing there, but keeps its place. Raises ValueError for k below 1.
+    """
+    if k < 1:
+        raise ValueError(f"k: got {k}; allowed: 1 or more")
+    if not relevant:
+        return None
+    ranks = _ranks_of(ranking, relevant)
+    within = sum(rank <= k for rank in ranks)
+    best = _gain(range(1, min(len(relevant), GAIN_RANKS) + 1))
+    gain = _gain(rank for rank in ranks if rank <= GAIN_RANKS)
+    mrr = 1 / ranks[0] if ranks else 0.0
+    return RetrievalScores(k, within / k, within / len(relevant), float(within > 0), mrr, gain / best)
+
+
+def relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
+    """The ids of the texts that hold one of the quotations, runs of white space being one space."""
+    wanted = [squeezed for quote in quotes if (squeezed := _squeezed(quote))]
+    return {one for one, text in zip(ids, map(_squeezed, texts), strict=True) if any(quote in text for quote in wanted)}
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _ranks_of(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
+    """The ranks, from 1, at which relevant ids stand for the first time."""
+    first: dict[str, int] = {}
+    for rank, one in enumerate(ranking, 1):
+        if one in relevant:
+            first.setdefault(one, rank)
+    return list(first.values())
+
+
+def _gain(ranks: Iterable[int]) -> float:
+    return sum(1 / log2(rank + 1) for rank in ranks)

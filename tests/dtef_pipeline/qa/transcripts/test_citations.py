@@ -1,0 +1,233 @@
+"""Citations looked up in the sources: character by character, relaxed, the reasons, and texts made to hurt."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.transcripts.citations import (
+    CITATION_REASONS,
+    CheckedCitation,
+    check_citations,
+    check_verbatims,
+    existence,
+    pooled_existence,
+)
+from dtef_pipeline.qa.transcripts.quoted import relaxed, relaxed_spans
+from tests.dtef_pipeline.qa.transcripts.interviews import vectors
+
+SEA = "We think the sea is cold in May."
+PAGE = "Another “page” with\nlines."
+CONTEXT = [{"page_content": SEA}, {"page_content": PAGE}]
+WORDS = st.text(st.sampled_from("abcAB éÉ—-–'’\"“ \n\t.…[](),ﬁ²e\u0301\u00ad\u200b\ud800\x00"), max_size=30)
+
+
+def check(index: Any, quote: Any, context: Any = CONTEXT) -> CheckedCitation:
+    (checked,) = check_citations(context, [{"source_index": index, "quote": quote}])
+    return checked
+
+
+def outcome(checked: CheckedCitation) -> tuple[int, int, str | None]:
+    return checked.exact, checked.relaxed, checked.reason
+
+
+@pytest.mark.parametrize("case", vectors("verbatim"))
+def test_shared_vectors_of_quotations(case: Any) -> None:
+    checked = check_citations(case["in"]["context"], case["in"]["citations"])
+    assert [one.exact for one in checked] == case["out"]["exact"]
+    assert [one.relaxed for one in checked] == case["out"]["relaxed"]
+    assert [one.reason for one in checked] == case["out"]["reasons"]
+    assert check_verbatims(case["in"]["context"], case["in"]["citations"]) == case["out"]["exact"]
+
+
+@pytest.mark.parametrize("case", vectors("existence"))
+def test_shared_vectors_of_existence(case: Any) -> None:
+    assert existence(case["in"]["checks"]) == pytest.approx(case["out"])
+
+
+@pytest.mark.parametrize("case", vectors("existence_pair"))
+def test_shared_vectors_of_pooled_existence(case: Any) -> None:
+    assert pooled_existence(case["in"]["answers"]) == pytest.approx(case["out"], abs=case["tol"])
+
+
+def test_existence_without_citations_is_null_and_an_answer_counts_by_its_citations() -> None:
+    assert existence([]) is None
+    assert pooled_existence([]) is None
+    assert pooled_existence([[], []]) is None
+    assert pooled_existence([[1, 1, 1], [0]]) == pytest.approx(0.75)
+
+
+def test_white_space_around_a_quotation_is_no_part_of_it() -> None:
+    assert outcome(check(0, "  the sea\n")) == (1, 1, None)
+    assert SEA[slice(*check(0, "  the sea\n").spans[0])] == "the sea"
+
+
+@pytest.mark.parametrize("index", [None, "0", True, False, 0.0, [0], {}, float("nan")])
+def test_what_is_no_whole_number_is_a_bad_index(index: Any) -> None:
+    assert outcome(check(index, "Another")) == (0, 0, "bad_index")
+    assert check(index, "Another").source_index is None
+
+
+@pytest.mark.parametrize("index", [-1, -2, 2, 10**400, -(10**400)])
+def test_an_index_never_counts_from_the_end(index: int) -> None:
+    assert outcome(check(index, "Another")) == (0, 0, "index_out_of_range")
+    told = check(index, "Another").source_index
+    assert told is None or abs(told) < 2**31
+
+
+@pytest.mark.parametrize("quote", ["", "  \n", None, 7, ["the sea"], True])
+def test_a_quotation_without_words_is_not_found(quote: Any) -> None:
+    assert outcome(check(0, quote)) == (0, 0, "empty_quote")
+
+
+@pytest.mark.parametrize(
+    "source", [{}, {"page_content": None}, {"page_content": 3}, {"page_content": " "}, None, "text", 5, []]
+)
+def test_a_source_without_text_holds_nothing(source: Any) -> None:
+    assert outcome(check(0, "the sea", [source])) == (0, 0, "no_content")
+
+
+@pytest.mark.parametrize("citation", [None, 5, "the sea", [], ["source_index", 0], {}])
+def test_what_is_no_citation_is_a_bad_index(citation: Any) -> None:
+    (checked,) = check_citations(CONTEXT, [citation])
+    assert outcome(checked) == (0, 0, "bad_index")
+
+
+def test_source_id_is_another_name_of_the_index() -> None:
+    (checked,) = check_citations(CONTEXT, [{"source_id": 1, "quote": "Another"}])
+    assert (checked.source_index, checked.exact) == (1, 1)
+
+
+def test_sources_may_be_objects() -> None:
+    assert check(0, "cold", [SimpleNamespace(page_content=SEA)]).exact == 1
+
+
+@pytest.mark.parametrize("reason", CITATION_REASONS)
+def test_every_reason_is_given_by_some_citation(reason: str) -> None:
+    cases = [(0, "Another"), (0, "warm"), (9, "sea"), ("0", "sea"), (0, ""), (2, "sea")]
+    assert reason in {check(index, quote, [*CONTEXT, {}]).reason for index, quote in cases}
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("the SEA is", "The sea\n  is cold"),
+        ("don't", "we don’t know"),
+        ('a "page"', "A “page”"),
+        ("well-known - or not", "well‐known—or not"),
+        ("May -- June", "May – June"),
+        ("five \u00bd \ufb01sh", "five 1\u20442 fish"),
+        ("caf\u00e9", "cafe\u0301 au lait"),
+        ("cafe\u0301", "CAF\u00c9"),
+        ("co-operate", "co\u00ad-operate"),
+        ("zero width", "ze\u200bro\u00a0width"),
+        ("Straße", "STRASSE"),
+        ("the sea … May", "the sea is cold in May"),
+        ("the sea ... May", "the sea is cold in May"),
+        ("the sea [...] in (…) May", "the sea is cold in late May"),
+        ("… the sea . . . May…", "We think the sea is cold in May"),
+        ("I read…books", "I read…books"),
+        ("I read [...] astro", "I read…[George Gamow and other] astrophysicists"),
+        ("[when] I was", "moon [when] I was ten"),
+    ],
+)
+def test_spellings_of_careful_copies_are_the_same(quote: str, text: str) -> None:
+    spans = relaxed_spans(quote, text)
+    assert spans
+    assert [span.end for span in spans] <= [len(text)] * len(spans)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("cold … sea", "the sea is cold"),
+        ("sea … sea", "the sea is cold"),
+        ("cafe", "café au lait"),
+        ("the sea is warm", SEA),
+        ("thesea", SEA),
+        ("the sea, is", SEA),
+        ("…", "so … then"),
+        ("[...] ...", "so ... then"),
+        ("", SEA),
+        ("sea", ""),
+    ],
+)
+def test_other_words_and_another_order_are_not(quote: str, text: str) -> None:
+    assert relaxed_spans(quote, text) == ()
+
+
+def test_spans_say_where_the_words_stand_in_the_source() -> None:
+    text = "«Well» — I  READ\n… [George] cafe\u0301 all"
+    spans = relaxed_spans('"well" - i read ... CAFÉ', text)
+    assert [text[slice(*span)] for span in spans] == ["«Well» — I  READ", "cafe\u0301"]
+    whole = check(0, '"well" - i read ... CAFÉ', [{"page_content": text}]).span
+    assert whole is not None
+    assert text[slice(*whole)] == "«Well» — I  READ\n… [George] cafe\u0301"
+
+
+@given(WORDS, WORDS, WORDS)
+def test_what_stands_there_exactly_is_found_relaxed_and_marked(before: str, quote: str, after: str) -> None:
+    text = before + quote + after
+    checked = check(0, quote, [{"page_content": text}])
+    if quote.strip():
+        assert (checked.exact, checked.relaxed, checked.reason) == (1, 1, None)
+        assert checked.span is not None
+        assert text[slice(*checked.span)] == quote.strip()
+    (checked.quote or "").encode()
+
+
+@given(WORDS)
+def test_the_relaxed_form_is_stable_and_every_character_has_its_place(text: str) -> None:
+    form = relaxed(text)
+    assert relaxed(form.text).text == form.text
+    assert len(form.starts) == len(form.ends) == len(form.text)
+    assert all(0 <= start < end <= len(text) for start, end in zip(form.starts, form.ends, strict=True))
+    assert list(form.starts) == sorted(form.starts)
+
+
+@given(st.text(st.sampled_from("abcé ßXÅ"), max_size=20))
+def test_upper_case_and_decomposed_copies_are_found(text: str) -> None:
+    if text.strip():
+        for copy in (text.upper(), unicodedata.normalize("NFD", text), f"\n{text}\t"):
+            assert relaxed_spans(copy, f"… {text} …")
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "a" * 500_000 + "b",
+        "…".join("ab" * 100_000),
+        "a\u0301" + "\u0301\u0316" * 200_000,
+        " ." * 300_000,
+        "[" * 300_000 + "...",
+        "- " * 300_000,
+        " " * 600_000 + "a",
+        "\ud800" * 300_000,
+        "[ ..." * 100_000,
+    ],
+    ids=range(9),
+)
+def test_hostile_quotations_take_time_by_their_length(quote: str) -> None:
+    """Ten times the text may take some ten times as long, not a hundred times."""
+
+    def seconds(length: int) -> float:
+        started = time.process_time()
+        check(0, quote[:length], [{"page_content": quote[: length // 2]}, {"page_content": "a" * length}])
+        return time.process_time() - started
+
+    short, long = min(seconds(len(quote) // 10) for _ in range(2)), seconds(len(quote))
+    assert long < 40 * short + 1.0
+
+
+def test_a_flood_of_citations_is_looked_up_in_a_moment() -> None:
+    started = time.process_time()
+    context = [{"page_content": SEA * 40}] * 10
+    checked = check_citations(context, [{"source_index": number % 12, "quote": f"Sea {number}"} for number in range(5_000)])
+    assert len(checked) == 5_000
+    assert time.process_time() - started < 10
