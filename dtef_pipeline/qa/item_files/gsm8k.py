@@ -15,7 +15,7 @@ from dtef_pipeline.qa.model import QaItem
 NUMBER_TYPE = "number"
 FINAL_MARK = "####"
 """Stands before the number that a solution ends in."""
-_STATED_NUMBER = re.compile(r"[-\u2212]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-\u2212]?\$?\.\d+")
+_STATED_NUMBER = re.compile(r"[-\u2212]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-\u2212]?\$?\.\d+", re.ASCII)
 _ALLOWED_ANSWER = f"working, then {FINAL_MARK} and a number, once"
 
 

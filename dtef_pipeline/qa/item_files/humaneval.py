@@ -20,7 +20,7 @@ _SOLUTION_KEY = "canonical_solution"
 _LONGEST_PROGRAM = 200_000
 """Characters: the longest published one has a hundredth of it."""
 _BODY = "\n    pass\n"
-_LONGEST_NAME = 100
+_LONGEST_FUNCTION = 100
 
 
 def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False) -> LoadedItems:
@@ -73,9 +73,9 @@ def _check_defines(code: str, function: str, what: str) -> None:
         found = sorted(defined) or "no function, or no Python"
         raise RowFault(
             what,
-            f"{what} does not define {function[:_LONGEST_NAME]}",
+            f"{what} does not define {function[:_LONGEST_FUNCTION]}",
             found=found,
-            allowed=f"def {function[:_LONGEST_NAME]}(...)",
+            allowed=f"def {function[:_LONGEST_FUNCTION]}(...)",
         )
 
 

@@ -11,9 +11,9 @@ from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
 from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, no_text, rows_of
 from dtef_pipeline.qa.model import ItemError, QaItem
 
-OPTION_LETTERS = "ABCDEFGHIJ"
+ITEM_LETTERS = "ABCDEFGHIJ"
 """What options are called in prompts and references, in order."""
-FEWEST_OPTIONS, MOST_OPTIONS = 2, len(OPTION_LETTERS)
+FEWEST_OPTIONS, MOST_OPTIONS = 2, len(ITEM_LETTERS)
 EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
 """Flags of items: two options are the same text, white space and case aside; one has no text."""
 _FLAG_TEXTS = {EQUAL_OPTIONS: "two options are the same text", EMPTY_OPTION: "an option has no text"}
@@ -21,7 +21,7 @@ _NUMBER_KEYS = ("id", "index", "question_id")
 _LONGEST_PART = 100
 
 
-class Layout(Protocol):
+class ItemLayout(Protocol):
     """How the rows of one file become items. Both raise RowFault for a row that is not usable."""
 
     def item_id(self, row: SourceRow) -> str:
@@ -31,7 +31,7 @@ class Layout(Protocol):
         """The item of the row."""
 
 
-def items_of(path: Path, layout: Layout, log: ItemLog, taken: set[str], *, warn: bool = True) -> Iterator[QaItem]:
+def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, warn: bool = True) -> Iterator[QaItem]:
     """The items of a file; what is wrong with the others is logged.
 
     `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
@@ -128,7 +128,7 @@ def part_name(text: object, fallback: str) -> str:
 
 def options_of(values: object) -> tuple[str, ...]:
     """The options of a row. Raises RowFault for what is no list of 2 to 10 texts."""
-    allowed = f"a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts"
+    allowed = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
         raise RowFault("options", "the options are no list of texts", found=values, allowed=allowed)
     if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
@@ -147,7 +147,7 @@ def letter_of(answer: object, options: int, *, digits_count: bool = False) -> st
 
     `digits_count`: whether a text of digits is a place, as in tables in which everything is text.
     """
-    letters = OPTION_LETTERS[:options]
+    letters = ITEM_LETTERS[:options]
     if isinstance(answer, str):
         stated = answer.strip().upper()
         if len(stated) == 1 and stated in letters:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtef_pipeline.qa.item_files.layout import (
     FEWEST_OPTIONS,
-    OPTION_LETTERS,
+    ITEM_LETTERS,
     existing_path,
     flags_of,
     items_of,
@@ -32,7 +32,7 @@ _BARE_CELLS = 6
 """Of a row without a header: question, four options, letter."""
 _CHOICE_COLUMN = re.compile(r"choice_?([0-9])|([a-j])")
 _BARE_LAYOUT = "question, A, B, C, D, letter"
-_HEADERS = "question,A,B,C,D,answer or question,choice0,choice1,choice2,choice3,answer"
+_CHOICE_HEADERS = "question,A,B,C,D,answer or question,choice0,choice1,choice2,choice3,answer"
 _OBJECT_KEYS = ("question", "subject", "choices", "answer")
 _LIST_KEYS, _PART_KEYS = ("choices", "options"), ("subject", "category")
 """Of MMLU, and of MMLU-Pro."""
@@ -104,7 +104,7 @@ def _named_cells(cells: list[str]) -> Mapping[str, Any]:
             "columns",
             "too few or too many cells",
             found=f"{len(cells)}",
-            allowed=f"{_BARE_CELLS}: {_BARE_LAYOUT}; or a header {_HEADERS}",
+            allowed=f"{_BARE_CELLS}: {_BARE_LAYOUT}; or a header {_CHOICE_HEADERS}",
         )
     return {"question": cells[0], "choices": cells[1:-1], "answer": cells[-1]}
 
@@ -117,7 +117,7 @@ def _choices(values: Mapping[str, Any]) -> object:
     places = {_place(found): values[key] for key in values if (found := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
     if sorted(places) != list(range(len(places))) or not places:
         raise RowFault(
-            "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_HEADERS}"
+            "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_CHOICE_HEADERS}"
         )
     options = [places[place] for place in sorted(places)]
     while len(options) > FEWEST_OPTIONS and options[-1] in (None, ""):
@@ -126,7 +126,7 @@ def _choices(values: Mapping[str, Any]) -> object:
 
 
 def _place(found: re.Match[str]) -> int:
-    return int(found[1]) if found[1] else OPTION_LETTERS.index(found[2].upper())
+    return int(found[1]) if found[1] else ITEM_LETTERS.index(found[2].upper())
 
 
 def _solution(values: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
+from dtef_pipeline.text.counted import counted
 
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
@@ -22,7 +23,7 @@ LONGEST_ROW = 1_000_000
 """Bytes of one line of JSON."""
 _MOST_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
 _HEADER_CELLS = {"question", "answer"}
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
 _OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -45,7 +46,7 @@ class DoubledKeys(dict[str, Any]):
 
 def no_text(text: str) -> bool:
     """Whether a text holds what no text can: half of a character, a byte that is not UTF-8, or the character NUL."""
-    return bool(_NO_TEXT.search(text))
+    return bool(_NEVER_IN_TEXT.search(text))
 
 
 def json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
@@ -140,7 +141,7 @@ def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     try:
         with pq.ParquetFile(path) as file:
             if file.metadata.num_rows > _MOST_PARQUET_ROWS:
-                found = f"{file.metadata.num_rows:,} rows"
+                found = counted(file.metadata.num_rows, "row")
                 raise RowFault("too_large", "the file has too many rows", found=found, allowed=f"{_MOST_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
@@ -181,7 +182,14 @@ def reader_of(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
     raise RowFault("ending", "a file of another kind", found=path.name, allowed=TABLE_ENDINGS)
 
 
-def whole_json(path: Path) -> Any:
+class JsonFile(NamedTuple):
+    """A file that is one JSON value."""
+
+    value: Any
+    text: str
+
+
+def whole_json(path: Path) -> JsonFile:
     """The JSON value that a file is. Raises RowFault for what is none."""
     try:
         with _opened(path) as file:
@@ -192,7 +200,7 @@ def whole_json(path: Path) -> Any:
         raise _too_large()
     if not data.strip():
         raise RowFault("empty", "the file is empty")
-    return json_value(data)
+    return JsonFile(json_value(data), data.decode("utf-8-sig"))
 
 
 def unreadable(error: Exception) -> RowFault:

@@ -1,0 +1,266 @@
+"""Questions about interviews as Socioscope writes them: `{"qa_pairs": [{id?, question, answers?, evidence?, quotes?}]}`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.qa.item_files.json_members import member_lines
+from dtef_pipeline.qa.item_files.layout import (
+    existing_path,
+    flags_of,
+    mapping_of,
+    number_of,
+    options_of,
+    readable,
+    take,
+    text_of,
+    warn_of_flags,
+)
+from dtef_pipeline.qa.item_files.loaded import GivenAnswer, ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, whole_json
+from dtef_pipeline.qa.model import ItemError, QaItem, Quote
+
+SOCIOSCOPE_TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
+PICKING_TYPES = ("PickOne", "PickMany")
+"""The types that choose from options."""
+UNKNOWN_TYPE, EMPTY_METRIC = "unknown_type", "empty_metric"
+"""Flags of items that nothing can score: nobody scores the type; nothing is expected."""
+_TYPE_SPELLED = {name.casefold(): name for name in SOCIOSCOPE_TYPES}
+_PAIR_KEYS = ("question", "id", "answers", "evidence", "quotes")
+_ANSWER_ALLOWED = "{answer, source?, context?, citations?}, with context and citations lists"
+_EVIDENCE_ALLOWED = "a list of {file, turn}, with turn a whole number"
+
+CheckMetric = Callable[[QaItem], None]
+"""Raises ItemError for an item whose reference its scorer cannot read, or names a value that is none of the options."""
+TurnText = Callable[[str, int | None], str | None]
+"""The text of a turn of a transcript, given the file's name and the turn; of the whole transcript, for no turn; None: there is none."""
+
+
+def load_socioscope(
+    path: Path,
+    *,
+    suite: str = "socioscope",
+    strict: bool = False,
+    check_metric: CheckMetric | None = None,
+    turn_text: TurnText | None = None,
+) -> LoadedItems:
+    """The items of a file, and the answers that stand in it. The file, less its ending, is the part.
+
+    An item is named after its part and its `id`, else its place in the file, from 0: `questions/s01`. Its cluster is the transcript that
+    its evidence names first, else the item itself. Its reference is the metric: a text as it stands, anything else as JSON.
+
+    Args:
+        path: a JSON file.
+        suite: what the items belong to.
+        strict: whether the first question that is not usable raises ItemError.
+        check_metric: says whether a metric can be read. None: metrics are not looked at.
+        turn_text: the transcripts, in which quotes must stand. None: quotes are not looked for.
+
+    Raises:
+        ItemError: for a path where no file is.
+    """
+    if existing_path(path).is_dir():
+        raise ItemError("a folder", where=str(path), allowed="a JSON file with qa_pairs")
+    log = ItemLog(strict)
+    try:
+        pairs = _pairs(whole_json(path))
+    except RowFault as fault:
+        log.error(fault, path)
+        return LoadedItems(findings=tuple(log.found))
+    reader = _PairReader(path, suite, log, check_metric, turn_text)
+    read = [found for row in pairs for found in reader.read(row)]
+    return LoadedItems(
+        tuple(item for item, _ in read), tuple(log.found), answers=tuple(answer for _, answers in read for answer in answers)
+    )
+
+
+def _pairs(file: JsonFile) -> list[SourceRow]:
+    allowed = 'an object with a list, once: {"qa_pairs": [...]}'
+    value = file.value
+    pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DoubledKeys) else None
+    if not isinstance(pairs, list):
+        raise RowFault("qa_pairs", "there are no qa_pairs", found=value, allowed=allowed)
+    if not pairs:
+        raise RowFault("empty", "the file has no questions", allowed=allowed)
+    lines = member_lines(file.text, "qa_pairs")
+    return [SourceRow(number, line, pair) for number, (line, pair) in enumerate(zip(lines, pairs, strict=True))]
+
+
+class _PairReader:
+    """Reads the pairs of one file."""
+
+    def __init__(
+        self, path: Path, suite: str, log: ItemLog, check_metric: CheckMetric | None, turn_text: TurnText | None
+    ) -> None:
+        self._path, self._suite, self._log = path, suite, log
+        self._check_metric, self._turn_text = check_metric, turn_text
+        self._taken: set[str] = set()
+
+    def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[GivenAnswer]]]:
+        """The item of a pair and its answers; nothing where the pair is not usable, which is logged."""
+        item_id = f"{self._path.stem}/{row.number}"
+        try:
+            pair = mapping_of(row, _PAIR_KEYS)
+            item_id = f"{self._path.stem}/{number_of(row, pair)}"
+            item = self._item(pair, item_id, row.line)
+            if self._check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
+                _checked(item, self._check_metric)
+            take(item_id, self._taken)
+        except RowFault as fault:
+            self._log.error(fault, self._path, row.line, item_id)
+            return
+        self._warn(item)
+        yield item, list(self._answers(pair.get("answers"), item))
+
+    def _item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
+        question = _question(pair.get("question"))
+        stated = text_of(question, "type").strip()
+        type_ = _TYPE_SPELLED.get(" ".join(stated.casefold().split()), stated)
+        evidence = _evidence(pair.get("evidence"))
+        reference = _metric(question.get("metric"))
+        item = QaItem(
+            item_id=item_id,
+            suite=self._suite,
+            part=self._path.stem,
+            type=type_,
+            text=text_of(question, "text"),
+            options=_options(question, type_),
+            reference=reference,
+            cluster=evidence[0][0] if evidence else item_id,
+            source_line=line,
+            quotes=_quotes(pair.get("quotes"), evidence),
+        )
+        unknown = [UNKNOWN_TYPE] if type_ not in SOCIOSCOPE_TYPES else []
+        empty = [] if reference.strip() else [EMPTY_METRIC]
+        return replace(item, flags=(*unknown, *empty, *(flags_of(item.options) if item.options else ())))
+
+    def _warn(self, item: QaItem) -> None:
+        warn_of_flags(item, self._path, self._log)
+        if UNKNOWN_TYPE in item.flags:
+            text = "nobody scores this type; the item is kept, without scores"
+            self._warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
+        if EMPTY_METRIC in item.flags:
+            self._warning(
+                item,
+                RowFault(EMPTY_METRIC, "the metric is empty; the item is kept, without scores", allowed="what is expected"),
+            )
+        faults = (_quote_fault(quote, self._turn_text) for quote in item.quotes) if self._turn_text else ()
+        for fault in faults:
+            if fault:
+                self._warning(item, fault)
+
+    def _warning(self, item: QaItem, fault: RowFault) -> None:
+        self._log.warning(fault, self._path, item.source_line, item.item_id)
+
+    def _answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
+        if not isinstance(answers, list | None):
+            fault = RowFault("answers", "answers is no list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
+            self._log.error(fault, self._path, item.source_line, item.item_id)
+            return
+        for number, answer in enumerate(answers or ()):
+            try:
+                yield _answer(answer, number, item.item_id)
+            except RowFault as fault:
+                self._log.error(fault, self._path, item.source_line, item.item_id)
+
+
+def _question(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RowFault(
+            "question",
+            "question is no object",
+            found=value,
+            allowed="an object with text, type, metric and, to pick from, options",
+        )
+    if isinstance(value, DoubledKeys):
+        raise RowFault("doubled_key", "a key of the question stands twice", found=value.doubled, allowed="each key once")
+    return value
+
+
+def _metric(value: object) -> str:
+    """The metric as text: what is no text in the file is JSON. Whether it can be read is for its scorer to say."""
+    if isinstance(value, str):
+        return readable(value, "metric")
+    if isinstance(value, DoubledKeys):
+        raise RowFault("metric", "a value of the metric stands twice", found=value.doubled, allowed="each value once")
+    return "" if value is None else readable(json.dumps(value, ensure_ascii=False), "metric")
+
+
+def _checked(item: QaItem, check_metric: CheckMetric) -> None:
+    try:
+        check_metric(item)
+    except ItemError as error:
+        raise RowFault(
+            "metric", error.problem, found=item.reference if error.arrived is None else error.arrived, allowed=error.allowed
+        ) from error
+
+
+def _options(question: Mapping[str, Any], type_: str) -> tuple[str, ...]:
+    """What is picked from; none for a type that picks nothing."""
+    if type_ in SOCIOSCOPE_TYPES and type_ not in PICKING_TYPES:
+        return ()
+    options = question.get("options")
+    return () if options is None and type_ not in PICKING_TYPES else options_of(options)
+
+
+def _evidence(value: object) -> list[tuple[str, int | None]]:
+    """(file, turn) of each piece of evidence."""
+    fault = RowFault("evidence", "the evidence cannot be read", found=value, allowed=_EVIDENCE_ALLOWED)
+    if not isinstance(value, list | None):
+        raise fault
+    found = []
+    for one in value or ():
+        turn = one.get("turn") if isinstance(one, dict) else None
+        if not isinstance(one, dict) or isinstance(turn, bool) or not isinstance(turn, int | None):
+            raise fault
+        found.append((text_of(one, "file"), turn))
+    return found
+
+
+def _quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
+    """The quotes with their places: one each, or all in the one that is given; else in the first file, in whichever turn."""
+    if not isinstance(value, list | None) or not all(isinstance(quote, str) and quote.strip() for quote in value or ()):
+        raise RowFault("quotes", "the quotes cannot be read", found=value, allowed="a list of texts that are not blank")
+    quotes = [readable(quote, "a quote") for quote in value or ()]
+    if quotes and not evidence:
+        raise RowFault("quotes", "there are quotes without evidence", found=quotes, allowed=f"evidence: {_EVIDENCE_ALLOWED}")
+    if len(quotes) == len(evidence):
+        places = list(evidence)
+    else:
+        places = [evidence[0] if len(evidence) == 1 else (evidence[0][0], None)] * len(quotes) if quotes else []
+    return tuple(Quote(quote, file, turn) for quote, (file, turn) in zip(quotes, places, strict=True))
+
+
+def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
+    """Why a quote is not what its evidence says, character by character."""
+    place = quote.file if quote.turn is None else f"{quote.file}, turn {quote.turn}"
+    text = turn_text(quote.file, quote.turn)
+    if text is None:
+        return RowFault(
+            "no_such_turn",
+            "the evidence names what the transcripts do not have",
+            found=place,
+            allowed="a file and a turn of the transcripts",
+        )
+    if quote.text.strip() not in text:
+        return RowFault(
+            "quote_not_found", f"the quote does not stand in {place}", found=quote.text, allowed="words as they stand in it"
+        )
+    return None
+
+
+def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
+    fault = RowFault("answers", f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
+    if not isinstance(value, dict) or "answer" not in value or isinstance(value["answer"], dict):
+        raise fault
+    context, citations, source = (value.get(key) for key in ("context", "citations", "source"))
+    if not isinstance(context, list | None) or not isinstance(citations, list | None) or not isinstance(source, str | None):
+        raise fault
+    text = value["answer"]
+    if text is not None:
+        text = readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
+    return GivenAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))

@@ -1,0 +1,152 @@
+"""Word problems: one number after one mark, named after their lines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
+from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
+from dtef_pipeline.qa.model import ItemError
+from tests.conftest import SHARED
+
+BENCHMARKS = SHARED / "benchmarks"
+GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
+
+
+def lines(path: Path, *values: object) -> Path:
+    path.write_text("".join(f"{json.dumps(value)}\n" for value in values), encoding="utf-8")
+    return path
+
+
+def test_an_item_is_named_after_its_line_and_expects_the_number(tmp_path: Path) -> None:
+    (_, item) = load_gsm8k(lines(tmp_path / "test.jsonl", GOOD, GOOD)).items
+    assert (item.item_id, item.part, item.type, item.reference, item.cluster) == ("gsm8k/1", "all", "number", "4", "gsm8k/1")
+    assert (item.solution, item.source_line) == ("2 + 2 = 4", 2)
+
+
+@pytest.mark.parametrize(
+    ("stated", "number"),
+    [
+        ("1,450,000", "1450000"),
+        ("-10", "-10"),
+        ("−3", "-3"),
+        ("$5.50", "5.50"),
+        ("-$4", "-4"),
+        (".5", ".5"),
+        ("0", "0"),
+        ("1234567", "1234567"),
+    ],
+)
+def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Path) -> None:
+    (item,) = load_gsm8k(lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items
+    assert item.reference == number
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("4", "mark"),
+        ("#### 4\n#### 5", "mark"),
+        ("####", "number"),
+        ("#### four", "number"),
+        ("#### 5 apples", "number"),
+        ("#### 1,45", "number"),
+        ("#### 3:45", "number"),
+        ("#### nan", "number"),
+        ("#### ٣", "number"),
+        ("", "text"),
+        (4, "text"),
+    ],
+)
+def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp_path: Path) -> None:
+    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, GOOD))
+    assert [item.item_id for item in found.items] == ["gsm8k/0", "gsm8k/2"]
+    assert [(finding.code, finding.line, finding.item_id) for finding in found.findings] == [(code, 2, "gsm8k/1")]
+
+
+def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(f"\n{json.dumps(GOOD)}\n   \n{json.dumps(GOOD)}", encoding="utf-8-sig")
+    assert [item.item_id for item in load_gsm8k(tmp_path / "x.jsonl").items] == ["gsm8k/1", "gsm8k/3"]
+
+
+def test_a_row_may_state_its_own_number(tmp_path: Path) -> None:
+    found = load_gsm8k(lines(tmp_path / "x.jsonl", {**GOOD, "index": 17}, {**GOOD, "id": "b7"}), suite="mine")
+    assert [item.item_id for item in found.items] == ["mine/17", "mine/b7"]
+
+
+def test_the_training_file_beside_gives_the_examples_and_nothing_else_does(tmp_path: Path) -> None:
+    lines(tmp_path / "test.jsonl", GOOD)
+    lines(tmp_path / "test_socratic.jsonl", GOOD, GOOD)
+    lines(tmp_path / "train.jsonl", GOOD, GOOD)
+    lines(tmp_path / "train_socratic.jsonl", GOOD)
+    lines(tmp_path / "example_model_solutions.jsonl", GOOD)
+    for path in (tmp_path, tmp_path / "test.jsonl"):
+        found = load_gsm8k(path)
+        assert [item.item_id for item in found.items] == ["gsm8k/0"]
+        assert [item.item_id for item in found.examples] == ["gsm8k/train/0", "gsm8k/train/1"]
+
+
+BAD_LINES = {
+    "json": b'{"question": ',
+    "no_object": b'["question"]',
+    "doubled_key": b'{"question": "a", "question": "b", "answer": "#### 1"}',
+    "encoding": b'{"question": "caf\xe9", "answer": "#### 1"}',
+    "missing": b'{"answer": "#### 1"}',
+    "long_row": b'{"question": "' + b"a" * LONGEST_ROW + b'"}',
+}
+
+
+@pytest.mark.parametrize("code", BAD_LINES)
+def test_a_line_that_is_no_row_is_named_and_the_next_is_read(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(BAD_LINES[code] + b"\n" + json.dumps(GOOD).encode())
+    found = load_gsm8k(path)
+    assert [item.item_id for item in found.items] == ["gsm8k/1"]
+    assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
+    with pytest.raises(ItemError, match=r"x\.jsonl:1: "):
+        load_gsm8k(path, strict=True)
+
+
+@pytest.mark.parametrize("line", [b"[" * 200_000, b"1" * 10_000, b'{"question": ' * 50_000])
+def test_what_the_parser_itself_refuses_is_a_bad_line(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(line)
+    found = load_gsm8k(tmp_path / "x.jsonl")
+    assert [(finding.level, finding.code) for finding in found.findings] == [("error", "json")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [
+        ("x.jsonl", b"", "empty"),
+        ("x.jsonl", b"\n \n", "empty"),
+        ("x.jsonl", json.dumps(GOOD).encode("utf-16"), "encoding"),
+        ("x.jsonl.gz", gzip.compress(json.dumps(GOOD).encode())[:-12], "unreadable"),
+        ("x.jsonl.gz", b"\x1f\x8b\x08\x00nonsense" * 9, "unreadable"),
+        ("x.parquet", b"PAR1 nonsense PAR1", "unreadable"),
+        ("x.txt", b"question", "ending"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_finding(name: str, data: bytes, code: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    found = load_gsm8k(tmp_path / name)
+    assert (found.items, [(finding.level, finding.code) for finding in found.findings]) == ((), [("error", code)])
+
+
+def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole(tmp_path: Path) -> None:
+    zeros = gzip.compress(b"0" * 10_000_000, 9)
+    (tmp_path / "x.jsonl.gz").write_bytes(zeros * (MOST_UNPACKED_BYTES // 10_000_000 + 5))
+    found = load_gsm8k(tmp_path / "x.jsonl.gz")
+    assert (found.items, [finding.code for finding in found.findings]) == ((), ["too_large"])
+
+
+def test_the_shared_problems_are_read_whole() -> None:
+    if not BENCHMARKS.is_dir():
+        pytest.skip(f"no benchmarks at {BENCHMARKS}")
+    found = load_gsm8k(BENCHMARKS / "gsm8k")
+    assert (len(found.items), found.findings, found.examples) == (400, (), ())
+    assert {"2125", "-10", "1450000"} <= {item.reference for item in found.items}
+    assert all(item.solution for item in found.items)
