@@ -18,6 +18,7 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_documents": TableSpec(tables.QA_DOCUMENTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_prompts": TableSpec(tables.QA_PROMPTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_context": TableSpec(tables.QA_CONTEXT, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_retrieval": TableSpec(tables.QA_RETRIEVAL, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_responses": TableSpec(tables.QA_RESPONSES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_judgements": TableSpec(tables.QA_JUDGEMENTS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_executions": TableSpec(tables.QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_FIELDS
+from dtef_pipeline.qa.transcripts.retriever import CONTEXT_FIELDS
 from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
 OF_ONE_PART = (
@@ -86,18 +88,7 @@ QA_FINDINGS = pa.schema(
 )
 """One row per finding in the files of a part."""
 
-QA_DOCUMENTS = pa.schema(
-    [
-        *OF_ONE_PART,
-        field("doc_id", pa.string(), "Id of the chunk: FILE#first_turn.part"),
-        field("file", pa.string(), "Transcript that the chunk is of"),
-        field("first_turn", pa.int32(), "Number of the first turn in the chunk; null: the corpus has no turns"),
-        field("last_turn", pa.int32(), "Number of the last turn in the chunk; null: the corpus has no turns"),
-        field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
-        field("n_words", pa.int32(), "Words of the chunk"),
-        field("metadata", pa.string(), "Fields of the transcript as JSON: PROJECT, YEAR, MONTH, NAME, ..."),
-    ]
-)
+QA_DOCUMENTS = pa.schema([*OF_ONE_PART, *DOCUMENT_FIELDS])
 """One row per chunk of a transcript that can be retrieved."""
 
 QA_PROMPTS = pa.schema(
@@ -121,13 +112,27 @@ QA_PROMPTS = pa.schema(
 QA_CONTEXT = pa.schema(
     [
         *OF_ONE_PROMPT,
-        field("rank", pa.int32(), "Place of the chunk among the retrieved ones, from 0: the number the prompt gives it"),
-        field("doc_id", pa.string(), "Id of the chunk"),
-        field("relevance", pa.float64(), "Score by which the retriever ordered chunks, its own unit: higher is closer"),
+        *(one for one in CONTEXT_FIELDS if one.name != "item_id"),
         field("holds_quote", pa.bool_(), "Flag: true where the chunk holds a quote that the item names; null: it names none"),
     ]
 )
-"""One row per chunk that was retrieved for an item."""
+"""One row per chunk that was retrieved for an item; one row per item for which none was."""
+
+QA_RETRIEVAL = pa.schema(
+    [
+        *OF_ONE_PROMPT,
+        field("k", pa.int32(), "Number of chunks that were asked for"),
+        field("n_relevant", pa.int32(), "Chunks of the corpus that hold a quote which the item names"),
+        field("precision", pa.float64(), "Share of the first k chunks that hold a quote, 0-1: higher is better"),
+        field("recall", pa.float64(), "Share of the chunks with a quote that are among the first k, 0-1: higher is better"),
+        field("hit", pa.float64(), "Number that is 1 where any of the first k chunks holds a quote, else 0: higher is better"),
+        field("mrr", pa.float64(), "Reciprocal rank of the first chunk with a quote, 0-1: higher is better; 0: there is none"),
+        field(
+            "ndcg", pa.float64(), "Discounted gain of the first 10 chunks over that of the best order, 0-1: higher is better"
+        ),
+    ]
+)
+"""One row per item that names quotes: how well its chunks were found."""
 
 QA_RESPONSES = pa.schema([*OF_ONE_PROMPT, *CALL])
 """One row per response: a draw of an item under a condition by a model variant."""

@@ -25,7 +25,7 @@ DOCUMENT_FIELDS = (
     field("doc_id", pa.string(), "Id of the chunk: its file, the turn and the paragraph in which it begins, FILE#turn.part"),
     field("first_turn", pa.int32(), "Number of the turn in which the chunk begins, from 0"),
     field("last_turn", pa.int32(), "Number of the turn in which the chunk ends"),
-    field("part", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
+    field("paragraph", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
     field("page_content", pa.string(), "Text of the chunk, character by character as it stands in the transcript"),
     field("n_words", pa.int32(), "Words of the chunk, between white space"),
     field("project", pa.string(), "Project that the interview belongs to; null: not said"),
@@ -86,7 +86,7 @@ def documents_table(chunks: Sequence[Chunk]) -> pa.Table:
         "doc_id": [chunk.doc_id for chunk in chunks],
         "first_turn": [chunk.first_turn for chunk in chunks],
         "last_turn": [chunk.last_turn for chunk in chunks],
-        "part": [chunk.part for chunk in chunks],
+        "paragraph": [chunk.part for chunk in chunks],
         "page_content": [chunk.page_content for chunk in chunks],
         "n_words": [len(chunk.page_content.split()) for chunk in chunks],
     }

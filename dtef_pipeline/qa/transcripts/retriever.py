@@ -27,11 +27,11 @@ CONTEXT_FIELDS = (
     column("item_id", pa.string(), "Id of the item that the chunks were looked up for"),
     column("rank", pa.int32(), "Place of the chunk among those found, from 0; null: none was found"),
     column("doc_id", pa.string(), "Id of the chunk; null: none was found"),
-    column("score", pa.float64(), "How near the chunk is to the question: higher is nearer; the scale is the retriever's own"),
+    column("relevance", pa.float64(), "Nearness of the chunk to the question on the retriever's own scale: higher is nearer"),
     column(
         "page_content", pa.string(), "Text of a chunk that a remote server found; null: it stands in the table of documents"
     ),
-    column("problem", pa.string(), "Why nothing could be looked up; null: it could"),
+    column("problem", pa.string(), "Reason why nothing could be looked up; null: it could"),
 )
 """One row per item and chunk that was found for it; one row per item for which nothing was found."""
 CONTEXT_SCHEMA = pa.schema(CONTEXT_FIELDS)
@@ -145,7 +145,7 @@ def _context_rows(item_id: str, retrieval: Retrieval, is_remote: bool) -> list[d
             "item_id": item_id,
             "rank": rank,
             "doc_id": source.doc_id,
-            "score": source.score,
+            "relevance": source.score,
             "page_content": source.page_content if is_remote else None,
             "problem": retrieval.problem,
         }
