@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from dtef_pipeline.keys import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DESCRIPTION = b"description"
 
@@ -39,6 +42,12 @@ def without_descriptions(rows: pa.Table) -> pa.Table:
     """The rows without descriptions: what is written or hashed does not change when a description is reworded."""
     plain = pa.schema([column.remove_metadata() for column in rows.schema], metadata=rows.schema.metadata)
     return pa.Table.from_arrays(rows.columns, schema=plain)
+
+
+def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
+    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
+    return pa.table(arrays, schema=schema)
 
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")

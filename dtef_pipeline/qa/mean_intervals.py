@@ -19,7 +19,7 @@ _NO_SPREAD = 1e-12
 
 
 class MeanIntervals(NamedTuple):
-    """Of the mean of each group, (groups,) each: low and high (95 %, within 0-1; NaN: none), one of MEAN_INTERVAL_KINDS (None: none), and why."""
+    """Of the mean of each group, (groups,) each: low, high (95 %, 0-1; NaN: none), one of MEAN_INTERVAL_KINDS (None: none), and why."""
 
     low: Floats
     high: Floats

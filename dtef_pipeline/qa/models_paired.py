@@ -49,7 +49,7 @@ def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, 
         ascending=[*(True for _ in OF_ONE_BOARD), False, *(True for _ in (*MODEL, *OTHER))],
         ignore_index=True,
     )
-    return found[QA_COMPARISONS.names]
+    return pd.DataFrame(found[list(QA_COMPARISONS.names)])
 
 
 def _compared(grid: BoardGrid, options: QaBoardOptions, margin: float) -> pd.DataFrame:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.qa import tables
+from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
 _BY_QA_ADD = Remake("dtef qa run {options} --ingest")
 _BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_BY_QA_ROLL_UP = Remake("dtef qa rollup")
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
 QA_TABLES: Mapping[str, TableSpec] = {
     "qa_items": TableSpec(tables.QA_ITEMS, QA_SPACE, _OF_PART, _BY_QA_ADD),
@@ -24,5 +26,6 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_executions": TableSpec(tables.QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_citations": TableSpec(tables.QA_CITATIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

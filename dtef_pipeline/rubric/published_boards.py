@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
+from dtef_pipeline.tables import in_schema
 
 BOARD_READS = ("rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points")
 """The tables that boards are made of."""
@@ -45,9 +45,3 @@ def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The snapshots of all blueprints, the earliest first."""
     rows = connection.execute("SELECT snapshot::VARCHAR, epoch_us(min(answered_at)) FROM rubric_runs GROUP BY 1").fetchall()
     return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
-
-
-def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
-    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
-    return pa.table(arrays, schema=schema)

@@ -14,7 +14,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
 from dtef_pipeline.rubric.champions import champions
-from dtef_pipeline.rubric.published_boards import in_schema, rubric_snapshot_order
+from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_COSTS, RUBRIC_VARIANCE
 from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
@@ -26,6 +26,7 @@ from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_SELF_PREFERENCE,
 )
 from dtef_pipeline.rubric.variance_shares import variance_shares
+from dtef_pipeline.tables import in_schema
 
 CHAMPIONS_READ = ("rubric_grades", "rubric_runs", "rubric_blueprints")
 JUDGED_READ = ("rubric_judgements", "rubric_scores", "rubric_runs", "rubric_criteria")

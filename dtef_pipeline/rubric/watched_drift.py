@@ -20,8 +20,9 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.anchors import judge_drifts, net_of_judges
 from dtef_pipeline.rubric.documented_drift import documented_drift
-from dtef_pipeline.rubric.published_boards import in_schema, rubric_snapshot_order
+from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_DRIFT, RUBRIC_DRIFT_SERIES, RUBRIC_MODEL_DRIFT
+from dtef_pipeline.tables import in_schema
 
 DRIFT_READS = ("rubric_scores", "rubric_runs", "rubric_responses")
 """The tables that drift is told by."""

@@ -1,0 +1,47 @@
+"""What candidates and judges of the qa family cost, by suite and evaluator: each call once."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.asking.request import CANDIDATE
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
+from dtef_pipeline.qa.result_tables import QA_COSTS
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS
+from dtef_pipeline.tables import in_schema
+
+QA_COSTS_READ = ("qa_responses", "qa_judgements")
+# A call whose price is unknown has no cost in its first row, and 0 in the others.
+_OF_CANDIDATES = f"""
+    SELECT '{CANDIDATE}' AS role, any_value(model) AS model, model_variant, [request_key] AS request_keys, 1::BIGINT AS replies,
+        max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
+        CASE WHEN max(cost_usd) > 0 OR NOT bool_or(cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
+        min(suite::VARCHAR) AS suite, NULL AS evaluator
+    FROM qa_responses WHERE call_status = 'answered' GROUP BY model_variant, request_key
+"""
+_OF_JUDGES = """
+    SELECT 'judge' AS role, judge_model AS model, judge_variant AS model_variant, request_keys, len(raw) AS replies,
+        prompt_tokens, completion_tokens, cost_usd, suite::VARCHAR AS suite, evaluator
+    FROM qa_judgements
+"""
+_SPENT_BY_EVALUATOR = """
+    SELECT role, under.suite AS suite, under.evaluator AS evaluator, model, model_variant, count(*) AS answered,
+        sum(replies)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced
+    FROM used GROUP BY ALL
+    ORDER BY role, cost_usd DESC NULLS LAST, suite, evaluator, model, model_variant
+"""
+
+
+def qa_costs(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> pa.Table:
+    """QA_COSTS, candidates before judges, the dearest of each first. `connection` has `qa_responses`, and perhaps `qa_judgements`.
+
+    Each call counts once, over all snapshots (`count_calls_once`): one that several suites rest on counts for the first of them by name.
+    """
+    if not has_table(connection, "qa_judgements"):
+        connection.register("qa_judgements", QA_JUDGEMENTS.empty_table())  # nobody was ever asked to judge
+    asked = f"{_OF_CANDIDATES} UNION ALL {_OF_JUDGES}"
+    count_calls_once(connection, asked, stored, under="struct_pack(suite, evaluator)")
+    return in_schema(connection.execute(_SPENT_BY_EVALUATOR).df(), QA_COSTS)

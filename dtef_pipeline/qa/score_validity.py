@@ -1,0 +1,180 @@
+"""Whether scores of the qa family mean what they say: bias by the order of options, and what a judge's scores rest on besides the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from scipy.special import ndtri
+
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.result_tables import QA_VALIDITY
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.range_of_means import MeanNoise, range_of_means
+from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, SEED, why_none
+from dtef_pipeline.tables import in_schema
+
+Flags = npt.NDArray[np.bool_]
+POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
+    *("position_bias", "judge_against_numeric", "self_judged", "judge_failures", "length_and_semantic"),
+)
+QA_VALIDITY_CHECKS = (POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
+QA_VALIDITY_READS = ("qa_scores", "qa_judgements", "qa_responses")
+MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
+"""Shares of responses, shares of judgements, and a rank correlation with length, above which one is warned."""
+_RANGE_DRAWS = 10_000
+_ROTATED = r"^(.*),rotated-\d+$"
+_WHOSE = ("suite", "condition", "model", "model_variant")
+_ASKED = ("suite", "part", "condition", "model", "model_variant", "snapshot")
+_TEXTS = (*_ASKED, "item_id")
+_NO_JUDGE = ("skipped_sample", "skipped_budget", "budget")
+"""Reasons without a score that are no failure of the judge."""
+
+
+class ValidityFinding(NamedTuple):
+    """What a check came to."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    warn: bool
+    note: str = ""
+
+
+def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """QA_VALIDITY of the latest snapshots. `connection` has `qa_scores`, and perhaps the other tables of QA_VALIDITY_READS."""
+    for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_responses", QA_RESPONSES)):
+        if not has_table(connection, name):
+            connection.register(name, schema.empty_table())
+    connection.register("latest_of_parts", latest_scores(connection))
+    rows = [
+        *_checked(connection.execute(_OF_ORDERS).df(), POSITION, _position_bias),
+        *_checked(connection.execute(_AGAINST).df(), AGAINST_NUMERIC, _disagreement),
+        *_checked(connection.execute(_JUDGED).df(), SELF_JUDGED, _self_judged),
+        *_checked(connection.execute(_JUDGED).df(), FAILURES, _failures),
+        *_checked(connection.execute(_LENGTHS).df(), LENGTH, _by_length),
+    ]
+    connection.unregister("latest_of_parts")
+    place = {check: at for at, check in enumerate(QA_VALIDITY_CHECKS)}
+    frame = pd.DataFrame(rows, columns=QA_VALIDITY.names)
+    frame = frame.sort_values(["check", "suite", "condition", "metric", "measured_by", "model_variant"], key=_in_place(place))
+    return in_schema(frame, QA_VALIDITY)
+
+
+def _in_place(place: Mapping[str, int]) -> Any:
+    return lambda column: column.map(place) if column.name == "check" else column
+
+
+def _checked(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
+    """One row for each model, condition and measure of the frame."""
+    keys = [*_WHOSE, "metric", "measured_by"]
+    for values, own in frame.groupby(keys, sort=True):
+        found: ValidityFinding | None = finding(own)
+        if found is not None:
+            yield {**dict(zip(keys, values, strict=True)), "check": check, **found._asdict()}
+
+
+_OF_ORDERS = f"""
+    SELECT suite, coalesce(nullif(regexp_extract(condition, '{_ROTATED}', 1), ''), condition::VARCHAR) AS condition, condition AS of_order,
+        model, model_variant, metric, measured_by, item_id AS item, avg(score) AS score
+    FROM latest_of_parts WHERE score IS NOT NULL GROUP BY ALL ORDER BY ALL
+"""
+_LATEST_JUDGEMENTS = f"""(
+    SELECT {", ".join(f"{name}::VARCHAR AS {name}" for name in _TEXTS)}, draw, evaluator, judge_variant, score, reason, self_judged
+    FROM qa_judgements AS judged WHERE EXISTS (
+        FROM latest_of_parts AS latest WHERE {" AND ".join(f"latest.{name}::VARCHAR = judged.{name}::VARCHAR" for name in _ASKED)}
+    )
+)"""
+_JUDGED = f"""
+    SELECT suite, condition, model, model_variant, evaluator AS metric, judge_variant AS measured_by, score, reason, self_judged
+    FROM {_LATEST_JUDGEMENTS}
+"""
+_SAME_RESPONSE = " AND ".join(
+    (*(f"judged.{name} = own.{name}::VARCHAR" for name in _TEXTS), "judged.draw = own.draw"),
+)
+_AGAINST = f"""
+    SELECT judged.suite, judged.condition, judged.model, judged.model_variant, evaluator AS metric, judge_variant AS measured_by,
+        (judged.score >= 0.5) <> (own.score >= 0.5) AS disagrees
+    FROM qa_scores AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_SAME_RESPONSE}
+    WHERE own.scorer = 'numeric' AND own.score IS NOT NULL AND judged.evaluator = 'factuality' AND judged.score IS NOT NULL
+"""
+_LENGTHS = f"""
+    SELECT judged.suite, judged.condition, judged.model, judged.model_variant, evaluator AS metric, judge_variant AS measured_by,
+        length(own.response) AS length, judged.score AS score, judged.part || '/' || judged.item_id AS item
+    FROM qa_responses AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_SAME_RESPONSE}
+    WHERE judged.evaluator = 'semantic' AND judged.score IS NOT NULL AND own.response IS NOT NULL
+    ORDER BY ALL
+"""
+
+
+def _position_bias(own: pd.DataFrame) -> ValidityFinding | None:
+    """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone."""
+    if own["of_order"].nunique() < 2:
+        return None
+    grid = own.pivot_table(values="score", index="item", columns="of_order").dropna().to_numpy(dtype=np.float64)
+    n, orders = grid.shape
+    if n < MIN_CLUSTERS:
+        return ValidityFinding(None, None, None, n, False, why_none(n, "item", "range"))
+    means = grid.mean(axis=0)
+    covariance = np.cov(grid - grid.mean(axis=1, keepdims=True), rowvar=False) / n
+    normal = np.random.default_rng(SEED).standard_normal((orders, _RANGE_DRAWS))
+    noise = MeanNoise.drawn(np.atleast_2d(covariance), float(n - 1), normal, SEED)
+    found = range_of_means(means, np.full(orders, means.mean()), noise)
+    low, high = (found.expected + end for end in (found.excess_low, found.excess_high))
+    by_chance = f"orders that do not matter would differ by {found.expected:.4f}, from {found.low:.4f} to {found.high:.4f}"
+    return ValidityFinding(float(np.ptp(means)), max(low, 0.0), min(high, 1.0), n, found.p < SIGNIFICANCE, by_chance)
+
+
+def _share(is_so: Flags, most: float, what: str) -> ValidityFinding:
+    """A share of responses; warned of where it is above `most`."""
+    n, count = len(is_so), int(is_so.sum())
+    low, high = (float(end) for end in wilson_interval(count, n))
+    return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {what}" if count else "")
+
+
+def _disagreement(own: pd.DataFrame) -> ValidityFinding:
+    return _share(
+        own["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right for one and wrong for the other"
+    )
+
+
+def _self_judged(own: pd.DataFrame) -> ValidityFinding | None:
+    judged = own[own["score"].notna()]
+    if not len(judged):
+        return None
+    found = _share(
+        judged["self_judged"].fillna(False).to_numpy(dtype=np.bool_), 0.0, "judgements are by a model of the same maker"
+    )
+    return found._replace(low=None, high=None)
+
+
+def _failures(own: pd.DataFrame) -> ValidityFinding | None:
+    wanted = own[~own["reason"].isin(_NO_JUDGE)]
+    return _share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(wanted) else None
+
+
+def _by_length(own: pd.DataFrame) -> ValidityFinding:
+    """Spearman's correlation over items, draws averaged first.
+
+    Interval by Fisher's transformation with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright (2000).
+    """
+    items = own.groupby("item")[["length", "score"]].mean()
+    n = len(items)
+    ranked = [items[name].rank().to_numpy(dtype=np.float64) for name in ("length", "score")]
+    if n < MIN_CLUSTERS or any(np.ptp(one) == 0 for one in ranked):
+        alike = "no correlation: all responses are equally long, or have the same score"
+        return ValidityFinding(None, None, None, n, False, why_none(n, "item", "correlation") or alike)
+    r = float(np.corrcoef(ranked[0], ranked[1])[0, 1])
+    middle = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
+    reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt((1 + r**2 / 2) / (n - 3))
+    low, high = float(np.tanh(middle - reach)), float(np.tanh(middle + reach))
+    return ValidityFinding(r, low, high, n, abs(r) >= MOST_BY_LENGTH and low * high > 0)

@@ -1,0 +1,118 @@
+"""What is watched for drift of the qa family: scores of items, night by night, beside the documented rule.
+
+A series is a model variant in one condition under one metric and measure, over all parts. An edited item, another expected answer, another
+version of a scorer or another judge makes other items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_order import among
+from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.qa.latest_scores import qa_snapshot_order
+from dtef_pipeline.qa.result_tables import QA_DRIFT, QA_DRIFT_SERIES, QA_MODEL_DRIFT
+from dtef_pipeline.qa.tables import OF_ONE_PART
+from dtef_pipeline.tables import in_schema
+
+QA_DRIFT_READS = ("qa_scores", "qa_responses")
+"""The tables that drift is told by."""
+QA_WATCHED_KEYS = Keys(
+    space=("suite", "part"),
+    item="item_id",
+    noun="item",
+    asked=("condition", "metric", "measured_by"),
+    cluster="cluster",
+    score_again="score those parts again with `dtef qa run`",
+)
+_SCORES = """
+    CREATE OR REPLACE TEMP TABLE scores AS
+    SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, coalesce(metric, '') AS metric,
+        coalesce(measured_by, '') AS measured_by, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, score, status,
+        prompt_id, truth_id, answered_at
+    FROM qa_scores
+"""
+_SERVED = """
+    CREATE OR REPLACE TEMP TABLE predictions AS
+    SELECT DISTINCT served.suite, scores.condition, metric, measured_by, scores.model, scores.model_variant, scores.snapshot, served_model,
+        fingerprint
+    FROM (SELECT DISTINCT suite, condition, metric, measured_by, model, model_variant, snapshot FROM scores) AS scores JOIN (
+        SELECT DISTINCT suite::VARCHAR AS suite, condition, model, model_variant, snapshot::VARCHAR AS snapshot, served_model, fingerprint
+        FROM qa_responses
+    ) AS served USING (suite, condition, model, model_variant, snapshot)
+"""
+_CLUSTERS = """
+    SELECT suite::VARCHAR AS suite, item_id, min(coalesce(nullif(cluster, ''), item_id)) AS cluster FROM qa_scores GROUP BY 1, 2
+"""
+_PAIRED_BY = (*(column.name for column in OF_ONE_PART), *MODEL, *QA_WATCHED_KEYS.asked)
+_ITEM_MEANS = f"""
+    SELECT {", ".join(_PAIRED_BY)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || coalesce(truth_id, '') AS item, snapshot,
+        avg(score) AS score, max(temperature) AS temperature, count(temperature) = count(*) AS is_set
+    FROM scores GROUP BY ALL ORDER BY ALL
+"""
+
+
+def _linked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    return connection.execute(_CLUSTERS).df()
+
+
+QA_WATCHED = Subject(
+    keys=QA_WATCHED_KEYS,
+    checks=QA_MODEL_DRIFT,
+    models=QA_MODEL_DRIFT,
+    timeline=QA_DRIFT_SERIES,
+    computed="false",
+    in_order=str.casefold,
+    truth="expected answer",
+    truths="expected answers",
+    clusters=_linked,
+    way="{condition}, {metric} by {measured_by}",
+    unlike="asked other items",
+    joint=", ",
+)
+"""Scores of items. There are no checks by partition: a part may have too few items for a verdict of its own."""
+
+
+def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """QA_DRIFT: the documented rule on every part and series at temperature 0. `connection` has the tables of QA_DRIFT_READS."""
+    connection.execute("SET threads = 1")
+    connection.execute(_SCORES)
+    cells = connection.execute(_ITEM_MEANS).df()
+    order, times = qa_snapshot_order(connection), _times(connection)
+    rows = []
+    for keys, own in cells.groupby(list(_PAIRED_BY), sort=True):
+        if not own["is_set"].all() or (own["temperature"] != 0).any():
+            continue
+        named: dict[str, str] = dict(zip(_PAIRED_BY, map(str, keys), strict=True))
+        grid = own.pivot_table(values="score", index="item", columns="snapshot", dropna=False)
+        labels = among(order, map(str, grid.columns))
+        when = {label: times.get((named["suite"], named["part"], label)) for label in labels}
+        rows.append({**named, **asdict(drift_verdict(grid[labels], when, temperature=0.0))})
+    return in_schema(pd.DataFrame(rows, columns=QA_DRIFT.names), QA_DRIFT)
+
+
+def _times(connection: duckdb.DuckDBPyConnection) -> Mapping[tuple[str, str, str], datetime | None]:
+    """When each part was asked in each snapshot."""
+    firsts = connection.execute("SELECT suite, part, snapshot, epoch_us(min(answered_at)) FROM scores GROUP BY ALL").fetchall()
+    return {
+        (suite, part, label): snapshot_time(label, None if us is None else datetime.fromtimestamp(us / 1e6, UTC))
+        for suite, part, label, us in firsts
+    }
+
+
+def qa_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
+    """The project's evidence: QA_MODEL_DRIFT and its timeline QA_DRIFT_SERIES. `connection` has the tables of QA_DRIFT_READS."""
+    for statement in (_SCORES, _SERVED):
+        connection.execute(statement)
+    return model_drift(connection, QA_WATCHED, options)
