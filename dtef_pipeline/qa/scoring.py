@@ -1,0 +1,265 @@
+"""What the scorers of a part make of its responses: formulas read texts, judges and tests have said what they say in tables of their own."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
+from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_SAMPLE, arbiter_score
+from dtef_pipeline.qa.executions import CODE_SCORER
+from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.model import (
+    OK_STATUS,
+    ItemError,
+    ItemScore,
+    Scorer,
+    ScorerSettings,
+    ScoreWritten,
+    Written,
+)
+from dtef_pipeline.qa.score_rows import Measure
+
+CODE_VERSION, JUDGE_VERSION, VERBATIM_VERSION = 1, 1, 1
+RIGHT, PASSES, GRADED, JUDGED, EXISTENCE, EXISTENCE_RELAXED = (
+    "correct",
+    "passed",
+    "score",
+    "judged",
+    "existence",
+    "existence_relaxed",
+)
+"""Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
+that stand in their source, to the letter or but for case, marks and white space."""
+_METRICS = {"exact_choice": RIGHT, "numeric": RIGHT}
+VERBATIM_SCORER = "verbatim"
+CHOICE_SCORER = "exact_choice"
+
+ResponseKey = tuple[str, str, str, int]
+"""Item, condition, model variant and draw: one response of a part's snapshot."""
+_KEY_COLUMNS = ("item_id", "condition", "model_variant", "draw")
+
+
+class ItemAsked(NamedTuple):
+    """What is needed to score responses to an item under a condition."""
+
+    scorers: tuple[str, ...]
+    reference: str
+    options: tuple[str, ...]
+    order: tuple[int, ...] | None
+    """Places, in the file's order, of the options as they were shown; None: the file's order."""
+
+
+@dataclass(slots=True)
+class PartScoring:
+    """The scores of the responses of one part and snapshot."""
+
+    asked: Mapping[tuple[str, str], ItemAsked]
+    """By item and condition."""
+    registry: Mapping[str, Scorer]
+    settings: ScorerSettings = field(default_factory=ScorerSettings)
+    lexicon: str | None = None
+    """Fingerprint of the synonyms that count."""
+    keys: Sequence[ResponseKey] = ()
+    """Of each response, by its place."""
+    judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    executions: Mapping[ResponseKey, Mapping[str, Any]] = field(default_factory=dict)
+    citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    answer_of: Callable[[str | None], str | None] = lambda text: text
+    """What of a response is the answer: of one in JSON, a part of it."""
+    judged_by: str = f"{JUDGE_SCORER} {JUDGE_VERSION}"
+    executed_by: str = f"{CODE_SCORER} {CODE_VERSION}"
+    """What `measured_by` says of judges and of tests: one thing for all responses of a part, also where one needed neither."""
+    _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
+    _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
+
+    def scores_of(self, place: int, written: Written) -> list[tuple[Measure, ItemScore]]:
+        """All scores of a response, one per metric."""
+        key = self.keys[place]
+        item, condition = key[:2]
+        found = list(self._by_formula(item, condition, written))
+        names = self.asked[item, condition].scorers
+        if JUDGE_SCORER in names:
+            found += self._by_judge(key, written)
+        if CODE_SCORER in names:
+            found += self._by_tests(key)
+        if VERBATIM_SCORER in names:
+            found += self._by_quotations(key)
+        return found
+
+    def measures(self) -> dict[str, list[Measure]]:
+        """By item what is scored of it where there is no response."""
+        found: dict[str, dict[str, Measure]] = defaultdict(dict)
+        for (item, _), asked in self.asked.items():
+            for name in asked.scorers:
+                for measure in self._measures_of(name):
+                    found[item][measure.metric + measure.scorer] = measure
+            if not asked.scorers:
+                found[item][""] = _NO_SCORER
+        return {item: list(measures.values()) for item, measures in found.items()}
+
+    def _measures_of(self, name: str) -> Iterator[Measure]:
+        if name in self.registry:
+            yield self._measure(name)
+        elif name == VERBATIM_SCORER:
+            yield from _OF_QUOTATIONS.values()
+        elif name == CODE_SCORER:
+            yield Measure(CODE_SCORER, CODE_VERSION, PASSES, self.executed_by)
+        elif name == JUDGE_SCORER:
+            yield self._judged()
+
+    def _judged(self, metric: str = JUDGED) -> Measure:
+        return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.judged_by)
+
+    def _measure(self, name: str) -> Measure:
+        version, metric = self.registry[name].version, _METRICS.get(name, GRADED)
+        if metric == RIGHT:
+            return Measure(name, version, metric, f"{name} {version}")
+        return Measure(name, version, metric, f"by type {self._versions()}{_of_lexicon(self.lexicon)}", self.lexicon)
+
+    def _versions(self) -> str:
+        """Of all scorers that grade by type: items of several types are one mean."""
+        graded = sorted((name, one.version) for name, one in self.registry.items() if name not in _METRICS)
+        return str(sum(version for _, version in graded))
+
+    def _by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
+        known = (item, condition, written.text, written.finish_reason)
+        if known not in self._seen:
+            self._seen[known] = list(self._read(item, condition, written))
+        return self._seen[known]
+
+    def _read(self, item: str, condition: str, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+        asked = self.asked[item, condition]
+        if not asked.scorers:
+            yield _NO_SCORER, ItemScore("no_scorer", reason="no scorer is known for this type of question")
+        answer = replace(written, text=self.answer_of(written.text))
+        for name in asked.scorers:
+            if name in self.registry:
+                ready = self._scorer(item, condition, name)
+                score = ready if isinstance(ready, ItemScore) else ready(answer)
+                yield self._measure(name), in_file_order(score, asked)
+
+    def _scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
+        key = (item, condition, name)
+        if key not in self._ready:
+            asked = self.asked[item, condition]
+            reference, options = as_shown(asked)
+            try:
+                self._ready[key] = self.registry[name].for_item(reference, options, self.settings)
+            except ItemError as error:
+                self._ready[key] = ItemScore("unscorable", reason=str(error))
+        return self._ready[key]
+
+    def _by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+        rows = self.judgements.get(key, ())
+        if not rows:
+            blank = not (written.text or "").strip()
+            yield self._judged(), BLANK_ANSWER if blank else ItemScore("missing", reason="nobody judged it")
+            return
+        scores = {row["evaluator"]: row["score"] for row in rows}
+        reasons = {row["evaluator"]: row["reason"] for row in rows}
+        if all(reason == SKIPPED_SAMPLE for reason in reasons.values()):
+            yield self._judged(), NOT_IN_SAMPLE
+            return
+        yield self._judged(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows))
+        for name, score in scores.items():
+            yield self._judged(name), arbiter_score({name: score}, {name: reasons[name]})
+
+    def _by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
+        row = self.executions.get(key)
+        score = executed_score(row) if row else ItemScore("missing", reason="its code was not run")
+        yield Measure(CODE_SCORER, CODE_VERSION, PASSES, self.executed_by), score
+
+    def _by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
+        rows = self.citations.get(key, ())
+        for name, measure in _OF_QUOTATIONS.items():
+            if rows:
+                found = sum(bool(row[name]) for row in rows)
+                own = {"found": found, "citations": len(rows)}
+                yield measure, ItemScore(OK_STATUS, found / len(rows), None, (), own)
+            else:
+                yield measure, ItemScore("missing", own={"citations": 0}, reason="the response cites nothing")
+
+
+_OF_QUOTATIONS = {
+    "exact": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
+    "relaxed": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE_RELAXED, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
+}
+_NO_SCORER = Measure("none", 0, GRADED, "no scorer")
+
+
+def as_shown(asked: ItemAsked) -> tuple[str, tuple[str, ...]]:
+    """The reference and the options as the model saw them."""
+    if asked.order is None:
+        return asked.reference, asked.options
+    options = tuple(asked.options[place] for place in asked.order)
+    return ITEM_LETTERS[asked.order.index(ITEM_LETTERS.index(asked.reference))], options
+
+
+def in_file_order(score: ItemScore, asked: ItemAsked) -> ItemScore:
+    """The score with the letter that the answer has in the file beside the one that was shown."""
+    letter = score.own.get("letter")
+    if asked.order is None or not letter:
+        return score
+    return replace(score, own={**score.own, "file_letter": ITEM_LETTERS[asked.order[ITEM_LETTERS.index(letter)]]})
+
+
+def executed_score(row: Mapping[str, Any]) -> ItemScore:
+    """The score of a row of `qa_executions`: 1 where the tests passed, 0 where the program is at fault, else none."""
+    own = {name: row[name] for name in ("verdict", "isolation", "python") if row[name]}
+    if row["verdict"] in UNDECIDED_CHECKS:
+        return ItemScore(row["verdict"], None, None, tuple(row["flags"]), own, row["message"])
+    return ItemScore(OK_STATUS, float(row["verdict"] == PASSED_CHECK), row["verdict"], tuple(row["flags"]), own, row["message"])
+
+
+def asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ItemAsked]:
+    """What is needed to score responses, by item and condition. Tables: `qa_items` and `qa_prompts` of one part."""
+    names = ("item_id", "scorers", "reference", "options")
+    known = {item: rest for item, *rest in zip(*(items[name].to_pylist() for name in names), strict=True)}
+    found = {}
+    for item, condition, order in zip(
+        *(prompts[name].to_pylist() for name in ("item_id", "condition", "option_order")), strict=True
+    ):
+        scorers, reference, options = known[item]
+        found[item, condition] = ItemAsked(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
+    return found
+
+
+def response_keys(rows: pa.Table) -> list[ResponseKey]:
+    """The key of each row of a table of responses, judgements, executions or citations."""
+    return list(zip(*(rows[name].to_pylist() for name in _KEY_COLUMNS), strict=True))
+
+
+def by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
+    """The rows of a table that has several per response."""
+    found: dict[ResponseKey, list[dict[str, Any]]] = defaultdict(list)
+    for key, row in zip(response_keys(rows), rows.to_pylist(), strict=True):
+        found[key].append(row)
+    return found
+
+
+def _of_lexicon(fingerprint: str | None) -> str:
+    return f", lexicon {fingerprint}" if fingerprint else ""
+
+
+def judged_by(judgements: pa.Table) -> str:
+    """What `measured_by` says of the judgements of a part: who judged, and by which evaluators."""
+    who = [*sorted(set(judgements["judge_variant"].to_pylist())), "+".join(sorted(set(judgements["evaluator"].to_pylist())))]
+    return ", ".join([f"{JUDGE_SCORER} {JUDGE_VERSION}", *filter(None, who)])
+
+
+def executed_by(executions: pa.Table) -> str:
+    """What `measured_by` says of the executions of a part: the level of the sandbox."""
+    levels = sorted(set(executions["isolation"].to_pylist()) - {None})
+    return ", ".join([f"{CODE_SCORER} {CODE_VERSION}", *levels])
+
+
+def told_settings(settings: ScorerSettings) -> str:
+    """The settings in one text, for the version of scores."""
+    return json.dumps([settings.strict, settings.penalty, settings.senses, settings.synonyms], sort_keys=True, default=list)
