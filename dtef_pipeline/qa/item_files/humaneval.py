@@ -17,7 +17,7 @@ from dtef_pipeline.qa.model import QaItem
 CODE_TYPE = "code"
 _TASK_KEYS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
 _SOLUTION_KEY = "canonical_solution"
-_LONGEST_PROGRAM = 200_000
+_LONGEST_TASK_TEXT = 200_000
 """Characters: the longest published one has a hundredth of it."""
 _BODY = "\n    pass\n"
 _LONGEST_FUNCTION = 100
@@ -85,7 +85,7 @@ def defined_functions(code: str) -> set[str]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                body = ast.parse(text).body if len(text) <= _LONGEST_PROGRAM else []
+                body = ast.parse(text).body if len(text) <= _LONGEST_TASK_TEXT else []
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 
 
 def member_lines(text: str, key: str) -> list[int]:
     """The lines, from 1, in which the members of the list begin that stands under a key of the outermost object. The text must be JSON."""
     starts, depth, before, latest, inside = [], 0, "", "", False
-    for token in _TOKEN.finditer(text):
+    for token in _JSON_TOKEN.finditer(text):
         mark = token[0]
         if inside and depth == 2 and before in ("[", ",") and mark != "]":
             starts.append(token.start())

@@ -18,7 +18,7 @@ EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
 """Flags of items: two options are the same text, white space and case aside; one has no text."""
 _FLAG_TEXTS = {EQUAL_OPTIONS: "two options are the same text", EMPTY_OPTION: "an option has no text"}
 _NUMBER_KEYS = ("id", "index", "question_id")
-_LONGEST_PART = 100
+_LONGEST_PART_NAME = 100
 
 
 class ItemLayout(Protocol):
@@ -121,8 +121,8 @@ def part_name(text: object, fallback: str) -> str:
     """The name of a part as a row states it, else the fallback. Raises RowFault for what cannot be a name."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return fallback
-    if not isinstance(text, str) or not text.strip().isprintable() or len(text) > _LONGEST_PART:
-        raise RowFault("part", "the subject is no name", found=text, allowed=f"one line of at most {_LONGEST_PART} characters")
+    if not isinstance(text, str) or not text.strip().isprintable() or len(text) > _LONGEST_PART_NAME:
+        raise RowFault("part", "the subject is no name", found=text, allowed="one line of at most 100 characters")
     return text.strip()
 
 

@@ -1,0 +1,92 @@
+"""The document `suites.yaml`: how the files of a suite are written, who scores responses to its items, and since when it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from dtef_pipeline.documents import Document, Part, read_document
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.nearest import nearest
+
+_SUITES_KEY = "suites"
+ScorerNames = Annotated[list[str], Field(min_length=1)]
+YearAndMonth = Annotated[str, StringConstraints(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")]
+
+
+class SuiteSpec(Part):
+    """One suite of items."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    layout: Literal["mmlu", "gsm8k", "humaneval", "socioscope"]
+    """How its files are written."""
+    scorers: ScorerNames | None = None
+    """Who scores responses to its items; boards rank by the first."""
+    scorers_by_type: dict[str, ScorerNames] | None = None
+    """The same for each type of item, where types have their own."""
+    public_since: YearAndMonth | None = None
+    """Year and month in which its items and answers were published; None: they never were."""
+    licence: str | None = None
+    source: str | None = None
+    """Where its files come from."""
+
+    @model_validator(mode="after")
+    def _has_scorers(self) -> SuiteSpec:
+        if (self.scorers is None) == (self.scorers_by_type is None):
+            got = "neither" if self.scorers is None else "both"
+            raise ValueError(f"scorers, scorers_by_type: got {got}; allowed: one of the two")
+        return self
+
+    def scorers_of(self, type: str) -> tuple[str, ...]:
+        """The scorers of items of a type, by name, first the one that boards rank by; none: nobody scores the type."""
+        if self.scorers_by_type is None:
+            return tuple(self.scorers or ())
+        return tuple(self.scorers_by_type.get(type, ()))
+
+    @property
+    def exposure(self) -> str | None:
+        """What boards say of models that may know the answers; None: the suite was never published."""
+        if self.public_since is None:
+            return None
+        return f"answers may be in the training data (public since {self.public_since})"
+
+
+@dataclass(frozen=True)
+class Suites:
+    """All suites that are known, by name."""
+
+    specs: Mapping[str, SuiteSpec]
+
+    def route(self, suite: str) -> SuiteSpec:
+        """How a suite is read and scored. Raises ConfigError for one that is not known, with those that are."""
+        if suite not in self.specs:
+            raise ConfigError(f"no suite {suite!r}; known: {nearest(suite, self.specs)}")
+        return self.specs[suite]
+
+
+def load_suites(*sources: str | Path) -> Suites:
+    """Read files of suites in order; a suite in a later file replaces the one of the same name whole.
+
+    Args:
+        sources: a `Path` is a file to read, a `str` is YAML text.
+
+    Raises:
+        ConfigError: with file, line, suite, what arrived and what is allowed.
+    """
+    specs: dict[str, SuiteSpec] = {}
+    for number, source in enumerate(sources, start=1):
+        document = read_document(source, "suites file", [_SUITES_KEY], {_SUITES_KEY: "suite"}, called=f"suites text {number}")
+        document.mapping((), known=[_SUITES_KEY])
+        for name in document.mapping((_SUITES_KEY,)):
+            specs[str(name)] = _suite(name, document)
+    return Suites(specs)
+
+
+def _suite(name: Any, document: Document) -> SuiteSpec:
+    place = (_SUITES_KEY, name)
+    values = document.mapping(place, known=[field for field in SuiteSpec.model_fields if field != "name"])
+    return document.checked(SuiteSpec, {**values, "name": str(name)}, place)
