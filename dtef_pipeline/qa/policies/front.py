@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from dtef_pipeline.report.svg import across, axis, domain, dot, down, drawing, g
 from dtef_pipeline.text.counted import counted
 
 _PLOT_TOP, _PLOT_BOTTOM, _PLOT_HEIGHT = 30.0, 360.0, 404.0
-_LABEL_HEIGHT = 14.0
+_PLOT_LEFT = 7.0
+"""Where the plot begins, in percent: what is left of it is for the numbers of the upright axis."""
+_PERCENT_A_LETTER = 0.9
 
 
 def pareto_front(cost: npt.NDArray[np.float64], quality: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -35,27 +37,66 @@ def pareto_plot(results: pa.Table, *, standalone: bool = True) -> str:
     if not rows:
         words = "no data: the cost of no policy is known"
         return drawing([label(50, 40, words, anchor="middle")], 80, words, standalone=standalone)
-    ends = domain(row["cost_usd"] for row in rows), domain(row["quality"] for row in rows)
-    x, y = across(*ends[0]), down(*ends[1], _PLOT_TOP, _PLOT_BOTTOM)
-    front = sorted((row for row in rows if row["on_front"]), key=lambda row: (row["cost_usd"], row["quality"]))
-    parts = [axis(x, *ends[0], [(_PLOT_TOP, _PLOT_BOTTOM)], _PLOT_BOTTOM)]
-    parts += [label(0, y(mark) - 3, f"{mark:.3g}", kind="soft", anchor="start") for mark in ticks(*ends[1])]
-    parts += [line(x(a["cost_usd"]), y(a["quality"]), x(b["cost_usd"]), y(b["quality"]), "path") for a, b in pairwise(front)]
-    taken: list[tuple[float, float]] = []
-    for row in sorted(rows, key=lambda row: -row["quality"]):
-        parts.append(_point(row, x(row["cost_usd"]), y(row["quality"]), taken))
+    ends = domain((row["cost_usd"] for row in rows), least=1e-9), domain(row["quality"] for row in rows)
+    whole = across(*ends[0])
+    y = down(*ends[1], _PLOT_TOP, _PLOT_BOTTOM)
+    dots = {row["policy"]: (_PLOT_LEFT + (1 - _PLOT_LEFT / 100) * whole(row["cost_usd"]), y(row["quality"])) for row in rows}
+    front = [dots[row["policy"]] for row in sorted(rows, key=lambda row: (row["cost_usd"], row["quality"])) if row["on_front"]]
+    parts = [
+        axis(
+            lambda value: _PLOT_LEFT + (1 - _PLOT_LEFT / 100) * whole(value),
+            *ends[0],
+            [(_PLOT_TOP, _PLOT_BOTTOM)],
+            _PLOT_BOTTOM,
+        )
+    ]
+    for mark in ticks(*ends[1]):
+        parts += [
+            line(_PLOT_LEFT, y(mark), 98, y(mark), "grid"),
+            label(_PLOT_LEFT - 1, y(mark) + 4, f"{mark:.3g}", kind="soft", anchor="end"),
+        ]
+    parts += [line(*one, *other, "path") for one, other in pairwise(front)]
+    parts += _named(rows, dots)
     parts.append(label(0, 14, "Quality (mean score, higher is better)", kind="soft", anchor="start"))
     parts.append(label(98, _PLOT_HEIGHT - 8, "US dollars for all items", kind="soft", anchor="end"))
     title = f"Quality against cost of {counted(len(rows), 'policy')}; no other one beats those on the line in both"
     return drawing(parts, _PLOT_HEIGHT, title, standalone=standalone)
 
 
-def _point(row: Mapping[str, Any], x: float, y: float, taken: list[tuple[float, float]]) -> str:
-    """A dot and its name, which makes room for the names that are there."""
-    words = f"{row['policy']}: quality {row['quality']:.4f}, ${row['cost_usd']:.4f}"
-    height = y - 8
-    while any(abs(x - there) < 20 and abs(height - at) < _LABEL_HEIGHT for there, at in taken) and height < _PLOT_BOTTOM - 4:
-        height += _LABEL_HEIGHT
-    taken.append((x, height))
-    kind = "dot" if row["on_front"] else "dot baseline"
-    return group([dot(x, y, kind), label(x, height, str(row["policy"]), kind="halo")], words)
+def _named(rows: Sequence[Mapping[str, Any]], dots: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Each dot and its name, where it covers no other name and no dot, if there is such a place beside it."""
+    taken = [_Box(x - 0.8, x + 0.8, y - 6, y + 6) for x, y in dots.values()]
+    for row in rows:
+        x, y = dots[row["policy"]]
+        places = list(_beside(x, y, row["policy"]))
+        at, height, anchor, box = next(
+            (place for place in places if not any(place[3].covers(other) for other in taken)), places[0]
+        )
+        taken.append(box)
+        kind = {True: "dot", False: "dot baseline", None: "dot beyond"}[row["on_front"]]
+        words = f"{row['policy']}: quality {row['quality']:.4f}, ${row['cost_usd']:.4f}"
+        yield group([dot(x, y, kind), label(at, height, row["policy"], kind="halo", anchor=anchor)], words)
+
+
+class _Box(NamedTuple):
+    """What a name or a dot takes: percent across, pixels down."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def covers(self, other: _Box) -> bool:
+        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+
+
+def _beside(x: float, y: float, name: str) -> Iterator[tuple[float, float, str, _Box]]:
+    """Places of a name that lie within the drawing: across, down, anchor and what it takes."""
+    width = _PERCENT_A_LETTER * len(name)
+    for lower in (4, -9, 17, -23, 31):
+        for at, anchor, left in ((x + 1.2, "start", x + 1.2), (x - 1.2, "end", x - 1.2 - width), (x, "middle", x - width / 2)):
+            if anchor == "middle" and lower == 4:
+                continue
+            box = _Box(left, left + width, y + lower - 11, y + lower + 3)
+            if (box.left >= _PLOT_LEFT and box.right <= 100) or (anchor == "start" and lower == 31):
+                yield at, y + lower, anchor, box

@@ -68,7 +68,7 @@ POLICY_RESULTS = pa.schema(
             pa.list_(pa.struct([("model", pa.string()), ("share", pa.float64())])),
             "Share of the items that each model was asked for; two models are asked in a duel, so that shares may sum to 2",
         ),
-        field("on_front", pa.bool_(), "Flag: true where no other policy is as good for less, or better for as much; null: cost unknown"),
+        field("on_front", pa.bool_(), "Flag: true where no other policy is as good for less or better for as much; null: oracle, or cost unknown"),
         field("note", pa.string(), "Why the policy has no result; null: it has one"),
     ]
 )  # fmt: skip
@@ -123,9 +123,11 @@ def replay_policies(
     orders = rng.permuted(np.tile(np.arange(len(stream.scores)), (seeds, 1)), axis=1)
     known = {name: replayed(stream, name, orders, _generator(name, seed)) for name in dict.fromkeys(policies)}
     rows = [_result(stream, name, found, seeds, seed) for name, found in known.items()]
-    front = pareto_front(*(np.array([row[name] for row in rows], dtype=np.float64) for name in ("cost_usd", "quality")))
+    # No router can be the oracle, which would otherwise be the front.
+    cost = np.array([None if row["policy"] == ORACLE else row["cost_usd"] for row in rows], dtype=np.float64)
+    front = pareto_front(cost, np.array([row["quality"] for row in rows], dtype=np.float64))
     for row, is_on in zip(rows, front, strict=True):
-        row["on_front"] = None if row["cost_usd"] is None else bool(is_on)
+        row["on_front"] = None if row["cost_usd"] is None or row["policy"] == ORACLE else bool(is_on)
     curves = [row for name, found in known.items() if found is not None for row in _curve(name, found)]
     return PolicyReplay(pa.Table.from_pylist(rows, schema=POLICY_RESULTS), pa.Table.from_pylist(curves, schema=POLICY_REGRET))
 
