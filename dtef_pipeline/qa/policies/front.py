@@ -93,10 +93,11 @@ class _Box(NamedTuple):
 def _beside(x: float, y: float, name: str) -> Iterator[tuple[float, float, str, _Box]]:
     """Places of a name that lie within the drawing: across, down, anchor and what it takes."""
     width = _PERCENT_A_LETTER * len(name)
-    for lower in (4, -9, 17, -23, 31):
+    for lower in (4, -9, 17, -23, 31, -37, 45):
         for at, anchor, left in ((x + 1.2, "start", x + 1.2), (x - 1.2, "end", x - 1.2 - width), (x, "middle", x - width / 2)):
             if anchor == "middle" and lower == 4:
                 continue
             box = _Box(left, left + width, y + lower - 11, y + lower + 3)
-            if (box.left >= _PLOT_LEFT and box.right <= 100) or (anchor == "start" and lower == 31):
+            if box.left >= _PLOT_LEFT and box.right <= 100:
                 yield at, y + lower, anchor, box
+    yield x + 1.2, y + 4, "start", _Box(x + 1.2, x + 1.2 + width, y - 7, y + 7)  # for a name that has no room anywhere

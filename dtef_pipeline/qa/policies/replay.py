@@ -68,7 +68,7 @@ POLICY_RESULTS = pa.schema(
             pa.list_(pa.struct([("model", pa.string()), ("share", pa.float64())])),
             "Share of the items that each model was asked for; two models are asked in a duel, so that shares may sum to 2",
         ),
-        field("on_front", pa.bool_(), "Flag: true where no other policy is as good for less or better for as much; null: oracle, or cost unknown"),
+        field("on_front", pa.bool_(), "Flag: true where no other policy is as good for less or better for as much; null: oracle, or no cost"),
         field("note", pa.string(), "Why the policy has no result; null: it has one"),
     ]
 )  # fmt: skip
