@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, Any
-from urllib.parse import urlsplit
+from typing import Any
 
 from resources.gateway.retries import Backoff, retry_after
-
-_AGAIN = frozenset({408, 425, 429})
-"""With 5xx, the statuses of an answer that may be another one later."""
+from resources.http_posts import NO_REDIRECTS, in_safe_words, is_web_address, may_change, scheme_and_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +41,14 @@ class Webhook:
     @property
     def where(self) -> str:
         """Scheme and host of the URL: `https://hooks.example.org/...`."""
-        try:
-            parts = urlsplit(self.url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            return "the webhook"
-        return f"{parts.scheme}://{host}{f':{port}' if port else ''}/..." if host else "the webhook"
+        return scheme_and_host(self.url, "the webhook")
 
     @property
     def problem(self) -> str | None:
         """Why nothing can be sent to this URL, in words that hold nothing of it; None: it is a web address."""
-        try:
-            parts = urlsplit(self.url)
-            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            good = False
-        return None if good else "DTEF_WEBHOOK is no web address; allowed: https://... or http://..."
+        if is_web_address(self.url):
+            return None
+        return "DTEF_WEBHOOK is no web address; allowed: https://... or http://..."
 
     def send(self, payload: Mapping[str, Any]) -> Sent:
         """POST the payload as JSON. Raises nothing for what happens on the way: see `Sent.problem`."""
@@ -89,36 +77,14 @@ class Webhook:
     def _once(self, request: urllib.request.Request) -> tuple[str, float | None]:
         """(what went wrong or nothing, seconds to wait at least before another attempt; None: another one will not help)."""
         try:
-            with _OPENER.open(request, timeout=self.timeout):
+            with NO_REDIRECTS.open(request, timeout=self.timeout):
                 return "", None
         except urllib.error.HTTPError as error:
             with error:
-                again = error.code >= 500 or error.code in _AGAIN
+                again = may_change(error.code)
                 asked = retry_after({key.lower(): value for key, value in error.headers.items()}, datetime.now(UTC))
             return f"{self.where} answered {error.code}", (asked or 0.0) if again else None
         except (OSError, http.client.HTTPException) as error:
-            return f"{self.where}: {_reason(error)}", 0.0
+            return f"{self.where}: {in_safe_words(error)}", 0.0
         except ValueError:  # control characters and the like; the message would show the URL
             return "DTEF_WEBHOOK is no URL; allowed: https://... or http://...", None
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would arrive as a GET without its message; and the message is not meant for another address."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
-
-
-def _reason(error: Exception) -> str:
-    """In words that hold nothing of the URL."""
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    if isinstance(cause, socket.gaierror):
-        return "host not found"
-    return (cause.strerror if isinstance(cause, OSError) else None) or type(cause).__name__

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtef_pipeline.qa.transcripts.metadata import storable
 from dtef_pipeline.qa.transcripts.quoted import RelaxedText, Span, exact_span, relaxed, relaxed_spans
 
 CITATION_REASONS = (
@@ -89,7 +90,7 @@ class _ShownTexts:
 def _checked(shown: _ShownTexts, citation: Any) -> CheckedCitation:
     index, quote, texts = _index_of(citation), _quote_of(citation), shown.texts
     told = index if index is not None and abs(index) <= _LARGEST_INDEX else None
-    quoted = None if quote is None else _storable(quote)
+    quoted = None if quote is None else storable(quote)
     if index is None:
         return CheckedCitation(None, quoted, 0, 0, "bad_index")
     if not 0 <= index < len(texts):
@@ -104,11 +105,6 @@ def _checked(shown: _ShownTexts, citation: Any) -> CheckedCitation:
     spans = relaxed_spans(quote, shown.relaxed(index, text))
     elsewhere = any(other is not None and quote.strip() in other for other in texts)
     return CheckedCitation(told, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
-
-
-def _storable(text: str) -> str:
-    """The text with what no table takes, halves of characters, replaced by U+FFFD."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _index_of(citation: Any) -> int | None:

@@ -74,6 +74,17 @@ class Corpus:
             parts.setdefault(one.file, []).append(one.text)
         return {file: BETWEEN_TURNS.join(texts) for file, texts in parts.items()}
 
+    def turn_text(self, file: str, turn: int | None) -> str | None:
+        """The text of a turn; of the whole file where no turn is asked for, or the file is a document in which none are marked.
+
+        None: there is no such file, or no such turn in it.
+        """
+        first = self.turns.get((file, 0))
+        if turn is None or (first is not None and first.speaker is None):
+            return self.texts.get(file)
+        found = self.turns.get((file, turn))
+        return None if found is None else found.text
+
 
 @dataclass(frozen=True, slots=True)
 class MisplacedQuote:
@@ -91,17 +102,11 @@ def misplaced_quotes(corpus: Corpus, quotes: Iterable[Quote]) -> list[MisplacedQ
 
 
 def _why_misplaced(corpus: Corpus, quote: Quote) -> str | None:
-    whole = corpus.texts.get(quote.file)
+    whole, text = corpus.texts.get(quote.file), corpus.turn_text(quote.file, quote.turn)
     if whole is None:
         return "no_file"
-    turn = corpus.turns.get((quote.file, quote.turn)) if quote.turn is not None else None
-    if quote.turn is None or (turn is None and _has_no_turns(corpus, quote.file)) or (turn and turn.speaker is None):
-        return None if quote.text in whole else "not_in_file"
-    if turn is None:
+    if text is None:
         return "no_turn"
-    return None if quote.text in turn.text else "not_in_turn"
-
-
-def _has_no_turns(corpus: Corpus, file: str) -> bool:
-    first = corpus.turns.get((file, 0))
-    return first is not None and first.speaker is None
+    if quote.text in text:
+        return None
+    return "not_in_turn" if len(text) < len(whole) else "not_in_file"

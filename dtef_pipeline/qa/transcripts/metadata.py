@@ -75,6 +75,16 @@ def no_readable_text(text: str) -> bool:
     return bool(_UNREADABLE_CHARACTERS.search(text))
 
 
+def storable(text: str) -> str:
+    """The text with what no table holds, NUL and halves of characters, replaced by U+FFFD."""
+    return _UNREADABLE_CHARACTERS.sub("\ufffd", text)
+
+
+def is_of_field(name: str, value: Any) -> bool:
+    """Whether a value is one that this field can have."""
+    return _not_allowed(name, value) is None
+
+
 def _not_allowed(name: str, value: Any) -> str | None:
     """What would have been allowed, in words; None: the value is."""
     if name == YEAR_FIELD:

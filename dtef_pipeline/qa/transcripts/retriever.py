@@ -15,26 +15,12 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.chunks import index_texts
 from dtef_pipeline.qa.transcripts.corpus import MetadataValue
 from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, checked_filter
-from dtef_pipeline.tables import field as column
 
 DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index: the higher, the nearer to the question."""
 EmbedTexts = Callable[[Sequence[str]], npt.NDArray[Any]]
 """Texts to their vectors, (texts, dimensions)."""
 _MOST_FILTERS = 256
-
-CONTEXT_FIELDS = (
-    column("item_id", pa.string(), "Id of the item that the chunks were looked up for"),
-    column("rank", pa.int32(), "Place of the chunk among those found, from 0; null: none was found"),
-    column("doc_id", pa.string(), "Id of the chunk; null: none was found"),
-    column("relevance", pa.float64(), "Nearness of the chunk to the question on the retriever's own scale: higher is nearer"),
-    column(
-        "page_content", pa.string(), "Text of a chunk that a remote server found; null: it stands in the table of documents"
-    ),
-    column("problem", pa.string(), "Reason why nothing could be looked up; null: it could"),
-)
-"""One row per item and chunk that was found for it; one row per item for which nothing was found."""
-CONTEXT_SCHEMA = pa.schema(CONTEXT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +115,3 @@ def checked_k(k: object) -> int:
         shown = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
         raise ConfigError(f"k: got {shown!r}; allowed: a whole number, 1 or more")
     return k
-
-
-def context_table(found: Sequence[tuple[str, Retrieval]], *, is_remote: bool = False) -> pa.Table:
-    """What was found for items, (item id, retrieval), as CONTEXT_SCHEMA. The texts of chunks are kept where a remote server found them."""
-    rows = [row for item_id, retrieval in found for row in _context_rows(item_id, retrieval, is_remote)]
-    return pa.Table.from_pylist(rows, schema=CONTEXT_SCHEMA)
-
-
-def _context_rows(item_id: str, retrieval: Retrieval, is_remote: bool) -> list[dict[str, Any]]:
-    if not retrieval.sources:
-        return [{"item_id": item_id, "problem": retrieval.problem}]
-    return [
-        {
-            "item_id": item_id,
-            "rank": rank,
-            "doc_id": source.doc_id,
-            "relevance": source.score,
-            "page_content": source.page_content if is_remote else None,
-            "problem": retrieval.problem,
-        }
-        for rank, source in enumerate(retrieval.sources)
-    ]

@@ -18,7 +18,7 @@ from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever, index_words
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table, index_texts
 from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.embedded import EmbeddingRetriever, HybridRetriever, retriever_of
-from dtef_pipeline.qa.transcripts.retriever import CONTEXT_SCHEMA, DocumentIndex, Retrieval, SourceText, context_table
+from dtef_pipeline.qa.transcripts.retriever import DocumentIndex, Retrieval
 from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions
 
 COLOURS = ("red", "green", "blue")
@@ -218,21 +218,6 @@ def test_no_documents_and_equal_ids_are_refused() -> None:
         Bm25Retriever(table.slice(0, 0))
     with pytest.raises(ConfigError, match="each doc_id once"):
         Bm25Retriever(table.take([0, 0]))
-
-
-def test_what_was_found_is_a_table_in_order_of_rank_and_nothing_found_has_a_row() -> None:
-    found = Bm25Retriever(documents("sea", "sea sand")).retrieve("sea", 2)
-    failed = Retrieval(problem="the server answered 503")
-    table = context_table([("s1", found), ("s2", failed)])
-    assert table.schema == CONTEXT_SCHEMA
-    assert table.select(["item_id", "rank", "doc_id", "problem"]).to_pylist() == [
-        {"item_id": "s1", "rank": 0, "doc_id": "f0#0.0", "problem": None},
-        {"item_id": "s1", "rank": 1, "doc_id": "f1#0.0", "problem": None},
-        {"item_id": "s2", "rank": None, "doc_id": None, "problem": "the server answered 503"},
-    ]
-    assert table.column("page_content").null_count == 3
-    remote = context_table([("s1", Retrieval((SourceText("r", "Far sea"),)))], is_remote=True)
-    assert remote.column("page_content").to_pylist() == ["Far sea"]
 
 
 @needs_interviews

@@ -1,0 +1,95 @@
+"""Reading what a model wrote about numbered sources: the answer, and the quotations that it gives for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dtef_pipeline.qa.transcripts.metadata import storable
+from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
+
+ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
+JSON_REPLY, TEXT_REPLY = "json", "text"
+"""How a reply was read: as the object that was asked for, or as a text that is all answer."""
+_MOST_CITATIONS = 1_000
+_MOST_JSON_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class CitedReply:
+    """What a model answered, and what it cites."""
+
+    answer: str
+    """As scorers are given it: a list or a number as JSON."""
+    citations: tuple[dict[str, Any], ...] = ()
+    """As the model gave them, in order: what is wrong with one, `check_citations` tells."""
+    how: str = TEXT_REPLY
+    """`json` or `text`."""
+
+
+def read_cited(text: str | None) -> CitedReply:
+    """The answer and the citations of a reply.
+
+    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or amid other words; without one the whole text is the
+    answer, and nothing is cited. No text is an error: what cannot be read as JSON is text.
+    """
+    seen = storable(without_thinking(text or "").strip())
+    try:
+        objects = [found for found in objects_in(seen[-_MOST_JSON_CHARACTERS:]) if _last(found, ANSWER_KEY)]
+        return _of_object(objects[-1].pairs) if objects else CitedReply(seen)
+    except RecursionError:  # deeper than any answer
+        return CitedReply(seen)
+
+
+def read_cited_value(value: Any) -> CitedReply:
+    """The same of a value that came as JSON, as servers of the documented form send it: `{"answer", "citations"}`, or a text."""
+    if isinstance(value, str):
+        return read_cited(value)
+    try:
+        if isinstance(value, Mapping) and ANSWER_KEY in value:
+            return CitedReply(_spelled(value[ANSWER_KEY]), _citations(value.get(CITATIONS_KEY)), JSON_REPLY)
+        return CitedReply(_spelled(value))
+    except RecursionError:  # deeper than any answer
+        return CitedReply("")
+
+
+def _last(found: Found, key: str) -> list[Any]:
+    """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
+    return [value for name, value in found.pairs if name.strip().casefold() == key][-1:]
+
+
+def _of_object(pairs: Pairs) -> CitedReply:
+    found = Found(0, 0, pairs)
+    (answer,) = _last(found, ANSWER_KEY)
+    cited = _last(found, CITATIONS_KEY)
+    if isinstance(answer, Pairs) and (inner := _last(Found(0, 0, answer), ANSWER_KEY)):
+        cited = cited or _last(Found(0, 0, answer), CITATIONS_KEY)
+        (answer,) = inner
+    return CitedReply(_spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY)
+
+
+def _spelled(answer: Any) -> str:
+    return "" if answer is None else storable(as_text(answer).strip())
+
+
+def _citations(value: Any) -> tuple[dict[str, Any], ...]:
+    """The entries of a list of citations; one citation that stands alone is a list of one. What is no object cites nothing, and counts."""
+    if value is None or isinstance(value, str):
+        return ()
+    entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
+    return tuple(_entries_as_mappings(entries[:_MOST_CITATIONS]))
+
+
+def _entries_as_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        pairs = entry if isinstance(entry, Pairs) else entry.items() if isinstance(entry, Mapping) else ()
+        yield {key.strip().casefold(): _plain(value) for key, value in pairs}
+
+
+def _plain(value: Any) -> Any:
+    """A value of a citation: an object or a list in its place is no number and no quotation, whatever it holds."""
+    if isinstance(value, str):
+        return storable(value)
+    return None if isinstance(value, (list, Mapping)) else value

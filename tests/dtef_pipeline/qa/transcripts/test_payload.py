@@ -1,0 +1,171 @@
+"""Requests in the documented form: what is allowed, what is refused and in which words; replies of remote servers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
+from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.citations import check_verbatims, existence
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.payload import RetrievalPayload, model_string, read_payload, retrieve
+from dtef_pipeline.qa.transcripts.remote import RemoteRetriever, read_remote
+from tests.dtef_pipeline.qa.transcripts.interviews import METADATA, vectors
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["context", "answer", "citations", "page_content", "metadata", "FILE", "YEAR", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def retriever() -> Bm25Retriever:
+    transcripts = [Transcript(f"f{n}", (SpokenTurn(0, "sea " * (n + 1)),), {**METADATA, "FILE": f"f{n}"}) for n in range(3)]
+    return Bm25Retriever(documents_table(chunks_of(transcripts)))
+
+
+@pytest.mark.parametrize("case", vectors("retrieve_payload"))
+def test_shared_vectors_of_payloads(case: Any, retriever: Bm25Retriever) -> None:
+    if case["out"] == "error":
+        with pytest.raises(ConfigError, match="allowed: "):
+            retrieve(case["in"]["payload"], retriever)
+        return
+    assert case["out"].startswith("no documents: context []")
+    found = retrieve(case["in"]["payload"], retriever)
+    assert (found.sources, found.problem) == ((), None)
+    assert existence(check_verbatims(found.sources, [])) is None
+
+
+def test_k_is_10_unless_given_and_more_than_there_are_gives_all(retriever: Bm25Retriever) -> None:
+    assert read_payload({"question": "x"}) == RetrievalPayload("x", 10, {}, None)
+    assert len(retrieve({"question": "sea", "k": 99}, retriever).sources) == 3
+    assert len(retrieve({"question": "sea", "k": 2, "filter": None}, retriever).sources) == 2
+    assert len(retrieve({"question": "sea", "filter": {"FILE": "f1", "YEAR": 2024}}, retriever).sources) == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"question": "x", "k": 0}, "k: got 0; allowed: a whole number, 1 or more"),
+        ({"question": "x", "k": -1}, "k: got -1"),
+        ({"question": "x", "k": True}, "k: got True"),
+        ({"question": "x", "k": 2.0}, "k: got 2.0"),
+        ({"question": "x", "k": "3"}, "k: got 'a str'"),
+        ({"question": "x", "k": None}, "k: got None"),
+        ({"question": "x", "filter": {"COLOUR": "red"}}, "filter: got the key 'COLOUR'; allowed: PROJECT, YEAR"),
+        ({"question": "x", "filter": {"YEAR": "2024"}}, "filter: YEAR: got '2024'; allowed: a whole number"),
+        ({"question": "x", "filter": "all"}, "filter: got 'all'"),
+        ({"question": " "}, "question: got ''; allowed: text that is not blank"),
+        ({}, "question: got None"),
+        ({"question": "x", "top_k": 3}, "payload: got the key 'top_k'; allowed: k, filter, question, model, auth"),
+        ({"question": "x", "model": ""}, "model: got ''; allowed: provider:name"),
+        ({"question": "x", "model": "gpt"}, "model: got 'gpt'"),
+        ({"question": "x", "model": 3}, "model: got 3"),
+        ([], "payload: got a list"),
+        (None, "payload: got a NoneType"),
+    ],
+)
+def test_what_is_refused_is_told_with_what_is_allowed(payload: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_payload(payload)
+    assert said in str(caught.value)
+
+
+def test_a_secret_in_a_payload_is_neither_kept_nor_told() -> None:
+    payload = {"question": "x", "auth": "sk-planted"}
+    assert "sk-planted" not in repr(read_payload(payload))
+    assert "auth" not in read_payload(payload).documented
+    for broken in ({"k": 0}, {"question": ""}, {"filter": {"auth": 1}}, {"sk": "sk-planted"}):
+        with pytest.raises(ConfigError) as caught:
+            read_payload({**payload, **broken})
+        assert "sk-planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("openai:gpt-4o-mini", "openai/gpt-4o-mini"),
+        ("groq:meta-llama/llama-3", "groq/meta-llama/llama-3"),
+        ("openai/gpt-4o-mini", "openai/gpt-4o-mini"),
+        ("bedrock/anthropic.claude-v2:0", "bedrock/anthropic.claude-v2:0"),
+        ("mini:one", "mini:one"),
+        ("gpt-4.1-mini", "gpt-4.1-mini"),
+    ],
+)
+def test_models_of_the_documents_and_of_this_project_are_litellm_strings_or_names(given: str, found: str) -> None:
+    assert model_string(given, ("gpt-4.1-mini", "mini:one")) == found
+
+
+@pytest.mark.parametrize("given", ["openai:", ":mini", "open ai:mini", "openai: mini", "/x", "x/", "a b/c", None, ["openai:x"]])
+def test_other_models_are_refused(given: Any) -> None:
+    with pytest.raises(ConfigError, match="model: got"):
+        model_string(given)
+
+
+def test_a_request_to_a_server_is_in_the_documented_form_again() -> None:
+    read = read_payload({"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"})
+    assert read.documented == {"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"}
+
+
+class Reply(NamedTuple):
+    value: Any
+    problem: str | None = None
+
+
+def test_a_remote_retriever_shows_the_first_k_and_refuses_before_it_asks() -> None:
+    asked: list[Any] = []
+
+    def post(payload: Any) -> Reply:
+        asked.append(payload)
+        return Reply({"context": [{"page_content": f"text {n}"} for n in range(5)]})
+
+    remote = RemoteRetriever(post)
+    found = remote.retrieve("Who?", 2, {"PROJECT": "A"})
+    assert [source.page_content for source in found.sources] == ["text 0", "text 1"]
+    assert asked == [{"k": 2, "filter": {"PROJECT": "A"}, "question": "Who?"}]
+    for bad in ({"k": 0}, {"k": 1, "where": {"X": 1}}):
+        with pytest.raises(ConfigError):
+            remote.retrieve("Who?", **bad)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("value", [None, [], "text", {}, {"context": {}}, {"context": None, "answer": "x"}])
+def test_a_reply_of_another_form_is_a_problem(value: Any) -> None:
+    found = read_remote(value)
+    assert (found.retrieval.sources, found.reply) == ((), None)
+    assert "without a list of documents" in str(found.retrieval.problem)
+
+
+def test_equal_texts_of_one_file_have_one_id_and_a_given_id_is_kept() -> None:
+    context = [
+        {"page_content": "a", "metadata": {"FILE": "f"}},
+        {"page_content": "a", "metadata": {"FILE": "f"}},
+        {"doc_id": "own"},
+        7,
+    ]
+    first, second, own, none = read_remote({"context": context, "answer": None}).retrieval.sources
+    assert first.doc_id == second.doc_id
+    assert first.doc_id.startswith("f@")
+    assert own.doc_id == "own"
+    assert none.page_content == ""
+
+
+@given(JSON)
+def test_whatever_a_server_replies_is_read_or_told(value: Any) -> None:
+    found = read_remote(value)
+    assert (found.retrieval.problem is None) == (isinstance(value, dict) and isinstance(value.get("context"), list))
+    for source in found.retrieval.sources:
+        (source.doc_id + source.page_content).encode()

@@ -1,0 +1,253 @@
+"""The endpoint against a real server on loopback: replies, statuses, waits, and a planted key that is found nowhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.qa.transcripts.payload import read_payload
+from dtef_pipeline.qa.transcripts.remote import RemoteRetriever
+from resources.gateway.retries import Backoff
+from resources.json_endpoint import SECRET_LEFT_OUT, EndpointReply, JsonEndpoint
+
+KEY = 'sk-planted/"key"\\Ünï-42'
+DOCUMENT = {"page_content": "The sea is cold.", "metadata": {"FILE": "one.csv", "YEAR": 2024, "COLOUR": "red", "NAME": 7}}
+REPLY = {
+    "question": "Cold?",
+    "context": [DOCUMENT],
+    "answer": {"answer": "Yes", "citations": [{"source_index": 0, "quote": "cold"}]},
+}
+Behaviour = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+def answers(status: int, body: Any = b"", **headers: str) -> Behaviour:
+    def behave(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler.send_response(status)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        for name, value in {"Content-Length": str(len(data)), **given}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    return behave
+
+
+def drips(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
+    """A byte now and then, each of them well in time."""
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(200):
+        handler.wfile.write(b" ")
+        time.sleep(0.05)
+
+
+def echoes(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
+    """A careless server, which shows what it was sent wherever it can."""
+    shown = f"got {json.dumps(received)} and {received['auth']}"
+    context = [{"page_content": shown, "metadata": {"NAME": received["auth"], "FILE": "f"}, "auth": received["auth"]}]
+    answers(200, {**received, "context": context, "answer": {"answer": shown, "citations": [{"quote": shown}]}})(
+        handler, received
+    )
+
+
+class Server:
+    def __init__(self, *behaviours: Behaviour) -> None:
+        self.behaviours = list(behaviours)
+        self.received: list[dict[str, Any]] = []
+        self.url = ""
+
+    def next(self) -> Behaviour:
+        first = self.behaviours[0]
+        self.behaviours = self.behaviours[1:] or self.behaviours
+        return first
+
+
+@contextmanager
+def serving(*behaviours: Behaviour) -> Iterator[Server]:
+    server = Server(*behaviours)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            server.received.append(received)
+            with suppress(OSError):  # the other side has had enough
+                server.next()(self, received)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    server.url = f"http://127.0.0.1:{http.server_address[1]}/evaluation?token=s3cret"
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+def endpoint(
+    url: str, *, timeout: float = 10.0, attempts: int = 3, waits: list[float] | None = None, **other: Any
+) -> JsonEndpoint:
+    sleep = (waits if waits is not None else []).append
+    backoff = Backoff(first=1.0, longest=20.0)
+    return JsonEndpoint(
+        url, "MY_AUTH", timeout=timeout, attempts=attempts, backoff=backoff, environ={"MY_AUTH": KEY}, sleep=sleep
+    )
+
+
+def test_it_posts_json_with_the_key_and_reads_json() -> None:
+    with serving(answers(200, REPLY)) as server:
+        assert endpoint(server.url).post({"k": 3}) == EndpointReply(REPLY, None, 1)
+    assert server.received == [{"k": 3, "auth": KEY}]
+
+
+def test_a_flaky_server_is_tried_again_with_growing_waits() -> None:
+    waits: list[float] = []
+    with serving(answers(500), answers(429), answers(200, REPLY)) as server:
+        assert endpoint(server.url, waits=waits).post({}) == EndpointReply(REPLY, None, 3)
+    assert len(waits) == 2
+    assert waits[0] <= 1.0 <= waits[1] * 2 <= 4.0
+
+
+@pytest.mark.parametrize("status", [201, 204, 301, 302, 400, 401, 403, 404, 413])
+def test_any_status_but_200_that_will_stay_is_a_problem_at_once(status: int) -> None:
+    with serving(answers(status, b"{}" if status != 204 else b"", Location="http://127.0.0.1:1/")) as server:
+        reply = endpoint(server.url).post({})
+    assert (reply.value, reply.attempts, len(server.received)) == (None, 1, 1)
+    assert str(reply.problem).endswith(f"answered {status}")
+
+
+def test_a_server_that_stays_broken_is_given_up_on() -> None:
+    with serving(answers(503)) as server:
+        reply = endpoint(server.url).post({})
+    assert (reply.attempts, len(server.received)) == (3, 3)
+    assert "answered 503" in str(reply.problem)
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    waits: list[float] = []
+    with serving(answers(503, Retry_After="3600")) as server:
+        assert endpoint(server.url, waits=waits).post({}).attempts == 1
+    assert waits == []
+
+
+def test_a_reply_that_drips_is_not_waited_for_beyond_the_time_of_an_attempt() -> None:
+    with serving(drips) as server:
+        started = time.monotonic()
+        reply = endpoint(server.url, timeout=0.4, attempts=1).post({})
+    assert "no answer in time" in str(reply.problem)
+    assert time.monotonic() - started < 8
+
+
+def test_a_server_that_is_down_and_an_unknown_host_are_problems_in_words() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        reply = endpoint(f"http://127.0.0.1:{unused.getsockname()[1]}/").post({})
+    assert (reply.attempts, "refused" in str(reply.problem)) == (3, True)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"a": ', b"\xff\xfe\x00", b"[" * 200_000, b"9" * 10_000])
+def test_what_is_no_json_is_a_problem(body: bytes) -> None:
+    with serving(answers(200, body)) as server:
+        reply = endpoint(server.url).post({})
+    assert (reply.value, "no JSON" in str(reply.problem)) == (None, True)
+
+
+def test_a_reply_that_is_cut_off_is_tried_again() -> None:
+    with serving(answers(200, b'{"context": [', Content_Length="5000"), answers(200, REPLY)) as server:
+        assert endpoint(server.url).post({}) == EndpointReply(REPLY, None, 2)
+
+
+def test_a_reply_without_end_is_not_read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.json_endpoint.MOST_REPLY_BYTES", 1_000)
+    with serving(answers(200, b" " * 5_000)) as server:
+        assert "longer than 1,000 bytes" in str(endpoint(server.url).post({}).problem)
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", "http://[", "http://a:0/", "http://a b/", "http://a:99999/"])
+def test_what_is_no_web_address_is_never_asked(url: str) -> None:
+    reply = endpoint(url, attempts=1).post({})
+    assert reply.value is None
+    assert reply.problem
+
+
+@pytest.mark.parametrize("environ", [{}, {"MY_AUTH": "  "}])
+def test_without_the_variable_nothing_is_sent_and_its_name_is_told(environ: dict[str, str]) -> None:
+    with serving(answers(200, REPLY)) as server:
+        reply = JsonEndpoint(server.url, "MY_AUTH", environ=environ).post({})
+    assert reply == EndpointReply(None, "environment variable MY_AUTH is not set", 0)
+    assert server.received == []
+
+
+def test_a_server_without_a_secret_gets_none() -> None:
+    with serving(answers(200, REPLY)) as server:
+        JsonEndpoint(server.url).post({"k": 1})
+    assert server.received == [{"k": 1}]
+
+
+def test_what_is_no_json_is_not_sent() -> None:
+    reply = endpoint("http://127.0.0.1:1/").post({"k": float("nan")})
+    assert "no JSON" in str(reply.problem)
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [echoes, answers(500, KEY.encode()), answers(403, {"auth": KEY}, X_Auth="sk-planted"), answers(200, KEY.encode()), drips],
+    ids=["200 echo", "500", "403", "no json", "drip"],
+)
+def test_a_planted_key_is_in_no_reply_no_error_no_log_and_no_representation(
+    behaviour: Behaviour, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with serving(behaviour) as server:
+        asked = endpoint(server.url, timeout=0.5, attempts=2)
+        reply = asked.post({"k": 1})
+        found = RemoteRetriever(asked.post, "openai/gpt-4o-mini").ask(read_payload({"question": "Cold?", "auth": KEY}))
+    assert server.received[0]["auth"] == KEY
+    out, err = capfd.readouterr()
+    told = " ".join([repr(asked), repr(reply), repr(found), caplog.text, out, err, json.dumps(reply.value)])
+    for spelled in (KEY, json.dumps(KEY)[1:-1], json.dumps(KEY, ensure_ascii=False)[1:-1], "sk-planted", "s3cret"):
+        assert spelled not in told
+    if reply.value is not None:
+        assert SECRET_LEFT_OUT in json.dumps(reply.value)
+
+
+def test_a_key_that_is_a_number_of_the_reply_is_kept_out_too() -> None:
+    with serving(answers(200, {"context": [], "n": 123456})) as server:
+        reply = JsonEndpoint(server.url, "MY_AUTH", environ={"MY_AUTH": "123456"}).post({})
+    assert (reply.value, "holds the secret" in str(reply.problem)) == (None, True)
+
+
+def test_a_remote_server_is_a_retriever_and_answers() -> None:
+    with serving(answers(200, REPLY)) as server:
+        remote = RemoteRetriever(endpoint(server.url).post, "openai/gpt-4o-mini")
+        found = remote.ask(read_payload({"k": 2, "filter": {"YEAR": 2024}, "question": "Cold?", "model": "openai:gpt-4o-mini"}))
+        retrieved = remote.retrieve("Cold?", 1)
+    sent = {"k": 2, "filter": {"YEAR": 2024}, "question": "Cold?", "model": "openai:gpt-4o-mini", "auth": KEY}
+    assert server.received[0] == sent
+    assert found.retrieval == retrieved
+    (source,) = retrieved.sources
+    assert (source.page_content, source.metadata) == ("The sea is cold.", {"FILE": "one.csv", "YEAR": 2024})
+    assert found.reply is not None
+    assert (found.reply.answer, found.reply.citations) == ("Yes", ({"source_index": 0, "quote": "cold"},))
+
+
+def test_a_remote_server_that_fails_finds_nothing_and_says_why() -> None:
+    with serving(answers(404)) as server:
+        found = RemoteRetriever(endpoint(server.url).post).retrieve("Cold?", 3)
+    assert found.sources == ()
+    assert str(found.problem).endswith("answered 404")
