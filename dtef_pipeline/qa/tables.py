@@ -9,7 +9,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_FIELDS
-from dtef_pipeline.qa.transcripts.retriever import CONTEXT_FIELDS
 from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
 OF_ONE_PART = (
@@ -112,7 +111,15 @@ QA_PROMPTS = pa.schema(
 QA_CONTEXT = pa.schema(
     [
         *OF_ONE_PROMPT,
-        *(one for one in CONTEXT_FIELDS if one.name != "item_id"),
+        field(
+            "rank", pa.int32(), "Place of the chunk among those found, from 0: its number in the prompt; null: none was found"
+        ),
+        field("doc_id", pa.string(), "Id of the chunk; null: none was found"),
+        field(
+            "relevance", pa.float64(), "Nearness of the chunk to the question on the retriever's own scale: higher is nearer"
+        ),
+        field("page_content", pa.string(), "Text of a chunk that a remote server found; null: it stands in qa_documents"),
+        field("problem", pa.string(), "Reason why nothing could be looked up; null: it could"),
         field("holds_quote", pa.bool_(), "Flag: true where the chunk holds a quote that the item names; null: it names none"),
     ]
 )

@@ -1,0 +1,11 @@
+"""The suites that can be added: those that are shipped, and the user's own."""
+
+from pathlib import Path
+
+from dtef_pipeline.qa.suites import Suites, load_suites
+from resources.settings import shipped
+
+
+def known_suites(file: str | None) -> Suites:
+    """The shipped suites, and those of a file of the user's, which replace shipped ones of the same name."""
+    return load_suites(shipped("data/suites.yaml"), *([Path(file)] if file else []))

@@ -1,0 +1,126 @@
+"""Stage 2 of the qa family: `qa_prompts`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.qa.files import DATASET_PART
+from assets.qa.items import QA_GROUP, qa_items
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.versions import content_version
+from dtef_pipeline.qa.item_rows import stored_examples, stored_items
+from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, cited_prompts, plain_prompts, with_other_conditions
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retriever
+
+
+class HowConfig(dg.Config):
+    """How items are asked."""
+
+    template: str = Field(default="letters", description="Of items with options: letters, parens or cot.")
+    few_shot: int = Field(default=0, ge=0, description="Development items of the part that are shown first.")
+    few_shot_as: str = Field(default="message", description="message: all in one; turns: each as a turn of the conversation.")
+    order: str = Field(default="file", description="Order of the options: file, rotated-1, rotated-2 or rotated-3.")
+    retriever: str = Field(default="bm25", description="Of items about documents: bm25, embedding or hybrid.")
+    k: int = Field(default=10, ge=1, description="Chunks of documents that are shown.")
+
+    @property
+    def how(self) -> AskedHow:
+        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k)
+
+
+def condition_of(store: Store, key: str, how: AskedHow) -> str:
+    """The condition of a part under these settings."""
+    at = QA_SPACE.levels(key)
+    types = pc.unique(store.warehouse.read("qa_items", columns=["type"], **at)["type"]).to_pylist()
+    about = bool(len(store.warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
+    return how.condition(types, about_documents=about)
+
+
+@dg.asset(deps=[qa_items], **{**stage(DATASET_PART, 2, "qa_prompts", code_version="1"), **QA_GROUP})
+def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What models are asked: one row per item and condition (template, examples, order of options, retriever), with the messages sent.
+
+    Prompts of other conditions stay. Of items about documents, `qa_context` has the chunks that were retrieved, by rank, and `qa_retrieval` how
+    well they were found, where the item names quotes.
+    """
+    run = PartitionRun(context, store)
+    for key in run.keys:
+        with run.attempt(key):
+            made = _made(store, config.how, key)
+            condition = condition_of(store, key, config.how)
+            rows = [_kept(store, name, key, rows, condition) for name, rows in made._asdict().items()]
+            run.done(key, _metadata(made, condition, rows[0]), content_version(rows[0]))
+    return run.result()
+
+
+def _made(store: Store, how: AskedHow, key: str) -> PromptTables:
+    at = QA_SPACE.levels(key)
+    items = stored_items(store.warehouse.read("qa_items", **at))
+    documents = store.warehouse.read_or_empty("qa_documents", **at)
+    if len(documents):
+        return cited_prompts(items, documents, how, _retriever(store, how, documents))
+    examples = stored_examples(store.warehouse.read_or_empty("qa_examples", **at), items[0].type if items else "")
+    return plain_prompts(items, examples, how)
+
+
+def _retriever(store: Store, how: AskedHow, documents: pa.Table) -> Retriever:
+    embed: EmbedTexts | None = None
+    if how.retriever != "bm25":
+        embed = _embedded
+    return retriever_of(how.retriever, documents, embed)
+
+
+def _embedded(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The vectors of texts by the embedder in this process, (texts, dimensions)."""
+    from resources.gateway.local_embedder import embed_locally
+
+    return np.array([one.vector for one in embed_locally(texts)], dtype=np.float32)
+
+
+def _kept(store: Store, name: str, key: str, new: pa.Table, condition: str) -> pa.Table:
+    """The table with the new rows, written."""
+    at = QA_SPACE.levels(key)
+    items = store.warehouse.read("qa_items", columns=["item_id", "truth_id"], **at)
+    earlier = store.warehouse.read_earlier(name, **at)
+    rows = new if earlier is None else with_other_conditions(earlier, new, condition, items)
+    store.warehouse.write(name, rows, **at)
+    return rows
+
+
+def _metadata(made: PromptTables, condition: str, rows: pa.Table) -> dict[str, Any]:
+    found = made.qa_retrieval
+    recall = {f"{name}_mean": pc.mean(found[name]).as_py() for name in ("recall", "mrr", "hit")} if len(found) else {}
+    return {
+        "dagster/row_count": len(rows),
+        "condition": condition,
+        "conditions": dg.MetadataValue.json(pc.unique(rows["condition"]).to_pylist()),
+        **recall,
+        "preview": markdown(made.qa_prompts, ["item_id", "condition", "prompt_id", "messages"], most=5),
+    }
+
+
+@dg.asset_check(asset=qa_prompts, blocking=True)
+def qa_prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """An item has one prompt per condition."""
+    return keys_repeated(context, store, "qa_prompts", ["item_id", "condition"])
+
+
+@dg.asset_check(asset=qa_prompts)
+def qa_evidence_found(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "qa_retrieval", ["condition", "hit"]):
+        checked += len(rows)
+        means = rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist()
+        offenders += [f"{key}, {row['condition']}: {row['hit_mean']:.0%}" for row in means if row["hit_mean"] < 0.8]
+    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -1,0 +1,92 @@
+"""What the files of a suite come to: its items, and the documents that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
+from dtef_pipeline.qa.item_files.humaneval import load_humaneval
+from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems
+from dtef_pipeline.qa.item_files.mmlu import load_mmlu
+from dtef_pipeline.qa.item_files.socioscope import load_socioscope
+from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
+from dtef_pipeline.qa.scorers import all_scorers
+from dtef_pipeline.qa.scoring import VERBATIM_SCORER
+from dtef_pipeline.qa.suites import SuiteSpec
+from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.corpus import Corpus
+from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+
+
+@dataclass(frozen=True)
+class AddedFiles:
+    """The files of a suite as they were read."""
+
+    loaded: LoadedItems
+    scorers_of: Callable[[QaItem], Sequence[str]]
+    """The scorers of an item, by name."""
+    documents: pa.Table | None = None
+    """The chunks of the documents that items are about; None: they are about none."""
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts that items are of, in the order in which they first occur."""
+        return list(dict.fromkeys(item.part for item in self.loaded.items))
+
+
+def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool = False) -> AddedFiles:
+    """Read the items at a path in the layout of their suite, and the documents that they are about.
+
+    Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. Raises ItemError for a path where
+    nothing is.
+    """
+    if spec.layout != "socioscope":
+        load = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}[spec.layout]
+        return AddedFiles(load(path, suite=spec.name, strict=strict), lambda item: spec.scorers_of(item.type))
+    found = load_corpus(corpus, strict=strict) if corpus else None
+    loaded = load_socioscope(
+        path,
+        suite=spec.name,
+        strict=strict,
+        check_metric=lambda item: _check_metric(spec, item),
+        turn_text=_turn_text(found) if found else None,
+    )
+    if found is None:
+        return AddedFiles(loaded, lambda item: spec.scorers_of(item.type))
+    told = tuple(_finding(error) for error in found.quarantined)
+    whole = replace(loaded, findings=(*loaded.findings, *told))
+    return AddedFiles(
+        whole, lambda item: _with_quotations(spec.scorers_of(item.type)), documents_table(chunks_of(found.transcripts))
+    )
+
+
+def _with_quotations(scorers: Sequence[str]) -> tuple[str, ...]:
+    """Whoever is asked about documents cites them, and the quotations are checked."""
+    return (*scorers, VERBATIM_SCORER) if scorers else ()
+
+
+def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
+    """Raises ItemError for an item whose metric its scorer cannot read."""
+    known = all_scorers()
+    for name in spec.scorers_of(item.type):
+        if name in known:
+            known[name].for_item(item.reference, item.options, ScorerSettings())
+
+
+def _turn_text(corpus: Corpus) -> Callable[[str, int | None], str | None]:
+    def text(file: str, turn: int | None) -> str | None:
+        if turn is None:
+            return corpus.texts.get(file)
+        found = corpus.turns.get((file, turn))
+        return found.text if found else None
+
+    return text
+
+
+def _finding(error: ItemError) -> ItemFinding:
+    arrived = None if error.arrived is None else str(error.arrived)
+    return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, arrived, error.allowed, error.problem)

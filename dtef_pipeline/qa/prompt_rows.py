@@ -1,0 +1,164 @@
+"""The rows of `qa_prompts`, and of `qa_context` and `qa_retrieval` where an item is asked about documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.request import Message
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import messages_id
+from dtef_pipeline.qa.conditions import LETTERS, QaCondition
+from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
+from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
+from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
+from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
+from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever
+
+RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
+ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedHow:
+    """How the items of a run are asked, whatever they are: each part takes from it what concerns it."""
+
+    template: str = LETTERS
+    few_shot: int = 0
+    few_shot_as: str = "message"
+    """`message` or `turns`."""
+    order: str = "file"
+    """One of ORDERS."""
+    retriever: str = RETRIEVERS_KNOWN[0]
+    k: int = 10
+    """Chunks of documents that are shown."""
+
+    def condition(self, types: Iterable[str], *, about_documents: bool) -> str:
+        """The spelling in the column `condition` for a part with items of these types. Raises ConfigError for settings that do not fit."""
+        if about_documents:
+            if self.retriever not in RETRIEVERS_KNOWN:
+                raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
+            return f"{self.retriever},{self.k}-chunks"
+        kinds = sorted(set(types))
+        if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
+            raise ConfigError(
+                f"items of type {', '.join(unknown)} are asked about documents: add the part again with --corpus, the file or folder of these"
+            )
+        return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
+
+    def choice(self, type: str) -> QaCondition:
+        """The condition of items that are asked without documents."""
+        if self.order not in ORDERS:
+            raise ConfigError(f"order {self.order!r}: allowed: {', '.join(ORDERS)}")
+        rotation = ORDERS.index(self.order)
+        return QaCondition(
+            self.template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation
+        ).for_type(type)
+
+
+class PromptTables(NamedTuple):
+    """What is asked about the items of a part under one condition."""
+
+    qa_prompts: pa.Table
+    qa_context: pa.Table
+    qa_retrieval: pa.Table
+
+
+def plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskedHow) -> PromptTables:
+    """The prompts of items that are asked without documents. `examples`: of their part, in file order."""
+    rows = []
+    for item in items:
+        prompt = item_prompt(item, how.choice(item.type), examples)
+        limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
+        own = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
+        rows.append(
+            {**_of_item(item, prompt.condition), **_spoken(prompt.messages), **limits, **own, "prompt_id": prompt.prompt_id}
+        )
+    table = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
+    return PromptTables(table, QA_CONTEXT.empty_table(), QA_RETRIEVAL.empty_table())
+
+
+def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, retriever: Retriever) -> PromptTables:
+    """The prompts of items that are asked about documents, with what was retrieved for each, and how well."""
+    condition = how.condition((), about_documents=True)
+    schema = cited_schema()
+    prompts, context, scored = [], [], []
+    relevant_to = _relevant(documents)
+    for item in items:
+        found = retriever.retrieve(item.text, how.k)
+        messages = cited_messages(item.text, item.type, item.options, found.sources)
+        named = _of_item(item, condition)
+        turns = [(message.role, message.text) for message in messages]
+        key = messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
+        limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
+        prompts.append({**named, **_spoken(messages), **limits, "prompt_id": key})
+        relevant = relevant_to(item)
+        context += [{**named, **row} for row in _context(found, relevant if item.quotes else None, remote=retriever.is_remote)]
+        if scores := retrieval_scores([source.doc_id for source in found.sources], relevant, how.k):
+            scored.append({**named, **_scores(scores), "n_relevant": len(relevant)})
+    return PromptTables(
+        pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
+        pa.Table.from_pylist(context, schema=QA_CONTEXT),
+        pa.Table.from_pylist(scored, schema=QA_RETRIEVAL),
+    )
+
+
+def with_other_conditions(earlier: pa.Table, new: pa.Table, condition: str, items: pa.Table) -> pa.Table:
+    """The new rows of a condition, and the earlier ones of other conditions whose item is still what it was."""
+    other = earlier.filter(pc.invert(pc.equal(earlier["condition"], condition)))
+    if "truth_id" in other.column_names:
+        known = pc.binary_join_element_wise(items["item_id"], items["truth_id"], "\x1f")
+        own = pc.binary_join_element_wise(other["item_id"], other["truth_id"], "\x1f")
+        other = other.filter(pc.is_in(own, known.combine_chunks()))
+    else:
+        other = other.filter(pc.is_in(other["item_id"], items["item_id"].combine_chunks()))
+    return pa.concat_tables([other, new])
+
+
+def _of_item(item: QaItem, condition: str) -> dict[str, Any]:
+    return {"suite": item.suite, "part": item.part, "item_id": item.item_id, "condition": condition, "truth_id": truth_id(item)}
+
+
+def _spoken(messages: Sequence[Message]) -> dict[str, Any]:
+    return {"messages": [{"role": message.role, "text": message.text} for message in messages]}
+
+
+def _relevant(documents: pa.Table) -> Callable[[QaItem], set[str]]:
+    """Given an item, the ids of the chunks that hold one of its quotes: of the files that these are of, where they are known."""
+    rows = list(zip(*(documents[name].to_pylist() for name in ("doc_id", "page_content", "file")), strict=True))
+
+    def of_item(item: QaItem) -> set[str]:
+        found: set[str] = set()
+        for file in dict.fromkeys(quote.file for quote in item.quotes):
+            quotes = [quote.text for quote in item.quotes if quote.file == file]
+            own = [(doc, text) for doc, text, name in rows if not file or name == file]
+            found |= relevant_ids([doc for doc, _ in own], [text for _, text in own], quotes)
+        return found
+
+    return of_item
+
+
+def _context(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:
+    if not found.sources:
+        return [{"problem": found.problem}]
+    return [
+        {
+            "rank": rank,
+            "doc_id": source.doc_id,
+            "relevance": source.score,
+            "page_content": source.page_content if remote else None,
+            "problem": found.problem,
+            "holds_quote": None if relevant is None else source.doc_id in relevant,
+        }
+        for rank, source in enumerate(found.sources)
+    ]
+
+
+def _scores(scores: RetrievalScores) -> dict[str, Any]:
+    return asdict(scores)
