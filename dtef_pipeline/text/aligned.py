@@ -1,0 +1,56 @@
+"""Text with one spelling of digits, dashes, brackets and spaces, character for character, so that places in it are places in the original."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_LOWER_ASCII = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_ALIKE = {
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2012": "-",
+    "\u2013": "-",
+    "\u2212": "-",
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u3010": "[",
+    "\u3011": "]",
+}
+
+
+class _Aligned(dict[int, str]):
+    """Translation table for `str.translate`: one character for one."""
+
+    def __missing__(self, code: int) -> str:
+        char = _aligned_character(chr(code))
+        if len(self) < 10_000:
+            self[code] = char
+        return char
+
+
+def _aligned_character(char: str) -> str:
+    if (digit := unicodedata.decimal(char, None)) is not None:
+        return str(digit)
+    if unicodedata.category(char) == "Zs":
+        return " "
+    if unicodedata.decomposition(char).startswith(("<wide>", "<narrow>", "<circle>", "<font>")):
+        composed = unicodedata.normalize("NFKC", char)
+        return composed if len(composed) == 1 and composed.isascii() and not composed.isdigit() else char
+    return char
+
+
+_TABLE_OF_LIKE = _Aligned({code: chr(code) for code in range(128)} | {ord(char): like for char, like in _ALIKE.items()})
+
+
+def aligned(text: str) -> str:
+    """The text with ASCII digits, hyphens for minus signs and dashes, plain quotes, full-width forms as ASCII; as long as it was."""
+    return text if text.isascii() else text.translate(_TABLE_OF_LIKE)
+
+
+def aligned_lower(text: str) -> str:
+    """The same in lower case: of all letters where that keeps the length, else of the ASCII ones."""
+    text = aligned(text)
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text.translate(_LOWER_ASCII)

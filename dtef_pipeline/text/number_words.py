@@ -1,0 +1,177 @@
+"""Numbers in English words: `one hundred fifty-seven thousand`, `a hundred and five`, `three point one four`, `two and a half`.
+
+The grammar goes over a list of words once, from left to right. Words that follow each other without being one number are
+several (`five six`, `one hundred two hundred`); two pairs of digits are a year (`nineteen eighty-four`). Ordinals
+(`twenty-first`, `fifth`) are no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+BELOW_TWENTY = {
+    word: value
+    for value, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
+    )
+}
+TENS_OF_WORDS = {
+    word: 10 * value
+    for value, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
+} | {"fourty": 40}
+SCALES_OF_WORDS = {word: 1000**power for power, word in enumerate(["thousand", "million", "billion", "trillion"], start=1)}
+ORDINALS_BELOW_TEN = frozenset(["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"])
+PARTS_OF_ONE = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourths": 4, "fifths": 5, "eighths": 8}
+_ARTICLES = ("a", "an")
+_SIGNS = ("minus", "negative")
+_MOST_DIGITS = 30
+
+
+class NumberRun(NamedTuple):
+    """A number that words say, and the place after the last of them."""
+
+    value: Fraction
+    end: int
+
+
+def number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
+    """The number in words that begins at word `start`, the longest there is; None: no number begins there.
+
+    Words are in lower case, hyphens taken apart: `["seventy", "two", "clips"]` gives 72 up to 2.
+    """
+    sign, place = (-1, start + 1) if _at(words, start) in _SIGNS else (1, start)
+    whole = _year(words, place) or _whole(words, place)
+    if whole is None:
+        return _a_half(words, place, sign)
+    if _is_ordinal(words, whole.end):
+        return None
+    ended = _with_decimals(words, _with_part(words, whole))
+    return NumberRun(sign * ended.value, ended.end)
+
+
+def _at(words: Sequence[str], place: int) -> str:
+    return words[place] if place < len(words) else ""
+
+
+def _is_ordinal(words: Sequence[str], end: int) -> bool:
+    """Whether the words go on as in `twenty first`."""
+    last, after = words[end - 1], _at(words, end)
+    return after in ORDINALS_BELOW_TEN and (last in TENS_OF_WORDS or last == "hundred") and after != "second"
+
+
+def _below_hundred(words: Sequence[str], place: int) -> tuple[int, int] | None:
+    word = _at(words, place)
+    if (small := BELOW_TWENTY.get(word)) is not None:
+        return small, place + 1
+    if (tens := TENS_OF_WORDS.get(word)) is None:
+        return None
+    unit = BELOW_TWENTY.get(_at(words, place + 1), 0)
+    return (tens + unit, place + 2) if 0 < unit < 10 else (tens, place + 1)
+
+
+def _below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | None:
+    """Also `fifteen hundred`; `a` counts as one only before `hundred`."""
+    if _at(words, place) in _ARTICLES and _at(words, place + 1) == "hundred":
+        hundreds, end = 1, place + 1
+    elif _at(words, place) == "hundred":
+        hundreds, end = 1, place
+    else:
+        found = _below_hundred(words, place)
+        if found is None or not found[0] or _at(words, found[1]) != "hundred":
+            return found
+        hundreds, end = found
+    end += 1
+    rest = _below_hundred(words, end + 1 if _at(words, end) == "and" else end)
+    if rest is None or not rest[0] or _at(words, rest[1]) == "hundred":
+        return 100 * hundreds, end
+    return 100 * hundreds + rest[0], rest[1]
+
+
+def _year(words: Sequence[str], place: int) -> NumberRun | None:
+    """`nineteen eighty four`: the century from sixteen to twenty, then two digits."""
+    century = BELOW_TWENTY.get(_at(words, place), 0) or TENS_OF_WORDS.get(_at(words, place), 0)
+    if not 16 <= century <= 20 or (rest := _below_hundred(words, place + 1)) is None:
+        return None
+    after = _at(words, rest[1])
+    if rest[0] < 10 or after == "hundred" or after in SCALES_OF_WORDS:
+        return None
+    return NumberRun(Fraction(100 * century + rest[0]), rest[1])
+
+
+def _whole(words: Sequence[str], place: int) -> NumberRun | None:
+    total, end, last_scale = 0, place, 1000**5
+    while True:
+        start = end + 1 if end > place and _at(words, end) == "and" else end
+        count = _counted(words, start)
+        if count is None:
+            break
+        value, after = count
+        scale = SCALES_OF_WORDS.get(_at(words, after), 1)
+        if scale >= last_scale or (scale == 1 and end > place and (not value or value >= last_scale)):
+            break
+        total, end, last_scale = total + value * scale, after + (scale > 1), scale
+        if scale == 1:
+            break
+    return NumberRun(Fraction(total), end) if end > place else None
+
+
+def _counted(words: Sequence[str], place: int) -> tuple[int, int] | None:
+    """How many of what follows: `a` and nothing are one before a scale."""
+    if _at(words, place) in SCALES_OF_WORDS:
+        return 1, place
+    if _at(words, place) in _ARTICLES and _at(words, place + 1) in SCALES_OF_WORDS:
+        return 1, place + 1
+    return _below_thousand(words, place)
+
+
+def _a_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
+    if _at(words, place) in _ARTICLES and _at(words, place + 1) == "half":
+        return NumberRun(Fraction(sign, 2), place + 2)
+    return None
+
+
+def _with_part(words: Sequence[str], whole: NumberRun) -> NumberRun:
+    """`two and a half`, `six and three quarters`, `one half`."""
+    if whole.value == 1 and _at(words, whole.end) == "half":
+        return NumberRun(Fraction(1, 2), whole.end + 1)
+    if _at(words, whole.end) != "and":
+        return whole
+    count = 1 if _at(words, whole.end + 1) in _ARTICLES else BELOW_TWENTY.get(_at(words, whole.end + 1), 0)
+    parts = PARTS_OF_ONE.get(_at(words, whole.end + 2), 0)
+    return NumberRun(whole.value + Fraction(count, parts), whole.end + 3) if 0 < count < parts else whole
+
+
+def _with_decimals(words: Sequence[str], whole: NumberRun) -> NumberRun:
+    """`three point one four`, `one point five million`."""
+    if _at(words, whole.end) != "point" or _at(words, whole.end + 1) not in BELOW_TWENTY:
+        return whole
+    end, digits = whole.end + 1, ""
+    while len(digits) < _MOST_DIGITS and (word := _at(words, end)) in BELOW_TWENTY:
+        digits += str(BELOW_TWENTY[word])
+        end += 1
+    value = whole.value + Fraction(int(digits), 10 ** len(digits))
+    scale = SCALES_OF_WORDS.get(_at(words, end))
+    return NumberRun(value * scale, end + 1) if scale else NumberRun(value, end)

@@ -1,0 +1,242 @@
+r"""The numbers that a text says, in figures and in words, with exact values and with their places.
+
+What is a number:
+
+- figures with a sign, thousands commas, decimals, an exponent, a currency before them: `-1,234.50`, `$18`, `.5`, `1e3`, `4 x 10^3`;
+- fractions: `3/4`, `2 1/2`, `½`; a percent sign says nothing (`50%` is 50); `5k` and `1.5 million` are multiplied;
+- words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `number_words`);
+- figures with a unit directly behind them: `300g`, `5pm`.
+
+What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
+inside a name (`x1`, `legos_4x500`), a denominator of zero, and more than 300 digits. A `-` behind a word or a number is a dash,
+and `minus` between two numbers is an operation. All patterns are linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from dtef_pipeline.text.aligned import aligned_lower
+from dtef_pipeline.text.number_words import (
+    BELOW_TWENTY,
+    ORDINALS_BELOW_TEN,
+    SCALES_OF_WORDS,
+    TENS_OF_WORDS,
+    NumberRun,
+    number_at,
+)
+
+_MOST_FIGURES = 300
+_LONGEST_RUN = 40
+_CURRENCY = r"(?:(?:us|au|ca|nz)?\$|usd|eur|gbp|rs\.?|[€£¥₹])"
+_PLAIN_FIGURES = r"(?:[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
+_WORD = "|".join(sorted({*BELOW_TWENTY, *TENS_OF_WORDS, *SCALES_OF_WORDS, "hundred"}, key=len, reverse=True))
+_AFTER_WORD = f"(?:and[ -]{{1,3}})?(?:an?[ -]{{1,3}})?(?:{_WORD}|point|half|quarters?|thirds?|fourths|fifths|eighths)"
+_NEXT = re.compile(
+    rf"""(?=[a-z0-9_.$€£¥₹¼-¾⅐-⅞-])(?<![a-z0-9_])(?:
+    (?P<words>(?:(?:minus|negative)[ ]{{1,3}})?(?:an?[ -]{{1,3}}(?=hundred|half\b|thousand|[mbt]r?illion))?(?:{_WORD}|(?<=a.)half)\b
+        (?:,?[ -]{{1,3}}{_AFTER_WORD}\b)*+)
+    |(?P<none>[a-z_]+(?<!\busd)(?<!\brs)[0-9]\w*(?:\.\w+)*+
+        |[0-9]+(?::[0-9]+)++
+        |[0-9]+(?:\.[0-9]+){{2,}}+
+        |[0-9]+(?:/[0-9]+){{2,}}+
+        |[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?![0-9])
+        |[0-9]+_\w*
+        |[0-9][0-9,]{{0,15}}+(?:st|nd|rd|th)(?![a-z]))
+    |(?P<sign>(?:minus|negative)[ ]{{1,3}}|(?<![\w)\]}}%.])-[ ]?(?=[$€£¥₹])|(?<![\w)\]}}%.])-)?
+        (?P<money>{_CURRENCY}[ ]?-?)?
+        (?:(?P<whole>[0-9]{{1,9}})(?:[ ]|-|[ ]and[ ])(?P<part>[0-9]{{1,9}}/[0-9]{{1,9}})(?![0-9/.:,])
+        |(?P<vulgar_whole>[0-9]{{1,9}})?[ ]?(?P<vulgar>[¼-¾⅐-⅞])
+        |(?P<figures>{_PLAIN_FIGURES})
+            (?P<exponent>e[-+]?[0-9]{{1,5}}(?![a-z0-9_]))?
+            (?:[ ]?/[ ]?(?P<under>[0-9]{{1,12}}(?:\.[0-9]{{1,12}})?)(?![0-9.]*[0-9/:]))?
+            (?:[ ]?(?:[x×*·])[ ]?10[ ]?(?:\^|\*\*)[ ]?[{{(]?(?P<power>[-+]?[0-9]{{1,5}})(?![0-9])[)}}]?)?
+            (?P<kilo>k(?![a-z0-9_]))?
+            (?P<scales>(?:[ -](?:hundred|thousand|million|billion|trillion)\b){{1,3}})?))""",
+    re.VERBOSE,
+)
+_SIGN_STANDS_AFTER = re.compile(
+    r"(?:^|[=:(,{\[#*$\"\n]|\b(?:is|was|be|are|to|at|of|from|by|or|and|equals|about|approximately|exactly|than))[ *]*\Z"
+)
+_WORDS_AND_COMMAS = re.compile(r"[a-z]+|[,-]")
+_PARTS_BEHIND_HYPHEN = {
+    "half": 2,
+    "halves": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
+_HYPHENED_PART = re.compile(r"-([a-z]+?)s?\b")
+_FOLLOWING_WORD = re.compile(r"[ -]([a-z]+)")
+_AROUND = " \t\r\n*_\"'`.,;:!?()[]"
+
+
+class FoundNumber(NamedTuple):
+    """A number, and where it stands: `text[start:end]`, without a percent sign or a unit."""
+
+    value: Fraction
+    start: int
+    end: int
+    in_words: bool = False
+
+
+def numbers_in(text: str) -> Iterator[FoundNumber]:
+    """All numbers of a text, from left to right."""
+    return numbers_in_lower(aligned_lower(text))
+
+
+def numbers_in_lower(text: str) -> Iterator[FoundNumber]:
+    """The same for a text that is `aligned_lower` already."""
+    for found in _NEXT.finditer(text):
+        if found["words"]:
+            yield from _of_words(text, found)
+        elif found["none"] is None:
+            yield from _of_figures(text, found)
+
+
+def number_of(text: str) -> Fraction | None:
+    """The number that a whole text is, punctuation around it, currency and a percent sign aside; None: it is not one number."""
+    lower = aligned_lower(text).strip(_AROUND.replace(".", "")).rstrip(_AROUND)
+    first = next(numbers_in_lower(lower), None)
+    if first is None or first.start or lower[first.end :].strip() not in ("", "%", "percent"):
+        return None
+    return first.value
+
+
+def same_number(a: Fraction, b: Fraction) -> bool:
+    """Whether a is b but for the last digits: |a - b| <= 1e-6 max(1, |b|), with exact arithmetic."""
+    return abs(a - b) * 1_000_000 <= max(Fraction(1), abs(b))
+
+
+def as_json_number(value: Fraction) -> int | float:
+    """A whole number as int where a float could not hold it better, anything else as float."""
+    return int(value) if value.denominator == 1 and abs(value) < 2**53 else float(value)
+
+
+def in_figures(value: Fraction) -> str:
+    """One spelling for one value: `72`, `14.8`, `1/3`; `72.0` and `seventy-two` come out alike."""
+    shift = 0
+    while 10**shift % value.denominator and shift < 18:
+        shift += 1
+    scaled = value * 10**shift
+    if scaled.denominator != 1:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(int(scaled))).rjust(shift + 1, "0")
+    return ("-" if value < 0 else "") + (f"{digits[:-shift]}.{digits[-shift:]}" if shift else digits)
+
+
+def _is_sign(text: str, start: int) -> bool:
+    """Whether a `minus` here belongs to the number behind it: no number stands before it."""
+    return _SIGN_STANDS_AFTER.search(text, max(0, start - 20), start) is not None
+
+
+def _of_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+    tokens = [token for token in _WORDS_AND_COMMAS.finditer(found["words"]) if token[0] != "-"]
+    place = 0
+    while place < len(tokens):
+        if tokens[place][0] == ",":
+            place += 1
+            continue
+        words = _up_to_a_break(tokens, place)
+        run = number_at(words)
+        if run is None:
+            place += 1
+            continue
+        start, end = found.start() + tokens[place].start(), found.start() + _end_of(tokens, place, run)
+        value, end = _with_hyphened_part(text, run.value, end)
+        if words[0] == "minus" and not _is_sign(text, start):
+            value = abs(value)
+        place += run.end + sum(token[0] == "," for token in tokens[place : place + run.end])
+        if not _goes_on_as_ordinal(text, end, words[run.end - 1]):
+            yield FoundNumber(value, start, end, in_words=True)
+
+
+def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
+    """The words up to a comma that ends a number: one that no scale stands before."""
+    words: list[str] = []
+    for token in tokens[place : place + _LONGEST_RUN]:
+        if token[0] != ",":
+            words.append(token[0])
+        elif not words or words[-1] not in SCALES_OF_WORDS:
+            break
+    return words
+
+
+def _end_of(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
+    counted = 0
+    for token in tokens[place : place + 2 * _LONGEST_RUN]:
+        counted += token[0] != ","
+        if counted == run.end:
+            return token.end()
+    return tokens[place].end()
+
+
+def _with_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
+    """`two-thirds`."""
+    part = _HYPHENED_PART.match(text, end)
+    if part is None or not 0 < abs(value) < 20 or (parts := _PARTS_BEHIND_HYPHEN.get(part[1])) is None:
+        return value, end
+    return value / parts, part.end()
+
+
+def _goes_on_as_ordinal(text: str, end: int, last: str) -> bool:
+    """`twenty-first`, `one hundred third`."""
+    if last not in TENS_OF_WORDS and last != "hundred":
+        return False
+    following = _FOLLOWING_WORD.match(text, end)
+    return following is not None and following[1] in ORDINALS_BELOW_TEN and (following[1] != "second" or text[end] == "-")
+
+
+def _of_figures(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+    if found["part"]:
+        yield from _of_mixed(text, found)
+        return
+    value = _value(found)
+    if value is None:
+        return
+    yield FoundNumber(_signed(text, found, value), found.start(), found.end())
+
+
+def _signed(text: str, found: re.Match[str], value: Fraction) -> Fraction:
+    sign = found["sign"] or ""
+    if (found["money"] or "").endswith("-") or (sign and (sign[0] != "m" or _is_sign(text, found.start()))):
+        return -value
+    return value
+
+
+def _of_mixed(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+    """`2 1/2`; but `5 7/3` and `10 20/40` are two numbers each, of which the fraction may be none."""
+    over, _, under = found["part"].partition("/")
+    whole, parts = int(found["whole"]), int(under)
+    if 0 < int(over) < parts <= 100:
+        yield FoundNumber(_signed(text, found, whole + Fraction(int(over), parts)), found.start(), found.end())
+        return
+    yield FoundNumber(_signed(text, found, Fraction(whole)), found.start(), found.end("whole"))
+    if parts:
+        yield FoundNumber(Fraction(int(over), parts), found.start("part"), found.end("part"))
+
+
+def _value(found: re.Match[str]) -> Fraction | None:
+    if found["vulgar"]:
+        return int(found["vulgar_whole"] or 0) + Fraction(unicodedata.numeric(found["vulgar"])).limit_denominator(100)
+    figures, exponent = found["figures"], found["exponent"] or ""
+    power = int(found["power"] or 0) + int(exponent[1:] or 0)
+    if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
+        return None
+    value = Fraction(figures.replace(",", "")) * Fraction(10) ** power
+    if found["under"]:
+        under = Fraction(found["under"])
+        if not under:
+            return None
+        value /= under
+    for scale in (found["scales"] or "").replace("-", " ").split():
+        value *= 100 if scale == "hundred" else SCALES_OF_WORDS[scale]
+    return value * 1000 if found["kilo"] else value
