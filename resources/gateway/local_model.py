@@ -3,6 +3,8 @@
 It is too small to follow "return percentages". What it can do is pick a letter: the probabilities of the option letters as
 its first token, averaged over rotations of the options (so that a liking for "A" cancels), are its distribution, and its
 text is that distribution in percent, as larger models write it.
+
+A request of messages that has nothing to choose from is answered in words, always the likeliest next one.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import asyncio
 import importlib.util
 import json
 import math
-import re
 import string
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request import Message, Request
+from resources.gateway.chat_turns import chat_prompt, chat_tokens, defused, fitted, shortened
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"
@@ -32,13 +34,23 @@ _MOST_ROTATIONS = 5
 # About 800 tokens of English: some 4 s on two cores. Prompts above it lose their middle, not their beginning (who is
 # asked) nor their end (what is asked).
 _PROMPT_CHARACTERS = 3_200
-_HEAD_SHARE = 0.25
-_THREADS = 2
+_SMALLEST_PROMPT = 100
+_TEXT_TOKENS = 256
+"""Of an answer in words, where the request does not ask for more. Half of the context is the most."""
+_CHARACTERS_HELD = 8 * _CONTEXT_TOKENS
+"""No text has so many characters to the token."""
+_PROMPT_THREADS = 2
+# Words are made one after the other, and threads wait for each other at each: a second one saves a tenth of the time on an idle
+# machine, and made it twenty times as long on a busy one.
+_WRITING_THREADS = 1
 _OPTION_LETTERS = string.ascii_uppercase
 
 
 class LocalTransport:
-    """One model in this process, one request at a time. It reads `Request.choices`, and the text that stands before them in the prompt."""
+    """One model in this process, one request at a time.
+
+    It reads `Request.choices`, and the text that stands before them in the prompt; or else messages, which it answers in words.
+    """
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
@@ -53,6 +65,14 @@ class LocalTransport:
         return None if _weights() else f"{_WEIGHTS_PACKAGE} holds no .gguf file; {_INSTALL}"
 
     async def ask(self, request: Request) -> Reply:
+        writes = bool(request.messages) and not request.choices
+        if not writes:
+            self._refuse(request)
+        work = self._write if writes else self._answer
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, request)
+
+    def _refuse(self, request: Request) -> None:
+        """Raises CallError for a request in which there is not one list of options to choose from."""
         if not request.choices:
             raise CallError(
                 f"{_SMOLLM2} chooses one of the options that its prompt lists, and this prompt has no single list of them",
@@ -66,7 +86,6 @@ class LocalTransport:
             raise CallError(
                 f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(roles) or 'none'}", Scope.REQUEST
             )
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 
     async def open(self) -> None:
         """The model is loaded by its first request, whose failure says what is wrong."""
@@ -74,9 +93,29 @@ class LocalTransport:
     async def close(self) -> None:
         """The model stays loaded for the next run."""
 
+    def _write(self, request: Request) -> Reply:
+        asked = request.max_tokens or max(_TEXT_TOKENS, request.answer_tokens or 0)
+        tokens = min(asked, _CONTEXT_TOKENS // 2)
+        budget = min(sum(len(message.text) for message in request.messages), _CHARACTERS_HELD)
+        while True:
+            turns = fitted(request.messages, budget)
+            try:
+                if chat_tokens(turns) <= _CONTEXT_TOKENS - tokens:
+                    return self._text(turns, tokens)
+            except _TooLong:
+                pass  # A script with more tokens than estimated.
+            budget = budget * 3 // 4
+            if budget < _SMALLEST_PROMPT:
+                raise CallError(f"{_SMOLLM2}: the conversation does not fit its context", Scope.REQUEST)
+
+    def _text(self, turns: Sequence[Message], tokens: int) -> Reply:
+        # Nothing is taken over from the prompt before: the text would depend on it in the last digits of its probabilities.
+        completion = self._complete(chat_prompt(turns), n_predict=tokens, cache_prompt=False)
+        (choice,), usage = completion["choices"], completion["usage"]
+        reason = "length" if choice["finish_reason"] == "length" else "stop"
+        return Reply(choice["text"], reason, _weights_name(), usage["prompt_tokens"], usage["completion_tokens"], 0.0)
+
     def _answer(self, request: Request) -> Reply:
-        if self._server is None:
-            self._server = _load()
         stem = stem_of(request.conversation[-1].text, request.choices)
         budget = _PROMPT_CHARACTERS
         while True:
@@ -85,7 +124,7 @@ class LocalTransport:
             except _TooLong as error:
                 # A script with few characters per token.
                 budget //= 2
-                if budget < 100:
+                if budget < _SMALLEST_PROMPT:
                     raise CallError(f"{_SMOLLM2}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
 
     def _distribution(self, stem: str, choices: Sequence[str]) -> Reply:
@@ -94,7 +133,9 @@ class LocalTransport:
         offsets = rotations(len(choices))
         for offset in offsets:
             order = [(offset + place) % len(choices) for place in range(len(choices))]
-            completion = self._complete(prompt(stem, [choices[option] for option in order]))
+            completion = self._complete(
+                prompt(stem, [choices[option] for option in order]), n_predict=1, n_probs=256, cache_prompt=True
+            )
             for option, probability in zip(order, letter_probabilities(completion, len(choices)), strict=True):
                 totals[option] += probability
             prompt_tokens += completion["usage"]["prompt_tokens"]
@@ -102,11 +143,11 @@ class LocalTransport:
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
         return Reply(json.dumps(percentages), "stop", _weights_name(), prompt_tokens, completion_tokens, 0.0)
 
-    def _complete(self, text: str) -> dict[str, Any]:
+    def _complete(self, text: str, **settings: int | bool) -> dict[str, Any]:
+        if self._server is None:
+            self._server = _load()
         try:
-            completion = self._server.handle_completions(
-                {"prompt": text, "n_predict": 1, "n_probs": 256, "temperature": 0, "seed": 0, "cache_prompt": True}
-            )
+            completion = self._server.handle_completions({"prompt": text, "temperature": 0, "seed": 0, **settings})
         except Exception as error:  # whatever the runtime raises
             completion = {"error": {"message": str(error)}}
         if "error" in completion or "choices" not in completion:
@@ -136,21 +177,11 @@ def stem_of(user: str, choices: Sequence[str]) -> str:
     return head or tail
 
 
-def shortened(text: str, budget: int) -> str:
-    """At most about `budget` characters: the beginning and the end, cut between words."""
-    if len(text) <= budget:
-        return text
-    head = text[: int(budget * _HEAD_SHARE)].rsplit(maxsplit=1)[0]
-    tail = text[len(text) - (budget - len(head)) :]
-    tail = re.sub(r"^\S*\s", "", tail)
-    return f"{head}\n[...]\n{tail}"
-
-
 def prompt(stem: str, options: Sequence[str]) -> str:
     """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
     listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
     turn = f"{stem}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
-    return f"<|im_start|>user\n{turn.replace('<|im_', '<| im_')}<|im_end|>\n<|im_start|>assistant\n"
+    return f"<|im_start|>user\n{defused(turn)}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def rotations(options: int) -> tuple[int, ...]:
@@ -186,7 +217,7 @@ def _load() -> Any:
     params.n_ctx = _CONTEXT_TOKENS
     params.n_parallel = 1
     params.n_gpu_layers = 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _THREADS
+    params.cpuparams.n_threads, params.cpuparams_batch.n_threads = _WRITING_THREADS, _PROMPT_THREADS
     params.warmup = False
     params.cache_ram_mib = 0
     params.verbosity = -1
