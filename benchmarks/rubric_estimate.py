@@ -20,9 +20,9 @@ from pathlib import Path
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Request
+from dtef_pipeline.judging.call_ledger import NOTHING_STORED, CallLedger, StoredResponses
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.call_ledger import NOTHING_STORED, CallLedger, StoredResponses
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import scripts
 from dtef_pipeline.rubric.named_models import read_collections

@@ -21,10 +21,7 @@ from dtef_pipeline.cli.rubric_budgets import with_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
-from dtef_pipeline.rubric.call_ledger import (
+from dtef_pipeline.judging.call_ledger import (
     NOTHING_STORED,
     PLANNED,
     PLANNED_ROLES,
@@ -33,6 +30,9 @@ from dtef_pipeline.rubric.call_ledger import (
     StoredResponses,
     UsualLengths,
 )
+from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.call_ledger import CallLedger, most_tokens, tokens_of
 from dtef_pipeline.rubric.blueprint_rows import criterion_id
-from dtef_pipeline.rubric.call_ledger import CallLedger, most_tokens, tokens_of
 from dtef_pipeline.rubric.conversations import used
 from dtef_pipeline.rubric.key_points import (
     EXTRACTION_TOKENS,

@@ -19,13 +19,13 @@ from dtef_pipeline.asking.embeddings import BATCH_TEXTS, text_hash
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER
 from dtef_pipeline.identity import messages_id, request_key, request_keys
+from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
 from dtef_pipeline.judging.classes import CLASS_SCALES, ClassScale
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
 from dtef_pipeline.rubric.analyst_report import ReportedResponse
 from dtef_pipeline.rubric.anonymise import Participant
-from dtef_pipeline.rubric.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import OK, Script, response_text, scripts
 from dtef_pipeline.rubric.extractions import planned_criteria

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError, NameLeak
+from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, tokens_of
 from dtef_pipeline.rubric.analyst_report import ReportedResponse, SummaryMaterial
 from dtef_pipeline.rubric.anonymise import Participant
-from dtef_pipeline.rubric.call_ledger import CallLedger, PlannedCalls, tokens_of
 from dtef_pipeline.rubric.conversations import EMPTY, OK
 from dtef_pipeline.rubric.summary import (
     ANALYST_ROLE,

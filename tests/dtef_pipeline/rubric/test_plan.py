@@ -14,9 +14,9 @@ import pytest
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Request
+from dtef_pipeline.judging.call_ledger import PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses, UsualLengths
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.call_ledger import PLANNED_ROLES, CallLedger, PlannedCalls, StoredResponses, UsualLengths
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import Script, response_text, scripts
 from dtef_pipeline.rubric.judge_requests import judgings

@@ -9,7 +9,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.embeddings import text_hash
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.rubric.call_ledger import PlannedCalls
+from dtef_pipeline.judging.call_ledger import PlannedCalls
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import response_text
 from dtef_pipeline.rubric.plan import AskedBlueprint, plan

@@ -10,11 +10,11 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
-from dtef_pipeline.rubric.summary import ANALYST_ROLE
 
 USUAL_TURN_TOKENS = 400
 """Tokens of a turn by a model of which no response is known yet."""
 USUAL_VERDICT_TOKENS = 120
+ANALYST_ROLE = "analyst"
 """Tokens of a judgement by a judge of which none is known yet: one or two sentences and a class."""
 PLANNED_ROLES = (CANDIDATE, JUDGE_ROLE, EMBEDDER, ANALYST_ROLE)
 """What models are asked as, in the order in which a run asks them."""
