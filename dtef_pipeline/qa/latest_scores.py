@@ -53,11 +53,12 @@ def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         f"""
         WITH counted AS (
             SELECT {_SERIES}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
+        ), beside AS (
+            SELECT *, max(n) OVER (PARTITION BY {_SERIES}) AS most FROM counted
         ), latest AS (
-            SELECT {_SERIES}, snapshot FROM counted
+            SELECT {_SERIES}, snapshot FROM beside
             QUALIFY row_number() OVER (
-                PARTITION BY {_SERIES}
-                ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * max(n) OVER (PARTITION BY {_SERIES}) DESC, {place} DESC NULLS LAST
+                PARTITION BY {_SERIES} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place} DESC NULLS LAST
             ) = 1
         )
         SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({_SERIES}, snapshot)

@@ -100,8 +100,9 @@ def suite_board(
     found["n_parts"] = _distinct(scores, keys, "part", len(found))
     found = found.merge(_ranges(scores, found[enough], names, options), "left", keys, validate="one_to_one")
     found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
-    found["snapshots"] = _snapshots(scores, row, len(found), order)
-    found["snapshot"] = found["snapshots"].map(lambda labels: labels[-1] if labels else None)
+    labels = _snapshots(scores, row, len(found), order)
+    found["snapshots"] = pd.Series(labels, found.index, dtype=object)
+    found["snapshot"] = pd.Series([own[-1] for own in labels], found.index, dtype=object)
     return found.sort_values(
         [*names, "rank", "score", *MODEL], ascending=[True] * len(names) + [True, False, True, True], ignore_index=True
     )

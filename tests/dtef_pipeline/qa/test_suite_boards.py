@@ -1,0 +1,319 @@
+"""Boards of the qa family: small worlds worked out by hand, plain loops over rows, and what may not change anything."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.published_results import qa_boards
+from dtef_pipeline.qa.result_tables import QA_BOARDS
+from dtef_pipeline.qa.suite_boards import QaBoardOptions, suite_board
+from tests.made.qa_scores import connected, night, score_row, table_of
+
+FEW = QaBoardOptions(resamples=50)
+Row = Mapping[str, Any]
+
+
+def boards(rows: Sequence[Row], options: QaBoardOptions = FEW, **told: Any) -> dict[str, list[dict[str, Any]]]:
+    return {name: table.to_pylist() for name, table in qa_boards(connected(rows), options, **told).items()}
+
+
+def world(levels: Mapping[str, float], parts: Mapping[str, int], seed: int = 0, **given: Any) -> list[dict[str, Any]]:
+    """Items of subjects answered right or wrong by each model at its level."""
+    rng = random.Random(seed)
+    hard = {(part, item): rng.random() for part, n in parts.items() for item in range(n)}
+    return [
+        score_row(
+            float(0.7 * hard[part, item] + 0.3 * rng.random() < level),
+            model=model,
+            part=part,
+            item_id=f"{part}/{item}",
+            cluster=part,
+            **given,
+        )
+        for model, level in levels.items()
+        for part, item in hard
+    ]
+
+
+def test_items_and_subjects_are_averaged_by_hand() -> None:
+    """{A: 1, .5, 0; B: 1} is .625 over items and .75 over subjects."""
+    rows = [
+        score_row(value, part=part, cluster=part, item_id=f"{part}/{at}")
+        for part, values in {"A": (1.0, 0.5, 0.0), "B": (1.0,)}.items()
+        for at, value in enumerate(values)
+    ]
+    (row,) = boards(rows)["qa_board"]
+    assert (row["score"], row["macro_score"], row["n_parts"], row["n_items"], row["rank"]) == (0.625, 0.75, 2, 4, 1)
+    assert row["score_low"] is None
+    assert "no interval: 2 clusters, at least 5 are needed" in row["note"]
+    assert [part["score"] for part in boards(rows)["qa_board_part"]] == [0.5, 1.0]
+
+
+def test_draws_are_averaged_inside_an_item_first() -> None:
+    rows = [score_row(value, item_id="a", draw=at) for at, value in enumerate((1.0, 0.0, 0.0, 0.0))] + [
+        score_row(1.0, item_id="b")
+    ]
+    (row,) = boards(rows)["qa_board"]
+    assert row["score"] == pytest.approx((0.25 + 1) / 2)
+
+
+def test_what_differs_in_condition_metric_or_measure_stands_on_boards_of_its_own() -> None:
+    ways = [{}, {"condition": "cot"}, {"metric": "strict"}, {"measured_by": "judge x"}, {"suite": "own"}]
+    rows = [score_row(at / 4, item_id=f"i{item}", **way) for at, way in enumerate(ways) for item in range(3)]
+    found = boards(rows)
+    assert sorted(row["score"] for row in found["qa_board"]) == [0, 0.25, 0.5, 0.75, 1]
+    assert {row["rank"] for row in found["qa_board"]} == {1}
+    assert len(found["qa_results"]) == 5
+
+
+def test_equal_scores_share_the_best_of_their_places() -> None:
+    right = {"a": (1, 1, 0), "b": (0, 1, 1), "c": (1, 1, 1), "d": (0, 0, 0)}
+    rows = [
+        score_row(float(v), model=model, item_id=f"i{at}") for model, values in right.items() for at, v in enumerate(values)
+    ]
+    assert [(row["model"], row["rank"]) for row in boards(rows)["qa_board"]] == [("c", 1), ("a", 2), ("b", 2), ("d", 4)]
+
+
+def test_the_latest_snapshot_of_each_part_counts() -> None:
+    rows = [
+        *(score_row(0.0, item_id=f"a{at}", part="a", **night(0)) for at in range(3)),
+        *(score_row(1.0, item_id=f"a{at}", part="a", **night(1)) for at in range(3)),
+        *(score_row(0.5, item_id=f"b{at}", part="b", **night(0)) for at in range(3)),
+        *(score_row(None, item_id=f"b{at}", part="b", **night(1)) for at in range(3)),
+    ]
+    (row,) = boards(rows)["qa_board"]
+    assert row["score"] == 0.75
+    assert row["snapshots"] == ["2026-01-01", "2026-01-02"]
+    assert len(boards(rows)["qa_results"]) == 4
+
+
+def test_a_night_of_a_few_items_hides_no_whole_snapshot() -> None:
+    rows = [score_row(0.5, item_id=f"i{at}", **night(0)) for at in range(10)] + [score_row(1.0, item_id="i0", **night(1))]
+    (row,) = boards(rows)["qa_board"]
+    assert (row["score"], row["n_items"], row["snapshots"]) == (0.5, 10, ["2026-01-01"])
+
+
+def test_what_has_no_score_is_counted_by_status_and_left_out_of_every_mean() -> None:
+    status = ("ok", "unparseable", "refused", "judge_failed", "skipped_budget", "sandbox_unavailable", "error")
+    rows = [score_row(1.0, item_id=f"i{at}", status=one) for at, one in enumerate(status)]
+    (row,) = boards(rows)["qa_results"]
+    assert {row[f"n_{one}"] for one in status} == {1}
+    assert (row["n_total"], row["n_scored"], row["score"], row["parse_rate"], row["score_given_parsed"]) == (
+        7,
+        2,
+        0.5,
+        0.5,
+        1.0,
+    )
+
+
+def test_a_model_that_was_asked_few_of_the_items_is_not_ranked_and_one_whose_sample_left_them_out_is() -> None:
+    rows = [
+        *(score_row(0.5, model="whole", item_id=f"i{at}") for at in range(20)),
+        *(score_row(1.0, model="few", item_id=f"i{at}") for at in range(10)),
+        *(
+            score_row(0.2 if at < 4 else None, model="sample", item_id=f"i{at}", status="ok" if at < 4 else "skipped_sample")
+            for at in range(20)
+        ),
+    ]
+    found = {row["model"]: row for row in boards(rows)["qa_board"]}
+    assert {model: row["rank"] for model, row in found.items()} == {"whole": 1, "few": None, "sample": 2}
+    assert "not ranked: it has scores for 10 of 20 items, at least 9 of 10 are needed" in found["few"]["note"]
+    assert found["sample"]["coverage"] == 1.0
+
+
+def test_an_interval_is_wilsons_within_a_part_and_of_whole_subjects_over_parts() -> None:
+    rows = world({"a": 0.5}, {f"s{at}": 12 for at in range(6)})
+    (row,) = boards(rows, QaBoardOptions())["qa_board"]
+    assert row["interval_kind"] == "clustered"
+    assert row["score_low"] < row["score"] < row["score_high"]
+    assert row["macro_low"] < row["macro_score"] < row["macro_high"]
+    assert {part["interval_kind"] for part in boards(rows)["qa_board_part"]} == {"wilson"}
+    assert all("macro" not in part["note"] for part in boards(rows)["qa_board_part"])
+
+
+def test_boards_by_transcript_are_of_clusters_with_several_items_alone() -> None:
+    rows = [
+        *(score_row(at / 5, suite="socioscope", part="file", item_id=f"q{at}", cluster=f"talk{at % 2}") for at in range(6)),
+        *(score_row(1.0, suite="gsm8k", item_id=f"g{at}") for at in range(6)),
+    ]
+    found = boards(rows)["qa_board_cluster"]
+    assert [(row["cluster"], row["n_items"]) for row in found] == [("talk0", 3), ("talk1", 3)]
+    assert [row["score"] for row in found] == pytest.approx([0.4, 0.6])
+
+
+def test_without_resamples_boards_have_no_ranges_and_do_not_speak_of_it() -> None:
+    (row,) = boards(world({"a": 0.5}, {f"s{at}": 5 for at in range(6)}), QaBoardOptions(resamples=0))["qa_board"]
+    assert (row["score_low"], row["rank_low"], row["rank"], row["note"]) == (None, None, 1, "")
+
+
+def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None:
+    levels = {"best": 0.95, "near": 0.5, "nearer": 0.5, "worst": 0.05}
+    found = {
+        row["model"]: row for row in boards(world(levels, {f"s{at}": 15 for at in range(8)}), QaBoardOptions())["qa_board"]
+    }
+    assert (found["best"]["rank_low"], found["best"]["rank_high"]) == (1, 1)
+    assert (found["worst"]["rank_low"], found["worst"]["rank_high"]) == (4, 4)
+    assert {found[one]["rank_high"] for one in ("near", "nearer")} == {3}
+    assert sum(row["p_best"] for row in found.values()) == pytest.approx(1)
+
+
+def test_a_sentence_on_training_data_stands_beside_its_suite_alone() -> None:
+    rows = [score_row(1.0), score_row(1.0, suite="own")]
+    found = boards(rows, exposure={"mmlu": "public since 2020-09: answers may be in the training data"})
+    assert {row["suite"]: row["exposure"][:6] for row in found["qa_board"]} == {"mmlu": "public", "own": ""}
+
+
+def test_pass_at_k_is_of_programs_alone() -> None:
+    programs = [
+        score_row(float(at < 2), suite="humaneval", type="code", item_id=f"i{item}", draw=at)
+        for item in range(6)
+        for at in range(5)
+    ]
+    found = boards([*programs, score_row(1.0)])["qa_pass_at_k"]
+    assert [(row["k"], row["n_items"]) for row in found] == [(1, 6), (5, 6), (10, 0)]
+    assert [row["pass_at_k"] for row in found] == [pytest.approx(0.4), 1.0, None]
+
+
+def test_tables_of_nothing_have_their_columns() -> None:
+    found = qa_boards(connected(), FEW)
+    assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
+        name: (0, schema.names) for name, schema in QA_BOARDS.items()
+    }
+
+
+def test_views_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ConfigError, match="board by 'round': allowed: overall, part, cluster"):
+        suite_board(table_of([]), "round")
+    with pytest.raises(ConfigError, match="resamples -1: allowed: a whole number of 0 or more"):
+        QaBoardOptions(resamples=-1)
+
+
+ROW = st.tuples(
+    *(st.sampled_from(names) for names in (("x", "y"), ("a", "b"), ("1", "2", "3", "4"), ("m", "n"), ("base", "2026-01-02"))),
+    st.integers(0, 2),
+    st.sampled_from(("ok", "unparseable", "error", "skipped_sample")),
+    st.sampled_from((0.0, 0.25, 1.0)),
+)
+
+
+def naive(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The boards by loops over dictionaries."""
+    of_part: dict[tuple[str, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        of_part[row["suite"], row["part"], row["model"]][row["snapshot"]].append(row)
+    taken: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for (suite, _, model), snapshots in of_part.items():
+        scored = {label: len({row["item_id"] for row in own if row["score"] is not None}) for label, own in snapshots.items()}
+        best = max(scored.values())
+        allowed = [label for label, n in scored.items() if n >= best / 2 and (n > 0 or not best)]
+        taken[suite, model] += snapshots["2026-01-02" if "2026-01-02" in allowed else "base"]
+    found = {}
+    for key, own in taken.items():
+        items: dict[str, list[float]] = defaultdict(list)
+        for row in own:
+            if row["score"] is not None:
+                items[row["item_id"]].append(row["score"])
+        found[key] = {
+            "score": fmean(map(fmean, items.values())) if items else None,
+            "n_items": len(items),
+            "n_total": len(own),
+            "n_parts": len({row["part"] for row in own if row["score"] is not None}),
+        }
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=60))
+def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
+    rows = []
+    for suite, part, item, model, snapshot, draw, status, value in {row[:6]: row for row in drawn}.values():
+        time_of = {"snapshot": snapshot, "answered_at": night(snapshot != "base")["answered_at"]}
+        rows.append(
+            score_row(value, suite=suite, part=part, item_id=f"{part}{item}", model=model, draw=draw, status=status, **time_of)
+        )
+    found = {(row["suite"], row["model"]): row for row in boards(rows, QaBoardOptions(resamples=0))["qa_board"]}
+    wanted = naive(rows)
+    assert found.keys() == wanted.keys()
+    for key, values in wanted.items():
+        assert {name: found[key][name] for name in values} == {
+            name: pytest.approx(value) if isinstance(value, float) else value for name, value in values.items()
+        }
+
+
+_NUMBERS = (
+    "score",
+    "score_low",
+    "score_high",
+    "macro_score",
+    "macro_low",
+    "rank",
+    "rank_low",
+    "rank_high",
+    "p_best",
+    "coverage",
+)
+
+
+def _who(row: Row, names: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+    return row.get("part"), row.get("cluster"), (names or {}).get(row["model"], row["model"])
+
+
+def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
+    rows = world({"a": 0.7, "b": 0.5, "c": 0.3}, {f"s{at}": 5 + at for at in range(7)})
+    first = boards(rows)
+    shuffled = random.Random(1).sample(rows, len(rows))
+    assert boards(shuffled) == first
+    other = {"a": "zeta", "b": "y", "c": "x"}
+    renamed = boards([{**row, "model": other[row["model"]], "model_variant": other[row["model"]]} for row in rows])
+    for table in ("qa_board", "qa_board_part", "qa_board_cluster"):
+        names = [name for name in _NUMBERS if name in first[table][0]]
+        wanted = {_who(row, other): [row[name] for name in names] for row in first[table]}
+        for row in renamed[table]:
+            known = [at for at, value in enumerate(wanted[_who(row)]) if value is not None]
+            assert [row[names[at]] for at in known] == pytest.approx([wanted[_who(row)][at] for at in known])
+    changed = {
+        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_holm"]) for row in first["qa_comparisons"]
+    }
+    again = {(row["model"], row["other_model"]): (row["difference"], row["p_holm"]) for row in renamed["qa_comparisons"]}
+    assert again == {pair: pytest.approx(numbers) for pair, numbers in changed.items()}
+
+
+def test_a_cluster_that_is_not_told_is_the_item_itself() -> None:
+    rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
+    (row,) = boards(rows)["qa_board"]
+    assert (row["n_clusters"], row["interval_kind"]) == (7, "resampled")
+
+
+def test_boards_of_all_of_mmlu_are_made_in_seconds() -> None:
+    rng = np.random.default_rng(5)
+    n, models, parts = 14_042, 10, 57
+    part = np.sort(rng.integers(0, parts, n))
+    usual = table_of([score_row(1.0)])
+    size = n * models
+    columns = {name: pa.chunked_array([pa.repeat(usual[name][0], size)]) for name in usual.column_names}
+    item, model = np.tile(np.arange(n), models), np.repeat(np.arange(models), n)
+    score = pa.array((rng.random(size) < 0.4 + 0.04 * model).astype(np.float64))
+    columns |= {"part": pa.array([f"s{at}" for at in part[item]]), "item_id": pa.array([f"i{at}" for at in item])}
+    columns |= {"cluster": columns["part"], "model": pa.array([f"m{at}" for at in model]), "score": score, "value": score}
+    columns["model_variant"] = columns["model"]
+    connection = connected(pa.table(columns))
+    assert len(latest_scores(connection)) == size
+    began = time.process_time()
+    found = qa_boards(connection)
+    took = time.process_time() - began
+    assert [row["model"] for row in found["qa_board"].to_pylist()] == [f"m{at}" for at in reversed(range(models))]
+    assert took < 60, f"{took:.1f} s of processor time"
