@@ -28,6 +28,7 @@ from dtef_pipeline.cli.options import (
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
+from dtef_pipeline.cli.score_answers import score_answers
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -317,6 +318,7 @@ def models() -> None:
 main.add_command(export_blueprints)
 main.add_command(responses)
 main.add_command(rubric)
+main.add_command(score_answers)
 
 
 @main.command(short_help="Check that everything that commands need is there.")

@@ -46,6 +46,7 @@ class TestHelp:
             "leaderboard",
             "drift",
             "score",
+            "score-answers",
             "export-blueprints",
             "sql",
             "report",

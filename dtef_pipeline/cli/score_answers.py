@@ -1,0 +1,36 @@
+"""The command `dtef score-answers`. The scorers are imported inside it, as in `dtef.py`."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import click
+
+from dtef_pipeline.cli.reported import reports_errors
+
+
+@click.command("score-answers", short_help="Score answers to questions in a file of JSON lines.")
+@click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
+@reports_errors
+def score_answers(file: TextIO) -> None:
+    """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
+
+    \b
+    In:  {"scorer": "list_one", "response": "They came by car.",
+          "reference": {"car": 1, "bicycle": 0.5}}
+         and, where wanted, options, synonyms, senses (first, all), penalty,
+         strict, finish_reason, timeout_s, task; other keys are handed on
+    Out: the same line with status, value (null unless ok), score (as published),
+         how (the rule that read the answer), flags, reason, and what the scorer
+         tells beside them, such as raw, binary, rationale, found
+
+    A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
+    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale). An answer of a type that nothing scores has the status no_scorer.
+
+    \b
+    Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.
+    """
+    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
+
+    for line in scored_answer_lines(read_answer_lines(file, file.name)):
+        click.echo(line)

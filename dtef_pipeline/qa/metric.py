@@ -1,0 +1,133 @@
+"""The metric of an item: the values that an answer may name, and what each is worth."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.normalise import normalise
+from dtef_pipeline.text.beginning import beginning
+
+METRIC_PLACE = "metric"
+"""Where an error about a metric is, for callers that know no file: those that do put file and line in its place."""
+_BEGINS_JSON = ("{", "[", '"')
+_METRIC_FORMS = (
+    '{"car": 1, "bike": 0.5}, ["car", "bike"], [{"value": "car", "weight": 1, "aliases": ["auto"]}], or a single value'
+)
+_VALUE_KEYS = ("value", "weight", "aliases")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One value that an answer may name."""
+
+    text: str
+    weight: float = 1.0
+    """What naming it is worth: 1 is the whole score, and below 0 takes away from what others give."""
+    aliases: tuple[str, ...] = ()
+    """Other names of it."""
+
+
+def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
+    """The values of a metric, in its order; none: there is nothing to score by.
+
+    A metric is a JSON object of values and weights, a list of values (each of weight 1) or of objects with `value`, `weight` and `aliases`,
+    or one value in plain words. Raises ItemError where it is none of these, for a weight that is no finite number, for an empty value, and
+    for two values that are equal when normalised.
+    """
+    found = metric_json(metric)
+    if found is None:
+        return ()
+    return values_of(found)
+
+
+def metric_json(metric: str | None) -> Any:
+    """What a metric holds as JSON; plain words are a text, an empty metric and `null` are None. Raises ItemError for broken JSON."""
+    text = (metric or "").strip()
+    if text in ("", "null", '""'):
+        return None
+    if not text.startswith(_BEGINS_JSON):
+        return text
+    try:
+        return json.loads(text, object_pairs_hook=unrepeated)
+    except (ValueError, RecursionError) as error:
+        _refuse(f"this is no JSON: {error}", text, _METRIC_FORMS)
+
+
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text. Raises ValueError for a key that it has twice: JSON's own readers keep the last and say nothing."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {beginning(key)!r} is given twice")
+        found[key] = value
+    return found
+
+
+def values_of(found: Any) -> tuple[MetricValue, ...]:
+    """The values of a metric that was read as JSON. Raises ItemError as `parse_metric` does."""
+    if isinstance(found, str):
+        values = [_value(found, 1, ())]
+    elif isinstance(found, dict):
+        values = [_value(text, weight, ()) for text, weight in found.items()]
+    elif isinstance(found, list):
+        values = [_of_list(one) for one in found]
+    else:
+        _refuse("this is no metric", found, _METRIC_FORMS)
+    _check_different(values)
+    return tuple(values)
+
+
+def _of_list(one: Any) -> MetricValue:
+    if isinstance(one, str):
+        return _value(one, 1, ())
+    if not isinstance(one, dict) or "value" not in one or not one.keys() <= set(_VALUE_KEYS):
+        _refuse("this is no value of a metric", one, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
+    return _value(one["value"], one.get("weight", 1), one.get("aliases", ()))
+
+
+def _value(text: Any, weight: Any, aliases: Any) -> MetricValue:
+    if not isinstance(aliases, Sequence) or isinstance(aliases, str):
+        _refuse(f"the aliases of {text!r} are no list", aliases, "a list of texts")
+    for name in (text, *aliases):
+        if not isinstance(name, str) or not normalise(name):
+            _refuse("a value is empty or no text", name, "a text with a letter or a digit")
+    return MetricValue(text.strip(), _weight(text, weight), tuple(alias.strip() for alias in aliases))
+
+
+def _weight(text: str, weight: Any) -> float:
+    try:
+        number = float(weight) if type(weight) in (int, float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        _refuse(f"the weight of {text!r} is no finite number", weight, "a number such as 1 or 0.5")
+    return number
+
+
+def _check_different(values: Sequence[MetricValue]) -> None:
+    seen: dict[str, str] = {}
+    for value in values:
+        compared = normalise(value.text)
+        if compared in seen:
+            _refuse(
+                f"the values {seen[compared]!r} and {value.text!r} are the same", None, "values that differ when normalised"
+            )
+        seen[compared] = value.text
+
+
+def _refuse(problem: str, arrived: Any, allowed: str) -> NoReturn:
+    raise ItemError(problem, where=METRIC_PLACE, arrived=_shown(arrived), allowed=allowed)
+
+
+def _shown(arrived: Any) -> object:
+    if arrived is None or isinstance(arrived, (bool, float)):
+        return arrived
+    try:
+        return beginning(arrived if isinstance(arrived, str) else json.dumps(arrived, ensure_ascii=False))
+    except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
+        return type(arrived).__name__

@@ -1,0 +1,208 @@
+"""Scoring outside the pipeline: answers as JSON lines in, the same lines with their scores out.
+
+In:  `{"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`,
+`strict`, `senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are handed on.
+Out: the same object with `status`, `value`, `score`, `how`, `flags`, `reason` and what the scorer tells beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.metric import unrepeated
+from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.scorers import no_scorer, scorer_names, scorer_of
+from dtef_pipeline.text.beginning import beginning
+
+MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
+"""Makes what scores the response of a line; raises ItemError or ConfigError where the line does not say enough."""
+OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
+"""Scorers that need more than a text and its reference: a sandbox, a model, documents. Only callers who bring them can use them."""
+_MANY_BRACKETS = 200
+_LINE_PLACE = "line"
+"""Where an error is, until file and number are put in its place."""
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value) and not isinstance(value, str)
+
+
+_KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "response": (lambda value: value is None or isinstance(value, str), "a text, or null where there was none"),
+    "options": (_is_texts, "a list of texts"),
+    "synonyms": (
+        lambda value: isinstance(value, dict) and all(map(_is_texts, value.values())),
+        'an object of words with lists of words: {"car": ["auto"]}',
+    ),
+    "penalty": (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "strict": (lambda value: isinstance(value, bool), "true or false"),
+    "senses": (lambda value: value in ("first", "all"), "first, all"),
+    "finish_reason": (lambda value: isinstance(value, str), "a text"),
+    "timeout_s": (lambda value: _is_number(value) and value > 0, "a number of seconds above 0"),
+    "task": (lambda value: isinstance(value, str), "a text"),
+}
+"""What a key of a line may hold, as a test and in words. All but the response may be null, or not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """A line that was read, and what scores it."""
+
+    item: dict[str, Any]
+    written: Written
+    score: ScoreWritten
+
+
+def read_answer_lines(
+    lines: Iterable[str], where: str, outside: Mapping[str, MakeScoreWritten] | None = None
+) -> list[AnswerLine]:
+    """The lines of a file, all checked; blank ones are passed over.
+
+    Args:
+        lines: each is a JSON object.
+        where: what the file is called in errors.
+        outside: what scores the lines of those of OUTSIDE_SCORERS that can be used.
+
+    Raises:
+        ItemError: for the first line that cannot be scored: its number, what was found, what is allowed.
+    """
+    reader = _Reader(outside or {})
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                found.append(reader.read(line))
+            except ItemError as error:
+                problem = error.problem if error.where == _LINE_PLACE else f"{error.where}: {error.problem}"
+                raise ItemError(problem, where=where, line=number, arrived=error.arrived, allowed=error.allowed) from None
+            except ConfigError as error:
+                raise ItemError(str(error), where=where, line=number) from None
+    return found
+
+
+def scored_answer_lines(lines: Iterable[AnswerLine]) -> Iterator[str]:
+    """Each line with its score, as strict JSON, in order."""
+    for line in lines:
+        yield _ENCODER.encode({**line.item, **_told(line.score(line.written))})
+
+
+def _told(score: ItemScore) -> dict[str, Any]:
+    return {
+        "status": score.status,
+        "value": score.value,
+        "score": score.score,
+        "how": score.how,
+        "flags": list(score.flags),
+        "reason": score.reason,
+        **score.own,
+    }
+
+
+class _Reader:
+    """Reads lines; a reference that several lines share is read once."""
+
+    def __init__(self, outside: Mapping[str, MakeScoreWritten]) -> None:
+        self._outside = outside
+        self._ready: dict[tuple[str, str, tuple[str, ...], str], ScoreWritten] = {}
+        self._settings: dict[str, ScorerSettings] = {}
+
+    def read(self, line: str) -> AnswerLine:
+        item = _json_object(line)
+        for key, (is_allowed, allowed) in _KINDS_OF_VALUE.items():
+            value = item.get(key)
+            if (value is not None or key == "response") and not is_allowed(value):
+                _refuse_value(key, value, allowed)
+        if "response" not in item:
+            _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
+        return AnswerLine(item, Written(item["response"], item.get("finish_reason")), self._scores(item))
+
+    def _scores(self, item: dict[str, Any]) -> ScoreWritten:
+        name = item.get("scorer")
+        if not isinstance(name, str):
+            _refuse_value("scorer", name, ", ".join(scorer_names()))
+        if name in self._outside:
+            return self._outside[name](item)
+        if name in OUTSIDE_SCORERS:
+            _refuse_value("scorer", name, ", ".join((*scorer_names(), *self._outside)))
+        scorer = scorer_of(name)
+        if scorer is None:
+            return no_scorer(name)
+        reference, options = _reference(item), tuple(item.get("options") or ())
+        key = (scorer.name, reference, options, _settings_key(item))
+        if key not in self._ready:
+            self._ready[key] = scorer.for_item(reference, options, self._settings_of(item, key[-1]))
+        return self._ready[key]
+
+    def _settings_of(self, item: dict[str, Any], key: str) -> ScorerSettings:
+        """The settings of a line; lines of the same settings share them, and with them the lexicon."""
+        if key not in self._settings:
+            given = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
+            self._settings[key] = ScorerSettings(**given)
+        return self._settings[key]
+
+
+_SETTINGS_KEYS = ("strict", "penalty", "senses", "synonyms")
+
+
+def _settings_key(item: dict[str, Any]) -> str:
+    given = [item.get(name) for name in _SETTINGS_KEYS]
+    return "" if given == [None] * len(given) else json.dumps(given, sort_keys=True)
+
+
+def _reference(item: dict[str, Any]) -> str:
+    if "reference" not in item:
+        _refuse_value("reference", None, "what is expected: a text, or a metric as JSON")
+    reference = item["reference"]
+    return reference if isinstance(reference, str) else json.dumps(reference, ensure_ascii=False)
+
+
+def _json_object(line: str) -> dict[str, Any]:
+    try:
+        found = _DECODER.decode(line.lstrip("\ufeff").strip())
+        if line.count("[") + line.count("{") > _MANY_BRACKETS:
+            _ENCODER.encode(found)  # what cannot be written again is refused now, before any line is written
+    except RecursionError:
+        _refuse_line("it is nested too deeply")
+    except ValueError as error:
+        _refuse_line(f"it is no JSON: {error}", line)
+    if not isinstance(found, dict):
+        _refuse_line("it is no object", line)
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _finite_number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {beginning(text, 40)} is too large")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite_number, object_pairs_hook=unrepeated)
+_ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
+
+
+def _refuse_line(problem: str, line: str | None = None) -> NoReturn:
+    allowed = "a JSON object with scorer, response and reference"
+    raise ItemError(problem, where=_LINE_PLACE, arrived=None if line is None else beginning(line), allowed=allowed)
+
+
+def _refuse_value(key: str, value: Any, allowed: str) -> NoReturn:
+    shown = (
+        value
+        if value is None or isinstance(value, (bool, float))
+        else beginning(value if isinstance(value, str) else json.dumps(value))
+    )
+    raise ItemError(f"{key} is missing or not usable", where=_LINE_PLACE, arrived=shown, allowed=allowed)

@@ -1,0 +1,75 @@
+"""The scorers by name, and which of them scores a type of item. Other packages add theirs by the entry-point group `dtef.scorers`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, ScoreWritten
+from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
+from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
+from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale
+from dtef_pipeline.qa.socioscope.yes_no import YesNo
+
+SCORER_GROUP = "dtef.scorers"
+"""The entry-point group in which a package names its scorers: each is a class that is called without arguments, and makes a Scorer."""
+SCORER_OF_TYPE = {
+    "Yes/No": "yes_no",
+    "ListOne": "list_one",
+    "ListMany": "list_many",
+    "PickOne": "pick_one",
+    "PickMany": "pick_many",
+    "Yes/No with Rationale": "yes_no_rationale",
+}
+"""Socioscope's types of items, and who scores them."""
+_SCORERS: tuple[Scorer, ...] = (YesNo(), ListOne(), ListMany(), PickOne(), PickMany(), YesNoRationale())
+_BY_SCORER_NAME = {scorer.name: scorer for scorer in _SCORERS}
+_BY_FOLDED_TYPE = {spelled.casefold(): name for spelled, name in SCORER_OF_TYPE.items()}
+
+
+def scorer_of(name_or_type: str) -> Scorer | None:
+    """The scorer of a name, or of a type, whose case and outer spaces do not matter. None: there is none.
+
+    Scorers of this package come first. Raises ConfigError for one of another package that cannot be loaded.
+    """
+    wanted = name_or_type.strip()
+    name = _BY_FOLDED_TYPE.get(wanted.casefold(), wanted)
+    return _BY_SCORER_NAME.get(name) or _loaded(name)
+
+
+def scorer_names() -> list[str]:
+    """The names of all scorers: those of this package, then those of others."""
+    return [*_BY_SCORER_NAME, *(name for name in sorted(_added()) if name not in _BY_SCORER_NAME)]
+
+
+def no_scorer(name_or_type: str) -> ScoreWritten:
+    """Scores any reply to an item whose type nothing scores: without a value."""
+    score = ItemScore(
+        "no_scorer", reason=f"nothing scores the type {name_or_type}; known: {', '.join((*SCORER_OF_TYPE, *scorer_names()))}"
+    )
+    return lambda written: score
+
+
+def lexicon_of(scorer: Scorer, settings: ScorerSettings) -> str | None:
+    """What stands in the scores of a scorer for its synonyms, as in `lexicon_fingerprint`; None: it uses none, or there are none."""
+    return lexicon_fingerprint(settings) if getattr(scorer, "uses_lexicon", False) else None
+
+
+@lru_cache(maxsize=1)
+def _added() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=SCORER_GROUP)}
+
+
+@lru_cache(maxsize=64)
+def _loaded(name: str) -> Scorer | None:
+    point = _added().get(name)
+    if point is None:
+        return None
+    try:
+        scorer: Scorer = point.load()()
+    except Exception as error:
+        package = point.dist.name if point.dist else "an unknown package"
+        raise ConfigError(f"the scorer {name} of {package} cannot be loaded: {type(error).__name__}: {error}") from error
+    return scorer

@@ -1,0 +1,117 @@
+"""The words that count as a value beside its own: those of WordNet, which is shipped, or of a lexicon that the user gives.
+
+The shipped file is made by `data/make_lexicon.py`, which describes its lines.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.model import ScorerSettings
+from dtef_pipeline.qa.normalise import normalise
+from dtef_pipeline.qa.socioscope.number_words import plain_number
+from dtef_pipeline.qa.socioscope.words import words
+
+SENSES = ("first", "all")
+"""Which senses of a word give synonyms."""
+_LEXICON_FILE = "lexicon/wordnet-3.0.txt.gz"
+_LEXICON_NAME = "wordnet-3.0"
+_FINGERPRINT_DIGITS = 12
+
+WordsOf = tuple[str, ...]
+"""A name as `words` gives it."""
+
+
+class WordNet:
+    """The shipped sets of synonyms."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: the lines of the file."""
+        self.digest = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+        self._sets: dict[str, str] = {}
+        for line in text.split("\n"):
+            for word in line.split("|"):
+                self._sets[word] = f"{self._sets[word]}|{line}" if word in self._sets else line
+
+    def synonyms(self, word: str, senses: str) -> set[str]:
+        """Words that share a sense with a normalised word: with its first sense, or with any. The word itself is not among them."""
+        found = self._sets.get(f"*{word}", "")
+        if senses == "all":
+            found += "|" + self._sets.get(word, "")
+        return {other.removeprefix("*") for other in found.split("|")} - {word, ""}
+
+
+@lru_cache(maxsize=1)
+def shipped_lexicon() -> WordNet | None:
+    """The lexicon that is shipped, read once per process. None: its file is missing or damaged."""
+    try:
+        packed = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
+        return WordNet(gzip.decompress(packed).decode("ascii"))
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return None
+
+
+def lexicon_fingerprint(settings: ScorerSettings) -> str | None:
+    """What stands in every score for the synonyms that it was made with: `wordnet-3.0/first/0f3a...`, or `own/77c0...`.
+
+    None: the shipped file is missing or damaged, and values count by their own names and aliases alone.
+    """
+    if settings.synonyms is not None:
+        pairs = sorted((word, list(others)) for word, others in settings.synonyms.items())
+        return f"own/{digest('synonyms', pairs)[:_FINGERPRINT_DIGITS]}"
+    shipped = shipped_lexicon()
+    return f"{_LEXICON_NAME}/{_known_senses(settings)}/{shipped.digest}" if shipped else None
+
+
+def synonyms_of(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
+    """The words of each synonym of a value, in order. Numerals have none and are none.
+
+    Raises ConfigError for senses that are neither of SENSES.
+    """
+    senses = _known_senses(settings)
+    if settings.synonyms is None:
+        return _shipped_synonyms(value, senses)
+    own = " ".join(words(value))
+    return () if _is_number(own) else _without_numbers(_own_lexicon(settings.synonyms).get(own, ()))
+
+
+def _known_senses(settings: ScorerSettings) -> str:
+    if settings.senses not in SENSES:
+        raise ConfigError(f"senses: got {settings.senses!r}; allowed: {', '.join(SENSES)}")
+    return settings.senses
+
+
+@lru_cache(maxsize=1 << 16)
+def _shipped_synonyms(value: str, senses: str) -> tuple[WordsOf, ...]:
+    shipped, singular_words = shipped_lexicon(), " ".join(words(value))
+    if shipped is None or _is_number(singular_words):
+        return ()
+    as_written = shipped.synonyms(normalise(value), senses)
+    return _without_numbers(sorted(as_written or shipped.synonyms(singular_words, senses)))
+
+
+def _is_number(text: str) -> bool:
+    return all(map(plain_number, text.split()))
+
+
+def _without_numbers(synonyms: Sequence[str]) -> tuple[WordsOf, ...]:
+    """The synonyms that have a word, and are not a number alone, as words."""
+    found = (tuple(words(synonym)) for synonym in synonyms)
+    return tuple(dict.fromkeys(one for one in found if one and not all(map(plain_number, one))))
+
+
+_latest_own: list[tuple[Mapping[str, Sequence[str]], dict[str, Sequence[str]]]] = []
+
+
+def _own_lexicon(synonyms: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """The lexicon with its words as `words` gives them; that of the latest call is kept, as many items share one."""
+    if not _latest_own or _latest_own[0][0] is not synonyms:
+        _latest_own[:] = [(synonyms, {" ".join(words(word)): others for word, others in synonyms.items()})]
+    return _latest_own[0][1]

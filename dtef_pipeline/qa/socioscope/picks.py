@@ -1,0 +1,158 @@
+"""PickOne and PickMany: an answer chooses one of the given options, or many, by letter or by text.
+
+Letters are read where the answer is nothing else; else the texts of options as whole words, the longest first; else the one option that
+the answer is almost spelled like. Ratios of parts of texts are no measure here: by them `agree` is the same as `disagree`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, parse_metric
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.normalise import normalise
+from dtef_pipeline.qa.socioscope.lists import checked_penalty, listed_words
+from dtef_pipeline.qa.socioscope.unscored import SEVERAL_VALUES, UNPARSED, nothing_expected, unreadable, within_0_and_1
+from dtef_pipeline.qa.socioscope.value_names import ValueNames
+from dtef_pipeline.qa.socioscope.words import answer_of
+
+CLOSEST_RATIO, CLOSEST_LEAD = 90, 5
+"""The least ratio (0-100) of the option that an answer is spelled like, and how much more it is than that of the next."""
+_LETTERS_APART = re.compile(r"[\s,;/&]+(?:(?:and|or)[\s,;/&]+)?")
+_AROUND_A_LETTER = "()[]{}.:'\"*`"
+
+
+class Picked(NamedTuple):
+    """The options that an answer chooses, in its order, and the rule that read it."""
+
+    options: list[int]
+    how: str | None
+    """`letter`, `option_text`, `closest`; None: none is chosen."""
+    others: int = 0
+    """Items of the answer that are no option."""
+
+
+class Options:
+    """The options of an item, ready to be found in answers."""
+
+    def __init__(self, texts: Sequence[str], aliases: Sequence[Sequence[str]]) -> None:
+        """`aliases`: other names of each option."""
+        self._normalised = [normalise(text) for text in texts]
+        self._names = ValueNames([MetricValue(text, 1.0, tuple(more)) for text, more in zip(texts, aliases, strict=True)])
+        letters = string.ascii_lowercase[: len(texts)]
+        is_other_letter = any(
+            len(text) == 1 and text.isalpha() and text != letters[at : at + 1] for at, text in enumerate(self._normalised)
+        )
+        self._by_letter = {} if is_other_letter else {letter: place for place, letter in enumerate(letters)}
+        """None where an option is a letter that is not its own: its text is meant."""
+
+    def picked(self, text: str) -> Picked:
+        """What a folded answer chooses."""
+        if letters := self._letters(text):
+            return Picked(letters, "letter")
+        listed = listed_words(text)
+        found = self._names.found_in(listed.words)
+        if found:
+            return Picked(list(dict.fromkeys(one.value for one in found)), "option_text", listed.items_without(found))
+        closest = self._closest(normalise(text))
+        return Picked([], None, listed.items_without(())) if closest is None else Picked([closest], "closest")
+
+    def _letters(self, text: str) -> list[int]:
+        """The options whose letters an answer is made of; none: something else stands in it."""
+        if len(text) > 40 * len(self._normalised):
+            return []
+        parts = [part.strip(_AROUND_A_LETTER) for part in _LETTERS_APART.split(text.strip())]
+        letters = [self._by_letter.get(part) for part in parts if part]
+        return list(dict.fromkeys(letter for letter in letters if letter is not None)) if None not in letters else []
+
+    def _closest(self, text: str) -> int | None:
+        """The option that a normalised answer is almost spelled like."""
+        if not text or len(text) > 2 * max(map(len, self._normalised)):
+            return None
+        from rapidfuzz.fuzz import ratio
+
+        ratios = sorted(((ratio(text, option), -place) for place, option in enumerate(self._normalised)), reverse=True)
+        best, lead = ratios[0][0], ratios[0][0] - ratios[1][0] if len(ratios) > 1 else math.inf
+        return -ratios[0][1] if best >= CLOSEST_RATIO and lead >= CLOSEST_LEAD else None
+
+
+class _Choice(NamedTuple):
+    """An item that has options and a metric."""
+
+    options: Options
+    weights: list[float | None]
+    """What choosing each option is worth; None: it is no value of the metric."""
+    texts: Sequence[str]
+
+    @classmethod
+    def of(cls, values: Sequence[MetricValue], texts: Sequence[str]) -> _Choice:
+        if not texts:
+            raise ItemError("there are no options", where="options", allowed="a list of texts to choose from")
+        by_text = {normalise(value.text): value for value in values}
+        known = [normalise(text) for text in texts]
+        if unknown := [value.text for name, value in by_text.items() if name not in known]:
+            raise ItemError("a value is none of the options", where=METRIC_PLACE, arrived=unknown[0], allowed=texts)
+        found = [by_text.get(name) for name in known]
+        options = Options(texts, [value.aliases if value else () for value in found])
+        return cls(options, [value.weight if value else None for value in found], texts)
+
+    def score(self, picked: Picked, value: float) -> ItemScore:
+        return ItemScore(
+            OK_STATUS, within_0_and_1(value), picked.how, own={"found": [self.texts[one] for one in picked.options]}
+        )
+
+
+class PickOne:
+    """The weight of the option that the answer chooses, 0 for one that the metric does not have."""
+
+    name = "pick_one"
+    version = 1
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        """As in `Scorer`; no setting matters. An answer with two options cannot be read: `multi`."""
+        values = parse_metric(reference)
+        if not values:
+            return nothing_expected()
+        choice = _Choice.of(values, options)
+
+        def score(written: Written) -> ItemScore:
+            picked = choice.options.picked(answer_of(written.text))
+            if len(picked.options) != 1:
+                return unreadable(SEVERAL_VALUES if picked.options else UNPARSED)
+            return choice.score(picked, choice.weights[picked.options[0]] or 0.0)
+
+        return score
+
+
+class PickMany:
+    """The weights of the options that the answer chooses, as a share of what the metric gives at most."""
+
+    name = "pick_many"
+    version = 1
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is no option.
+
+        Raises ConfigError for a penalty outside 0-1.
+        """
+        values, penalty = parse_metric(reference), checked_penalty(settings)
+        most = math.fsum(max(value.weight, 0.0) for value in values)
+        if not most:
+            return nothing_expected("no value has a weight above 0" if values else "the metric is empty")
+        choice = _Choice.of(values, options)
+
+        def score(written: Written) -> ItemScore:
+            picked = choice.options.picked(answer_of(written.text))
+            if not picked.options:
+                return unreadable(UNPARSED, raw=None)
+            weights = [choice.weights[one] for one in picked.options]
+            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (picked.others + weights.count(None))
+            made = choice.score(picked, raw / most)
+            return replace(made, own={"raw": raw, **made.own})
+
+        return score

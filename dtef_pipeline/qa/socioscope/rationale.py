@@ -1,0 +1,133 @@
+"""Yes/No with Rationale: a right answer earns a share of the score, and its reasons the rest; a wrong one earns nothing.
+
+The reasons are compared with a metric of their own, as in ListMany, or a judge reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, metric_json, values_of
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.socioscope.lists import Coverage, listed_words
+from dtef_pipeline.qa.socioscope.unscored import UNPARSED, nothing_expected, unreadable, within_0_and_1
+from dtef_pipeline.qa.socioscope.words import answer_of
+from dtef_pipeline.qa.socioscope.yes_no import YesNo
+
+RATIONALE_JUDGED = "judged"
+"""Flag of a score that waits for a judge of the reasons, or was made with one."""
+USUAL_ANSWER_WEIGHT = 0.5
+_RATIONALE_KEYS = ("answer", "rationale", "weight")
+_RATIONALE_FORM = (
+    '{"answer": "yes", "rationale": {"tide": 1}, "weight": 0.5}, with {"judge": true} for reasons that a judge reads'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RationaleMetric:
+    """What is expected of an answer with reasons."""
+
+    expects_yes: bool
+    weight: float
+    """The share of the score that the answer earns without any reason, 0-1."""
+    reasons: tuple[MetricValue, ...] | None
+    """What the reasons may name; None: a judge reads them."""
+
+
+def rationale_metric(reference: str) -> RationaleMetric | None:
+    """The metric of an item with reasons; None: it is empty, or names no reason that is worth anything.
+
+    Raises ItemError for a metric that is not of its form, or whose parts are not usable.
+    """
+    found = metric_json(reference)
+    if found is None or found == {}:
+        return None
+    if not isinstance(found, dict) or not {"answer", "rationale"} <= found.keys() <= set(_RATIONALE_KEYS):
+        raise ItemError(
+            "this is no metric of an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
+        )
+    weight = found.get("weight", USUAL_ANSWER_WEIGHT)
+    if type(weight) not in (int, float) or not 0 <= weight <= 1:
+        raise ItemError("the weight is no share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
+    answer = found["answer"]
+    expects_yes = YesNo().expected(answer) if isinstance(answer, str) else None
+    if expects_yes is None:
+        raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
+    is_judged = _is_judged(found["rationale"])
+    reasons = None if is_judged else values_of(found["rationale"])
+    if reasons is not None and not any(value.weight > 0 for value in reasons):
+        return None
+    return RationaleMetric(expects_yes, float(weight), reasons)
+
+
+def _is_judged(rationale: Any) -> bool:
+    return isinstance(rationale, dict) and rationale.keys() == {"judge"} and rationale["judge"] is True
+
+
+class YesNoRationale:
+    """w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that is named, w the weight of the metric."""
+
+    name = "yes_no_rationale"
+    version = 1
+    uses_lexicon = True
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        """As in `Scorer`; `options` do not matter.
+
+        Where a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
+        `with_judged_rationale` makes the score of it. A wrong answer has 0 without a judge.
+        """
+        metric = rationale_metric(reference)
+        if metric is None:
+            return nothing_expected("the metric is empty, or no reason in it has a weight above 0")
+        reader = YesNo()
+        coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
+
+        def score(written: Written) -> ItemScore:
+            text = answer_of(written.text)
+            read = reader.read(text)
+            if read.is_yes is None:
+                return unreadable(read.flag or UNPARSED, binary=None, rationale=None)
+            is_right = read.is_yes == metric.expects_yes
+            if coverage is None:
+                return _without_judge(is_right, metric.weight)
+            named = coverage.score(coverage.names.found_in(listed_words(text[read.end :]).words))
+            made = _combined(is_right, named.value or 0.0, metric.weight)
+            return replace(made, flags=named.flags, own={**made.own, "found": named.own["found"]})
+
+        return score
+
+
+def _combined(is_right: bool, rationale: float, weight: float) -> ItemScore:
+    value = weight * is_right + (1 - weight) * is_right * rationale
+    return ItemScore(OK_STATUS, value, "first_word", own={"binary": int(is_right), "rationale": rationale, "weight": weight})
+
+
+def _without_judge(is_right: bool, weight: float) -> ItemScore:
+    own = {"binary": int(is_right), "rationale": None, "weight": weight}
+    if not is_right:
+        return ItemScore(OK_STATUS, 0.0, "first_word", own=own)
+    return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), own, "a judge reads the reasons")
+
+
+def waits_for_judge(score: ItemScore) -> bool:
+    """Whether a score has no value because nobody has judged the reasons yet."""
+    return score.value is None and RATIONALE_JUDGED in score.flags
+
+
+def with_judged_rationale(score: ItemScore, rationale: float | None, reason: str | None = None) -> ItemScore:
+    """The score of an answer whose reasons were judged.
+
+    Args:
+        score: one for which `waits_for_judge` holds; any other is returned as it is.
+        rationale: what the judge gave, 0-1; None: the judge failed, and the score stays without a value.
+        reason: why the judge failed.
+    """
+    if not waits_for_judge(score):
+        return score
+    if rationale is None:
+        return replace(score, status="judge_failed", reason=reason)
+    made = _combined(True, within_0_and_1(rationale), score.own["weight"])
+    return replace(made, flags=(RATIONALE_JUDGED,))
