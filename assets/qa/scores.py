@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from dtef_pipeline.qa.scorers import all_scorers, lexicon_fingerprint
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from pydantic import Field
 
@@ -21,7 +20,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.score_rows import score_rows
-from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, judged_by, response_keys
+from dtef_pipeline.qa.scoring import PartScoring, asked_items, formulas, by_response, executed_by, judged_by, response_keys
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
 
@@ -66,11 +65,11 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
     documents, shown = house.read_or_empty("qa_documents", **at), house.read_or_empty("qa_context", **at)
     judgements, executions = (house.read_or_empty(name, **of_snapshot) for name in ("qa_judgements", "qa_executions"))
     citations = citation_rows(responses, shown_sources(shown, documents)) if len(documents) else QA_CITATIONS.empty_table()
+    asked = asked_items(items, prompts)
     scoring = PartScoring(
-        asked_items(items, prompts),
-        all_scorers(),
+        asked,
+        formulas(asked.values()),
         config.settings,
-        lexicon_fingerprint(config.settings),
         response_keys(responses),
         by_response(judgements),
         {name: rows[0] for name, rows in by_response(executions).items()},

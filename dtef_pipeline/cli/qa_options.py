@@ -8,12 +8,21 @@ import click
 
 from dtef_pipeline.cli.options import options
 
-of_parts = click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    metavar="SUITE/PART|PATTERN",
-    help="Only this part, or those that fit, as in 'mmlu/*'; may be repeated.  [default: all]",
+of_parts = options(
+    click.option(
+        "--suite",
+        "suites",
+        multiple=True,
+        metavar="SUITE|PATTERN",
+        help="Only parts of this suite; may be repeated.  [default: all]",
+    ),
+    click.option(
+        "--part",
+        "parts",
+        multiple=True,
+        metavar="PART|SUITE/PART|PATTERN",
+        help="Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'; may be repeated.  [default: all]",
+    ),
 )
 of_asked_snapshot = click.option(
     "--snapshot",

@@ -38,6 +38,7 @@ _FROM_PROMPTS, _FROM_JUDGEMENTS = 1, 3
 class QaOptions:
     """Options of `dtef qa run` and `dtef qa judge`."""
 
+    suites: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     draws: int = 1
@@ -94,7 +95,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     check_home_path(settings)
     require_safe(options.snapshot)
     warehouse = open_warehouse()
-    keys = chosen_parts(warehouse, options.parts)
+    keys = chosen_parts(warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
     asked = {spec.name for spec in models.resolve(options.models)} if options.models else set()
     config = with_owners(options, asked | set(models.specs), models).config()
@@ -139,12 +140,17 @@ def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA
     return [space.key(suite, part) for suite in suites for part in warehouse.values(table, space.second, suite=suite)]
 
 
-def chosen_parts(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
-    """The parts that fit any of the patterns (`mmlu/*`); all without one. Raises ConfigError for a pattern that fits none."""
+def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
+    """The parts of the suites that fit any of the patterns; all without one. Raises ConfigError for a pattern that fits none.
+
+    A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`).
+    """
     known = known_parts(warehouse)
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    return fitting(known, patterns, "--part")
+    of_suites = set(fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, "--suite"))
+    among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
+    return fitting(among, [one if "/" in one else f"*/{one}" for one in parts], "--part")
 
 
 def materialize_parts(

@@ -14,7 +14,7 @@ from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedI
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.socioscope import load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
-from dtef_pipeline.qa.scorers import all_scorers
+from dtef_pipeline.qa.scorers import scorer_of
 from dtef_pipeline.qa.scoring import VERBATIM_SCORER
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
@@ -71,10 +71,9 @@ def _with_quotations(scorers: Sequence[str]) -> tuple[str, ...]:
 
 def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
     """Raises ItemError for an item whose metric its scorer cannot read."""
-    known = all_scorers()
     for name in spec.scorers_of(item.type):
-        if name in known:
-            known[name].for_item(item.reference, item.options, ScorerSettings())
+        if scorer := scorer_of(name):
+            scorer.for_item(item.reference, item.options, ScorerSettings())
 
 
 def _turn_text(corpus: Corpus) -> Callable[[str, int | None], str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from dtef_pipeline.qa.model import (
     Written,
 )
 from dtef_pipeline.qa.score_rows import Measure
+from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
 
 CODE_VERSION, JUDGE_VERSION, VERBATIM_VERSION = 1, 1, 1
 RIGHT, PASSES, GRADED, JUDGED, EXISTENCE, EXISTENCE_RELAXED = (
@@ -64,8 +65,6 @@ class PartScoring:
     """By item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
-    lexicon: str | None = None
-    """Fingerprint of the synonyms that count."""
     keys: Sequence[ResponseKey] = ()
     """Of each response, by its place."""
     judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -121,12 +120,13 @@ class PartScoring:
         version, metric = self.registry[name].version, _METRICS.get(name, GRADED)
         if metric == RIGHT:
             return Measure(name, version, metric, f"{name} {version}")
-        return Measure(name, version, metric, f"by type {self._versions()}{_of_lexicon(self.lexicon)}", self.lexicon)
+        return Measure(name, version, metric, self._graded_by(), lexicon_of(self.registry[name], self.settings))
 
-    def _versions(self) -> str:
-        """Of all scorers that grade by type: items of several types are one mean."""
-        graded = sorted((name, one.version) for name, one in self.registry.items() if name not in _METRICS)
-        return str(sum(version for _, version in graded))
+    def _graded_by(self) -> str:
+        """The same for all scorers that grade by type: items of several types make one mean."""
+        graded = [scorer for name, scorer in self.registry.items() if name not in _METRICS]
+        lexicons = sorted({found for one in graded if (found := lexicon_of(one, self.settings))})
+        return ", ".join([f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)])
 
     def _by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
         known = (item, condition, written.text, written.finish_reason)
@@ -231,6 +231,12 @@ def asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], Ite
     return found
 
 
+def formulas(asked: Iterable[ItemAsked]) -> dict[str, Scorer]:
+    """By name the scorers that read responses by a formula, of those that the items name."""
+    names = dict.fromkeys(name for one in asked for name in one.scorers)
+    return {name: scorer for name in names if (scorer := scorer_of(name)) is not None}
+
+
 def response_keys(rows: pa.Table) -> list[ResponseKey]:
     """The key of each row of a table of responses, judgements, executions or citations."""
     return list(zip(*(rows[name].to_pylist() for name in _KEY_COLUMNS), strict=True))
@@ -242,10 +248,6 @@ def by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
     for key, row in zip(response_keys(rows), rows.to_pylist(), strict=True):
         found[key].append(row)
     return found
-
-
-def _of_lexicon(fingerprint: str | None) -> str:
-    return f", lexicon {fingerprint}" if fingerprint else ""
 
 
 def judged_by(judgements: pa.Table) -> str:

@@ -12,6 +12,8 @@ from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 _BY_QA_ADD = Remake("dtef qa run {options} --ingest")
 _BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_QA_ROLL_UP = Remake("dtef qa rollup")
+RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
+"""The tables that follow from the scores of all parts."""
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
 QA_TABLES: Mapping[str, TableSpec] = {
     "qa_items": TableSpec(tables.QA_ITEMS, QA_SPACE, _OF_PART, _BY_QA_ADD),

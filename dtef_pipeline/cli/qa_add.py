@@ -1,0 +1,179 @@
+"""What `dtef qa add`, `check`, `list` and `remove` do; the words are in `dtef_pipeline/cli/qa_group.py`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
+from dtef_pipeline.qa.suites import SuiteSpec
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.counted import counted
+from resources.blueprint_files import clear_tables
+from resources.gateway.progress import kept_terminal, waiting
+from resources.item_files import ITEM_NOTES, QaSource, source_hash
+from resources.settings import Settings
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+
+_FINDINGS_NAMED = 10
+_LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "documents", "public_since")
+
+
+def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_json: bool) -> int:
+    """The exit code: 1 where a row has an error."""
+    _, added = _read(suite, path, corpus, suites)
+    findings = added.loaded.findings
+    if as_json:
+        types = dict(Counter(item.type for item in added.loaded.items))
+        told = {"items": len(added.loaded.items), "types": types, "findings": [asdict(one) for one in findings]}
+        click.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        for one in findings:
+            say(f"{one.level}: {one}")
+        click.echo(_summary(added))
+    return 1 if added.loaded.errors else 0
+
+
+def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict: bool) -> int:
+    """The exit code: 1 where a part could not be read, 0 also where rows were left out."""
+    check_home_path(Settings.from_environment())
+    with kept_terminal():
+        with waiting("reading items"):
+            spec, added = _read(suite, path, corpus, suites, strict=strict)
+            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.qa.files import add_parts
+        if not added.parts:
+            for line in _told(added.loaded.findings):
+                say(line, err=True)
+            raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
+        sources = _sources(spec, added, path, corpus, suites)
+        warehouse = open_warehouse(new=True)
+        with dagster_instance() as instance:
+            found = add_parts(instance, warehouse, sources)
+            outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
+    say_files(outcome)
+    click.echo(f"{counted(len(sources), 'part')} of {suite} added, {len(found.changed)} new or changed: {_summary(added)}")
+    for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
+        say(line, err=True)
+    if not outcome.failures:
+        say("`dtef qa estimate` says what asking would cost, `dtef qa run --model MODEL` asks")
+    return 1 if outcome.failures else 0
+
+
+@reads_tables
+def list_parts(reader: TableReader, output: str) -> None:
+    """One line per part."""
+    if not (keys := known_parts(reader.warehouse)):
+        raise ConfigError(f"no questions in {reader.warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
+    frame = pd.DataFrame([_listed(reader, key) for key in keys], columns=list(_LIST_COLUMNS))
+    click.echo(render(frame, output))
+
+
+def remove(patterns: Sequence[str]) -> None:
+    """Take the parts that fit away, and say what went and what stays."""
+    check_home_path(Settings.from_environment())
+    warehouse = open_warehouse()
+    with kept_terminal():
+        with waiting("looking at what is known"):
+            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
+            from assets.qa.files import known_parts as registered
+            from assets.qa.files import remove_parts
+        with dagster_instance() as instance:
+            noted = [source.key for source in ITEM_NOTES.all(warehouse)]
+            known = list(dict.fromkeys([*registered(instance), *known_parts(warehouse), *noted]))
+            if not known:
+                raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
+            keys = fitting(known, patterns, "PART")
+            lines = [_removed(warehouse, key) for key in keys]
+            remove_parts(instance, warehouse, keys)
+        if not warehouse.values("qa_scores", "suite"):
+            clear_tables(warehouse, RESULTS_OF_PARTS)
+        TableReader(warehouse).refresh_database()
+    for line in lines:
+        say(line)
+    say("files and stored responses stay: a part that is added again is asked nothing that it was asked before")
+    say("boards follow at the next `dtef qa rollup`")
+
+
+def _read(
+    suite: str, path: Path, corpus: Path | None, suites: Path | None, *, strict: bool = False
+) -> tuple[SuiteSpec, AddedFiles]:
+    from assets.qa.known_suites import known_suites
+
+    spec = known_suites(str(suites) if suites else None).route(suite)
+    return spec, read_added(spec, path, corpus, strict=strict)
+
+
+def _sources(spec: SuiteSpec, added: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:
+    places = [str(one.absolute()) if one else None for one in (corpus, suites)]
+    content = source_hash(path, corpus, suites)
+    return [QaSource(spec.name, part, str(path.absolute()), places[0], places[1], content) for part in added.parts]
+
+
+def _summary(added: AddedFiles) -> str:
+    types = Counter(item.type for item in added.loaded.items)
+    kinds = ", ".join(f"{number:,} {type}" for type, number in sorted(types.items()))
+    documents = f", {counted(len(added.documents), 'chunk')} of documents" if added.documents is not None else ""
+    examples = f", {counted(len(added.loaded.examples), 'example')}" if added.loaded.examples else ""
+    left_out = len(added.loaded.errors)
+    bad = f", {counted(left_out, 'row')} left out" if left_out else ""
+    return f"{counted(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
+
+
+def _told(findings: Sequence[ItemFinding]) -> Iterator[str]:
+    """A line per finding, errors first, and how many more there are."""
+    ordered = sorted(findings, key=lambda one: one.level != ERROR_LEVEL)
+    for one in ordered[:_FINDINGS_NAMED]:
+        yield f"{'left out' if one.level == ERROR_LEVEL else 'warning'}: {one}"
+    if len(ordered) > _FINDINGS_NAMED:
+        yield f"and {len(ordered) - _FINDINGS_NAMED:,} more; `dtef qa check` lists them all"
+
+
+def _listed(reader: TableReader, key: str) -> tuple[object, ...]:
+    at = QA_SPACE.levels(key)
+    house = reader.warehouse
+    items = reader.rows("qa_items", columns=["type"], **at)
+    types = Counter(items["type"].to_pylist())
+    levels = house.read_or_empty("qa_findings", columns=["level"], **at)["level"].to_pylist()
+    return (
+        at["suite"],
+        at["part"],
+        len(items),
+        levels.count(ERROR_LEVEL),
+        ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
+        len(house.read_or_empty("qa_examples", columns=["position"], **at)),
+        len(house.read_or_empty("qa_documents", columns=["doc_id"], **at)),
+        _public_since(house, key) or "",
+    )
+
+
+def _public_since(warehouse: Warehouse, key: str) -> str | None:
+    from assets.qa.known_suites import known_suites
+
+    source = ITEM_NOTES.read(warehouse, key)
+    specs = known_suites(source.suites if source else None).specs
+    return specs[suite].public_since if (suite := QA_SPACE.split(key)[0]) in specs else None
+
+
+def _removed(warehouse: Warehouse, key: str) -> str:
+    snapshots = warehouse.values("qa_responses", "snapshot", **QA_SPACE.levels(key))
+    if not snapshots:
+        return f"removed {key}, which was never run"
+    responses = len(warehouse.read_readable("qa_responses", lambda _: None, columns=["item_id"], **QA_SPACE.levels(key)))
+    return f"removed {key}: {counted(responses, 'response')}, of {', '.join(snapshots)}"
