@@ -7,6 +7,12 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.qa import executions, items, prompts
+from assets.qa import judgements as qa_judgements
+from assets.qa import responses as qa_responses
+from assets.qa import scores as qa_scores
+from assets.qa.automation import QA_JOBS, QA_SENSORS
+from assets.qa.files import qa_files
 from assets.rubric import anchors, corrected, embeddings, judgements, points, responses, roll_ups, summaries
 from assets.rubric import blueprints as rubric_blueprints
 from assets.rubric import boards as rubric_boards
@@ -39,14 +45,15 @@ _RUBRIC = [
     anchors,
     rubric_report,
 ]
-_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC]
+_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores]
+_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC, *_QA]
 
 defs = dg.Definitions(
-    assets=[survey_files, rubric_files, *dg.load_assets_from_modules(_MODULES)],
+    assets=[survey_files, rubric_files, qa_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
-    jobs=[*JOBS, *RUBRIC_JOBS],
+    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS],
     schedules=[*SCHEDULES, *RUBRIC_SCHEDULES],
-    sensors=[*SENSORS, *RUBRIC_SENSORS],
+    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
+from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
+from assets.qa.files import DATASET_PART
 from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.summaries import TAKEN_AWAY
@@ -34,6 +36,8 @@ from resources.settings import shipped
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
+QA_STAGE_NAMES = [asset.key.to_user_string() for asset in QA_STAGES]
+QA_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in QA_ROLL_UPS]
 RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
 RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]
 
@@ -56,6 +60,7 @@ class SpaceRuns:
 
 OF_ROUNDS = SpaceRuns(str(ROUND_SEGMENT.name), "run `dtef ingest` on the round first", together=False)
 OF_BLUEPRINTS = SpaceRuns(str(RUBRIC_BLUEPRINT.name), "`dtef rubric add` makes a blueprint known", together=True)
+OF_PARTS = SpaceRuns(str(DATASET_PART.name), "`dtef qa add` makes a part known", together=True)
 
 
 @dataclass(frozen=True, slots=True)

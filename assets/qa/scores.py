@@ -5,7 +5,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from pydantic import Field
 
 from assets.qa.executions import qa_executions
@@ -20,9 +19,10 @@ from assets.stage.versions import content_version
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.score_rows import score_rows
-from dtef_pipeline.qa.scoring import PartScoring, asked_items, formulas, by_response, executed_by, judged_by, response_keys
+from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judged_by, response_keys
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
+from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 READABLE_RESPONSES = 0.9
 """Share of a model's responses that must be readable, lest the check warns."""

@@ -25,6 +25,7 @@ from dtef_pipeline.cli.options import (
     selects_what_is_asked,
     writes_a_table,
 )
+from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
@@ -318,6 +319,7 @@ def models() -> None:
 main.add_command(export_blueprints)
 main.add_command(responses)
 main.add_command(rubric)
+main.add_command(qa)
 main.add_command(score_answers)
 
 

@@ -1,0 +1,43 @@
+"""The stages and roll-ups of the qa family, and its jobs."""
+
+import dagster as dg
+
+from assets.qa.executions import qa_executions
+from assets.qa.items import qa_items
+from assets.qa.judgements import qa_judgements
+from assets.qa.prompts import qa_prompts
+from assets.qa.responses import qa_responses
+from assets.qa.scores import qa_scores
+from assets.stage.partitions import process_tag
+
+QA_STAGES = [qa_items, qa_prompts, qa_responses, qa_judgements, qa_executions, qa_scores]
+QA_ROLL_UPS: list[dg.AssetsDefinition] = []
+qa_pipeline = dg.define_asset_job(
+    "qa_pipeline",
+    selection=dg.AssetSelection.assets(*QA_STAGES),
+    description="All stages for the chosen parts, in one run. Roll-ups are a run of their own: `qa_roll_ups`.",
+)
+qa_roll_ups = dg.define_asset_job(
+    "qa_roll_ups",
+    selection=dg.AssetSelection.assets(*QA_ROLL_UPS),
+    description="Boards, comparisons, pass@k, drift, costs and validity over all that the qa family has scored.",
+    run_tags={"dtef/roll_ups": "qa"},
+)
+
+
+@dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.SUCCESS,
+    monitored_jobs=[qa_pipeline],
+    request_job=qa_roll_ups,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Brings the boards of questions up to date after a run that scored some.",
+)
+def qa_boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
+    """What a `dtef` command started makes its own boards."""
+    if process_tag(context.dagster_run):
+        return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
+    return dg.RunRequest(run_key=f"qa roll-ups after {context.dagster_run.run_id}")
+
+
+QA_JOBS = [qa_pipeline, qa_roll_ups]
+QA_SENSORS = [qa_boards_after_run]
