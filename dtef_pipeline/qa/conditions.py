@@ -1,0 +1,72 @@
+"""The ways in which an item can be asked, each with one spelling: `letters`, `cot,5-shot-turns,rotated-1`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Self
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
+
+LETTERS, PARENS, COT, PLAIN = "letters", "parens", "cot", "plain"
+CHOICE_TEMPLATES = (LETTERS, PARENS, COT)
+"""Of items with options: `A. text`, `(A) text`, or as letters with the request to think first."""
+ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN)
+"""`plain` is the one of items without options."""
+MOST_EXAMPLES, MOST_ROTATION = 100, 3
+_CONDITION = re.compile(
+    r"(?P<template>[a-z]+)(?:,(?P<shots>[1-9]\d{0,3})-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>\d))?"
+)
+_CONDITION_FORM = "TEMPLATE[,K-shot[-turns]][,rotated-N], such as cot,5-shot-turns,rotated-1"
+
+
+@dataclass(frozen=True, slots=True)
+class QaCondition:
+    """A way of asking. Raises ConfigError for settings that no prompt can have."""
+
+    template: str = LETTERS
+    """One of ITEM_TEMPLATES."""
+    shots: int = 0
+    """How many examples are shown before the item, 0-100."""
+    as_turns: bool = False
+    """Whether examples are turns of a conversation, rather than parts of one message."""
+    rotation: int = 0
+    """By how many places the options are rotated to the left, 0-3."""
+
+    def __post_init__(self) -> None:
+        if self.template not in ITEM_TEMPLATES:
+            raise ConfigError(f"template {self.template!r}: allowed: {', '.join(ITEM_TEMPLATES)}")
+        if not 0 <= self.shots <= MOST_EXAMPLES:
+            raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MOST_EXAMPLES}")
+        if self.as_turns and not self.shots:
+            raise ConfigError("few-shot as turns, with no example to show: allowed: few-shot 1 or more")
+        if not 0 <= self.rotation <= MOST_ROTATION:
+            raise ConfigError(
+                f"order rotated-{self.rotation}: allowed: rotated-1 to rotated-{MOST_ROTATION}, or the file's order"
+            )
+        if self.rotation and self.template == PLAIN:
+            raise ConfigError(f"order rotated-{self.rotation}, where there are no options to rotate: allowed: the file's order")
+
+    def __str__(self) -> str:
+        """The spelling that stands in the column `condition`; `of_text` reads it back."""
+        shots = f",{self.shots}-shot{'-turns' if self.as_turns else ''}" if self.shots else ""
+        return f"{self.template}{shots}{f',rotated-{self.rotation}' if self.rotation else ''}"
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """The condition of a spelling. Raises ConfigError for one that `str` never gives."""
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}")
+        made = cls(found["template"], int(found["shots"] or 0), bool(found["turns"]), int(found["rotation"] or 0))
+        if str(made) != text:
+            raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; this one is spelled {made}")
+        return made
+
+    def for_type(self, type: str) -> QaCondition:
+        """The condition as items of a type can be asked in it: those without options have one template, whichever is wanted for the others.
+
+        Raises ConfigError for rotated options of items that have none.
+        """
+        return self if type == CHOICE_TYPE or self.template == PLAIN else replace(self, template=PLAIN)

@@ -1,0 +1,213 @@
+"""What models are asked about choices, word problems and programs: an item and a condition become messages.
+
+The wording is the identity of prompts: a changed letter here buys every response again. A text of an item cannot be taken for a part of the
+form: a line of it that begins like one of ours is indented, and the fence around code is longer than any in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dtef_pipeline.asking.request import Message
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import messages_id
+from dtef_pipeline.judging.blocks import INVISIBLE
+from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN, QaCondition
+from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK, NUMBER_TYPE
+from dtef_pipeline.qa.item_files.humaneval import CODE_TYPE
+from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
+from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
+from dtef_pipeline.qa.item_files.splits import ONE_PART
+from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.option_order import option_order, rotated
+from dtef_pipeline.text.counted import counted
+
+PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
+ROOM_FOR_WORKING = 1024
+"""Tokens that a response may take at least, where working or a program is asked for."""
+_LINE_OF_OURS = re.compile(
+    rf"([\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t\xa0{INVISIBLE}]*+)"
+    r"(?=(?:question|problem|solution|answer)\b|\(?[a-j][.)]|####|```|~~~)",
+    re.IGNORECASE,
+)
+_OURS_BEGIN_BEFORE = 4
+"""Characters: a line that is indented by so many is none of ours."""
+_SHORT_REPLY = "Answer"
+_CALCULATED = re.compile(r"<<[^<>\n]{0,200}>>")
+"""Marks of a calculator in the solutions of GSM8K: 2/2=<<2/2=1>>1."""
+_BACKTICKS = re.compile("`{3,}")
+_LETTER_TASK = {
+    LETTERS: "Reply with its letter and nothing else: {letters}.",
+    PARENS: "Reply with its letter in parentheses and nothing else: {letters}.",
+    COT: 'Think step by step first. Then end with a line of its own that says "Answer: " and the letter: {letters}.',
+}
+_NUMBER_TASK = (
+    f"Write down the working first. Then end with a line of its own that says {FINAL_MARK} and the result as a number in digits, "
+    f"without a unit and with nothing after it."
+)
+_CODE_TASK = (
+    "Complete this Python function. Reply with the complete function, with all imports that it needs, in one fenced block of Python code "
+    "and nothing else."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPrompt:
+    """What is sent about one item under one condition."""
+
+    item_id: str
+    condition: str
+    messages: tuple[Message, ...]
+    answer_tokens: int | None
+    """Fewest tokens that the response needs room for; None: the model's own limit will do."""
+    option_order: tuple[int, ...] | None
+    """Places, in the file's order, of the options as they are shown; None: the file's order, or no options."""
+    n_examples: int
+    response_schema: str | None = None
+
+    @property
+    def prompt_id(self) -> str:
+        """Hash of everything the model sees."""
+        turns = ((message.role, message.text) for message in self.messages)
+        return messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
+
+
+class _Form(NamedTuple):
+    """What an item and the reply to it are called."""
+
+    item: str
+    reply: str
+
+    def titled(self, block: str, number: int | None = None) -> str:
+        """The block under its name, with its number where there are several in one message. Code begins on a line of its own."""
+        name = self.item if number is None else f"{self.item} {number}"
+        return f"{name}:{block}" if block.startswith("\n") else f"{name}: {block}"
+
+    def replied(self, worked: str) -> str:
+        """A reply under its name: what may be long begins on a line of its own."""
+        return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{worked}"
+
+
+def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
+    """The messages about an item, of one of PROMPTED_TYPES.
+
+    Args:
+        item: as the file has it; its options are rotated here.
+        condition: the way of asking.
+        examples: the development items of its part in file order, of which the first ones are shown, in the file's order of options.
+
+    Raises:
+        ConfigError: for another type, a template that the type does not have, options to rotate where there are none, and for more
+            examples than there are.
+    """
+    _check(item, condition, examples)
+    shown = [(_block(one, condition), _worked(one, condition)) for one in examples[: condition.shots]]
+    asked = _block(rotated(item, condition.rotation), condition)
+    form = _Form(
+        "Question" if item.type == CHOICE_TYPE else "Problem",
+        _SHORT_REPLY if condition.template in (LETTERS, PARENS) else "Solution",
+    )
+    messages = (_as_turns if condition.as_turns else _as_message)(_task(item, condition), shown, asked, form)
+    return ItemPrompt(
+        item_id=item.item_id,
+        condition=str(condition),
+        messages=messages,
+        answer_tokens=ROOM_FOR_WORKING if condition.template in (COT, PLAIN) else None,
+        option_order=option_order(len(item.options), condition.rotation) if condition.rotation else None,
+        n_examples=condition.shots,
+    )
+
+
+def guarded(text: str, *, begins_line: bool = False) -> str:
+    """A text of an item, in which no line begins like one of ours: such lines are indented by four spaces.
+
+    `begins_line`: whether its first line begins one, and has nothing of ours before it.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    return _LINE_OF_OURS.sub(_indented, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indented, lines)
+
+
+def _indented(found: re.Match[str]) -> str:
+    blanks = sum(character in " \t" for character in found[2])
+    return found[0] if blanks >= _OURS_BEGIN_BEFORE else f"{found[1]}{' ' * _OURS_BEGIN_BEFORE}{found[2].lstrip()}"
+
+
+def fenced_code(code: str) -> str:
+    """Code between fences that nothing in it can close."""
+    longest = max((len(found) for found in _BACKTICKS.findall(code)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{code.strip(chr(10))}\n{fence}"
+
+
+def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> None:
+    if item.type not in PROMPTED_TYPES:
+        raise ConfigError(f"{item.item_id}: no prompt is known for type {item.type!r}: allowed: {', '.join(PROMPTED_TYPES)}")
+    templates = CHOICE_TEMPLATES if item.type == CHOICE_TYPE else (PLAIN,)
+    if condition.template not in templates:
+        raise ConfigError(
+            f"{item.item_id}: template {condition.template!r} for type {item.type!r}: allowed: {', '.join(templates)}"
+        )
+    if condition.shots > len(examples):
+        there = counted(len(examples), "development item") if examples else "no development items"
+        allowed = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"
+        raise ConfigError(
+            f"{item.item_id}: few-shot {condition.shots}, where {item.suite}/{item.part} has {there}: allowed: {allowed}"
+        )
+
+
+def _task(item: QaItem, condition: QaCondition) -> str:
+    """What is to be done, as the first message begins."""
+    if item.type == CODE_TYPE:
+        return _CODE_TASK
+    if item.type == NUMBER_TYPE:
+        return f"Solve the problem. {_NUMBER_TASK}"
+    letters = ITEM_LETTERS[: len(item.options)]
+    listed = [f"({letter})" if condition.template == PARENS else letter for letter in letters]
+    about = "" if item.part == ONE_PART else f" about {guarded(item.part.replace('_', ' '))}"
+    what = f"These are multiple choice questions{about}" if condition.shots else f"This is a multiple choice question{about}"
+    right = "one option of each is right" if condition.shots else "one option is right"
+    how = _LETTER_TASK[condition.template].format(letters=f"{', '.join(listed[:-1])} or {listed[-1]}")
+    return f"{what}, and {right}. {how}"
+
+
+def _as_turns(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+    """The task with the first block, and every example as a block that was replied to."""
+    blocks = [form.titled(block) for block in (*(block for block, _ in shown), asked)]
+    spoken = [Message("user", block) for block in (f"{task}\n\n{blocks[0]}", *blocks[1:])]
+    replies = [Message("assistant", worked) for _, worked in shown]
+    return (*(message for pair in zip(spoken, replies, strict=False) for message in pair), spoken[-1])
+
+
+def _as_message(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+    """All in one message, which ends where the reply is to begin."""
+    if shown:
+        task = f"{task} Reply to the last one only; those before it are examples."
+    blocks = [f"{form.titled(block, number)}\n{form.replied(worked)}" for number, (block, worked) in enumerate(shown, 1)]
+    last = f"{form.titled(asked, len(shown) + 1 if shown else None)}\n{form.reply}:"
+    return (Message("user", "\n\n".join((task, *blocks, last))),)
+
+
+def _block(item: QaItem, condition: QaCondition) -> str:
+    """The item itself, without what it is called and without what is expected."""
+    if item.type == CODE_TYPE:
+        return f"\n{fenced_code(item.text)}"
+    pairs = zip(ITEM_LETTERS, item.options, strict=False)
+    named = ((f"({letter})" if condition.template == PARENS else f"{letter}.", guarded(text)) for letter, text in pairs)
+    return "\n".join((guarded(item.text), *(f"{letter} {text}".rstrip() for letter, text in named)))
+
+
+def _worked(item: QaItem, condition: QaCondition) -> str:
+    """What is expected of an example, in the form that is asked for."""
+    if item.type == CODE_TYPE:
+        return fenced_code(f"{item.text}{item.solution}")
+    working = guarded(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN) else ""
+    if item.type == NUMBER_TYPE:
+        last = f"{FINAL_MARK} {item.reference}"
+    elif condition.template == COT:
+        last = f"Answer: {item.reference}"
+    else:
+        last = f"({item.reference})" if condition.template == PARENS else item.reference
+    return f"{working}\n{last}" if working else last
