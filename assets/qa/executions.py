@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.qa.files import DATASET_PART
-from assets.qa.prompts import QA_GROUP
+from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import qa_responses
 from assets.stage.checks import read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage

@@ -12,6 +12,8 @@ from resources.item_files import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
 
 DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
+QA_GROUP = {"group_name": "qa"}
+"""Where the assets of the family stand in the UI."""
 _TAKEN_AWAY = "removed"
 """The data version of a file that is not known any more."""
 

@@ -8,7 +8,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.qa.files import DATASET_PART, qa_files
+from assets.qa.files import DATASET_PART, QA_GROUP, qa_files
 from assets.qa.known_suites import known_suites
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -21,8 +21,6 @@ from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_DOCUMENTS
 from resources.item_files import ITEM_NOTES, QaSource
 
-QA_GROUP = {"group_name": "qa"}
-"""Where the stages of the family stand in the UI."""
 _FINDINGS_SHOWN = 20
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.qa.files import DATASET_PART
-from assets.qa.prompts import QA_GROUP
+from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import QA_RESPONSE_KEY, qa_responses
 from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
@@ -102,7 +101,7 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
 
 def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbiter | None) -> _PartJudged:
     at = QA_SPACE.levels(key)
-    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference"], **at)
+    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution"], **at)
     judged = to_be_judged(store.warehouse.read("qa_responses", **at, snapshot=config.snapshot), items)
     chosen, left_out = by_sample(judged, arbiter.sample_rate if arbiter else 0.0)
     return _PartJudged(key, items, chosen, left_out)

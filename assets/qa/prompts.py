@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.qa.files import DATASET_PART
-from assets.qa.items import QA_GROUP, qa_items
+from assets.qa.files import DATASET_PART, QA_GROUP
+from assets.qa.items import qa_items
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.qa.files import DATASET_PART
-from assets.qa.prompts import QA_GROUP, qa_prompts
+from assets.qa.files import DATASET_PART, QA_GROUP
+from assets.qa.prompts import qa_prompts
 from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage

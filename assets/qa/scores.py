@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.qa.executions import qa_executions
-from assets.qa.files import DATASET_PART
+from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.judgements import qa_judgements
-from assets.qa.prompts import QA_GROUP
 from assets.qa.responses import QA_RESPONSE_KEY
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
-from dtef_pipeline.qa.item_files.humaneval import load_humaneval
+from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems
-from dtef_pipeline.qa.item_files.mmlu import load_mmlu
-from dtef_pipeline.qa.item_files.socioscope import load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.scorers import scorer_of
 from dtef_pipeline.qa.scoring import VERBATIM_SCORER
@@ -44,13 +41,11 @@ def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool
     Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. Raises ItemError for a path where
     nothing is.
     """
-    if spec.layout != "socioscope":
-        load = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}[spec.layout]
-        return AddedFiles(load(path, suite=spec.name, strict=strict), lambda item: spec.scorers_of(item.type))
-    found = load_corpus(corpus, strict=strict) if corpus else None
-    loaded = load_socioscope(
+    found = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
+    loaded = load_items(
+        spec.layout,
         path,
-        suite=spec.name,
+        spec.name,
         strict=strict,
         check_metric=lambda item: _check_metric(spec, item),
         turn_text=_turn_text(found) if found else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ def stored_items(rows: pa.Table) -> list[QaItem]:
             text=row["text"],
             options=tuple(row["options"]),
             reference=row["reference"],
+            solution=row["solution"],
             cluster=row["cluster"],
             source_line=row["source_line"],
             flags=tuple(row["flags"]),
@@ -76,6 +77,7 @@ def stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
             text=row["text"],
             options=tuple(row["options"]),
             reference=row["reference"],
+            solution=row["solution"],
         )
         for row in rows.sort_by("position").to_pylist()
     ]
@@ -88,6 +90,7 @@ def _item_row(item: QaItem) -> dict[str, object]:
         "text": item.text,
         "options": list(item.options),
         "reference": item.reference,
+        "solution": item.solution,
         "cluster": item.cluster or item.item_id,
         "truth_id": truth_id(item),
         "quotes": [{"text": one.text, "file": one.file, "turn": one.turn} for one in item.quotes],
@@ -97,7 +100,7 @@ def _item_row(item: QaItem) -> dict[str, object]:
 
 
 def _example_row(item: QaItem) -> dict[str, object]:
-    return {"text": item.text, "options": list(item.options), "reference": item.reference}
+    return {"text": item.text, "options": list(item.options), "reference": item.reference, "solution": item.solution}
 
 
 def _finding_row(finding: ItemFinding) -> dict[str, object]:
@@ -111,8 +114,3 @@ def _finding_row(finding: ItemFinding) -> dict[str, object]:
         "allowed": finding.allowed,
         "text": finding.text,
     }
-
-
-def parts_of(items: Iterable[QaItem]) -> list[str]:
-    """The parts that items are of, in the order in which they first occur."""
-    return list(dict.fromkeys(item.part for item in items))

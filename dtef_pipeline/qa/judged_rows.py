@@ -13,6 +13,7 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.qa.arbiter import Arbiter, in_sample
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, is_self_judged, verdict_row
+from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
 
 JUDGE_SCORER = "judge"
@@ -46,7 +47,9 @@ def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
 
 def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
     """Every look of an evaluator at the responses, in their order; blank ones need none."""
-    texts = {item: (text, reference) for item, text, reference in _columns(items, "item_id", "text", "reference")}
+    texts = {
+        item: (text, _expected(*rest)) for item, text, *rest in _columns(items, "item_id", "text", "solution", "reference")
+    }
     named = judged.select(list(_RESPONSE_NAMES)).to_pylist()
     for row, response in zip(named, judged["response"].to_pylist(), strict=True):
         question, reference = texts[row["item_id"]]
@@ -82,6 +85,11 @@ def skipped_rows(left_out: pa.Table, arbiter: Arbiter) -> pa.Table:
         for evaluator in arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+
+
+def _expected(solution: str, reference: str) -> str:
+    """The reference as a judge is shown it: with the worked answer, where there is one."""
+    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def _columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:

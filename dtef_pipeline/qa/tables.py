@@ -68,6 +68,7 @@ QA_EXAMPLES = pa.schema(
         field("text", pa.string(), "Question of the example"),
         field("options", _QA_TEXTS, "Texts to choose from, in the file's order"),
         field("reference", pa.string(), "Answer of the example"),
+        field("solution", pa.string(), "Worked answer of the example; empty: none"),
     ]
 )
 """One row per example that may be shown before a question (few-shot)."""
