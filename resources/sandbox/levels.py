@@ -57,7 +57,8 @@ class Way:
     """Whether the process itself has to become nobody."""
     dies_with_parent: bool = False
     """Whether the process itself has to see to it that it does not outlive this one."""
-    most_tasks: int = _MOST_TASKS
+    most_tasks: int | None = _MOST_TASKS
+    """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -94,10 +95,12 @@ def ways(level: str, python: Interpreter) -> list[Way]:
         return _bwrap_ways(python)
     if level == "unshare":
         return _unshare_ways()
+    root = _is_root()  # a change of user undoes what sandlock does so that no process outlives this one
+    most = 1 if level == "rlimits" else _MOST_TASKS if root else None
+    own = [Way(level, (), own_user=True, dies_with_parent=True, most_tasks=most)] if root else []
     if level == "sandlock":
-        return [Way(level, (), drops_to_nobody=_is_root(), dies_with_parent=_is_root(), most_tasks=_MOST_TASKS)]
-    own = [Way(level, (), own_user=True, dies_with_parent=True, most_tasks=1)] if _is_root() else []
-    return [*own, Way(level, (), drops_to_nobody=_is_root(), dies_with_parent=True, most_tasks=1)]
+        return [*own, Way(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
+    return [*own, Way(level, (), drops_to_nobody=root, dies_with_parent=True, most_tasks=most)]
 
 
 def _bwrap_ways(python: Interpreter) -> list[Way]:
@@ -163,7 +166,7 @@ def _limits(way: Way, timeout_s: float) -> dict[str, int]:
     """No file, no core, little memory; the wall limit ends the check before the seconds of the processor do."""
     seconds = int(timeout_s) + 2
     limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
-    return limits if way.level == "sandlock" else {**limits, "NPROC": way.most_tasks}
+    return limits if way.most_tasks is None else {**limits, "NPROC": way.most_tasks}
 
 
 def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Started:
