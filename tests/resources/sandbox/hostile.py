@@ -13,7 +13,7 @@ ALL = (*APART, "rlimits")
 
 
 class Hostile(NamedTuple):
-    """One program. Words in capitals are replaced: UNIQUE, PORT, FOLDER, FILE."""
+    """One program. Words in capitals are replaced: UNIQUE, TCP_PORT, UDP_PORT, FOLDER, FILE."""
 
     program: str
     status: tuple[str, ...]
@@ -49,7 +49,7 @@ def f():
 import socket
 def f():
     try:
-        socket.create_connection(("127.0.0.1", PORT), 3)
+        socket.create_connection(("127.0.0.1", TCP_PORT), 3)
         return "connected"
     except OSError:
         return "kept"
@@ -62,7 +62,7 @@ def f():
 import socket
 def f():
     try:
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", PORT))
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", UDP_PORT))
     except OSError:
         pass
     return "kept"
@@ -73,7 +73,7 @@ def f():
     "reads files": Hostile(
         """
 def f():
-    for path in ("/etc/passwd", "/etc/hostname", "FILE"):
+    for path in ("/etc/passwd", "/etc/shadow", "FILE"):
         try:
             return open(path).read(20)
         except OSError:
@@ -255,7 +255,9 @@ def f():
     ),
     "a value of 1 GB": Hostile("def f():\n    return b'x' * (200 << 20)\n", ("exception", "crashed"), ALL),
     "a million levels": Hostile(
-        "def f():\n    found = []\n    for _ in range(10**6):\n        found = [found]\n    return found\n", ("exception", "crashed"), ALL
+        "def f():\n    found = []\n    for _ in range(10**6):\n        found = [found]\n    return found\n",
+        ("exception", "crashed"),
+        ALL,
     ),
     "data without end": Hostile(
         """
@@ -272,6 +274,8 @@ def f():
         ALL,
     ),
     "an error that cannot be told": Hostile(
-        "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit\ndef f():\n    raise Odd\n", ("exception",), ALL
+        "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit\ndef f():\n    raise Odd\n",
+        ("exception",),
+        ALL,
     ),
 }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,25 +24,98 @@ from tests.resources.sandbox.hostile import HOSTILE, STRONG, Hostile
 LIMIT = 1.5
 PATIENCE = 20.0
 """Seconds beyond the limit that a machine that is busy may take for starting and ending processes."""
+AT_ONCE = 6
+CASES = [(level, name) for level in LEVELS for name, case in HOSTILE.items() if level in case.stopped_at]
+PLACES = ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/")
 
 
-@pytest.fixture(params=LEVELS)
-def level(request: pytest.FixtureRequest) -> str:
-    """Each level; one that this machine does not have is skipped with the reason."""
-    found = found_level(request.param, trust_answers=True)
+def needed(level: str) -> str:
+    """The level; where this machine does not have it the test is skipped with the reason."""
+    found = found_level(level, trust_answers=True)
     if found.level is None:
         pytest.skip(f"sandbox: {found.words}")
-    return str(request.param)
+    return level
 
 
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that everybody may write to, below folders that everybody may look into."""
-    made = Path("/var/tmp") / f"dtef-hostile-{os.getpid()}-{time.monotonic_ns()}"
-    made.mkdir()
-    made.chmod(0o777)
-    yield made
-    shutil.rmtree(made)
+class Seen(NamedTuple):
+    """What one hostile program came to, and did."""
+
+    result: CheckResult
+    connections: int
+    datagrams: int
+    processes: list[int]
+    written: list[str]
+    file: tuple[str, int, int]
+    file_before: tuple[str, int, int]
+
+
+class Outside:
+    """What a hostile program may reach for: a port, a folder that everybody may write to, a file in it, a mark of its own."""
+
+    def __init__(self) -> None:
+        self.mark = f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
+        self.folder = Path("/var/tmp") / f"dtef-hostile-{self.mark}"
+        self.folder.mkdir()
+        self.folder.chmod(0o777)
+        self.file = self.folder / "file"
+        self.file.write_text("as it was", encoding="utf-8")
+        self.file.chmod(0o666)
+        self.before = self.state()
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+
+    def state(self) -> tuple[str, int, int]:
+        if not self.file.exists():
+            return ("deleted", 0, 0)
+        found = self.file.stat()
+        return self.file.read_text(encoding="utf-8"), found.st_mode, found.st_mtime_ns
+
+    def task(self, case: Hostile) -> SandboxTask:
+        ports = {"TCP_PORT": str(self.server.getsockname()[1]), "UDP_PORT": str(self.udp.getsockname()[1])}
+        program = case.program
+        for word, value in {"UNIQUE": self.mark, "FOLDER": str(self.folder), "FILE": str(self.file), **ports}.items():
+            program = program.replace(word, value)
+        return SandboxTask(program, "f", case.tests)
+
+    def seen(self, result: CheckResult, level: str) -> Seen:
+        gone(self.mark)
+        left = [path for place in (*PLACES, self.folder) if (path := Path(place) / self.mark).exists()]
+        written = [str(path) for path in left if level in STRONG or path.stat().st_size]
+        found = Seen(
+            result,
+            arrived(self.server.accept, self.server),
+            arrived(lambda: self.udp.recv(9), self.udp),
+            processes_with(self.mark),
+            written,
+            self.state(),
+            self.before,
+        )
+        for path in left:
+            path.unlink()
+        shutil.rmtree(self.folder)
+        self.server.close()
+        self.udp.close()
+        return found
+
+
+def arrived(take: Callable[[], object], listening: socket.socket) -> int:
+    listening.setblocking(False)
+    try:
+        take()
+    except BlockingIOError:
+        return 0
+    return 1
+
+
+@functools.cache
+def all_seen(level: str) -> dict[str, Seen]:
+    """What the programs that a level stops did at it, several at once: most wait for their limit."""
+    names = [name for at, name in CASES if at == level]
+    outsides = {name: Outside() for name in names}
+    tasks = [outsides[name].task(HOSTILE[name]) for name in names]
+    results = run_checks(tasks, level=level, timeout_s=LIMIT, trust_answers=True, workers=AT_ONCE)
+    return {name: outsides[name].seen(result, level) for name, result in zip(names, list(results), strict=True)}
 
 
 def processes_with(mark: str) -> list[int]:
@@ -64,44 +139,27 @@ def gone(mark: str, patience: float = PATIENCE) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_program_is_stopped(name: str, level: str, folder: Path) -> None:
-    case = HOSTILE[name]
-    if level not in case.stopped_at:
-        pytest.skip(f"the level {level} is not made to stop: {name}")
-    file = folder / "file"
-    file.write_text("as it was", encoding="utf-8")
-    file.chmod(0o666)
-    was = file.stat()
-    mark = f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-        port = server.getsockname()[1]
-        datagrams.bind(("127.0.0.1", port))
-        result, wall = checked(case, level, UNIQUE=mark, PORT=str(port), FOLDER=str(folder), FILE=str(file))
-        for listening in (server, datagrams):
-            listening.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            server.accept()
-        with pytest.raises(BlockingIOError):
-            datagrams.recv(10)
-    assert result.status in case.status, result
-    assert wall < LIMIT + PATIENCE
-    assert gone(mark), f"left behind: {processes_with(mark)}"
-    left = [Path(place) / mark for place in ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/", folder)]
-    assert [str(path) for path in left if path.exists() and (level in STRONG or path.stat().st_size)] == []
-    for path in left:
-        path.unlink(missing_ok=True)
-    assert file.read_text(encoding="utf-8") == "as it was"
-    assert (file.stat().st_mode, file.stat().st_mtime_ns) == (was.st_mode, was.st_mtime_ns)
+@pytest.mark.parametrize(("level", "name"), CASES)
+def test_a_hostile_program_is_stopped(level: str, name: str) -> None:
+    seen = all_seen(needed(level))[name]
+    assert seen.result.status in HOSTILE[name].status, seen.result
+    assert seen.result.seconds < LIMIT + PATIENCE
+    assert seen.result.flags == (() if level in STRONG else ("weak_isolation",))
+    assert (seen.connections, seen.datagrams) == (0, 0)
+    assert seen.processes == []
+    assert seen.written == []
+    assert seen.file == seen.file_before
 
 
-def checked(case: Hostile, level: str, **words: str) -> tuple[CheckResult, float]:
-    program = case.program
-    for word, value in words.items():
-        program = program.replace(word, value)
+@pytest.mark.parametrize("level", LEVELS)
+def test_programs_that_do_not_end_are_ended_in_time(level: str) -> None:
+    endless = [name for name, case in HOSTILE.items() if name.startswith("endless")]
+    task = [SandboxTask(HOSTILE[name].program, "f", HOSTILE[name].tests) for name in endless]
+    needed(level)
     began = time.monotonic()
-    (result,) = run_checks([SandboxTask(program, "f", case.tests)], level=level, timeout_s=LIMIT, trust_answers=True)
-    return result, time.monotonic() - began
+    results = list(run_checks(task, level=level, timeout_s=0.5, trust_answers=True, workers=len(task)))
+    assert time.monotonic() - began < 0.5 + PATIENCE
+    assert {result.status for result in results} == {"timeout"}
 
 
 SEES_KEYS = """
@@ -115,6 +173,16 @@ def f():
             pass
     return "read" if "planted-" + "key" in seen else "kept"
 """
+OUTLIVES = """
+import os
+def f():
+    for number in range(3, 64):
+        try:
+            os.set_inheritable(number, True)
+        except OSError:
+            pass
+    os.execv("/usr/bin/sleep", ["sleep", "UNIQUE"])
+"""
 RUNS = """
 import sys
 from dtef_pipeline.judging.code_checks import SandboxTask
@@ -127,7 +195,9 @@ for result in run_checks([task] * 2, level=level, timeout_s=timeout, trust_answe
 """
 
 
+@pytest.mark.parametrize("level", LEVELS)
 def test_keys_in_the_environment_are_not_seen(level: str) -> None:
+    needed(level)
     if level == "rlimits" and os.geteuid() != 0:
         pytest.skip("at the level rlimits a program of the same user sees the environment")
     done = subprocess.run(
@@ -141,9 +211,11 @@ def test_keys_in_the_environment_are_not_seen(level: str) -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["started", "passed", "passed"]
 
 
+@pytest.mark.parametrize("level", LEVELS)
 def test_nobody_is_left_when_the_parent_is_killed(level: str) -> None:
+    needed(level)
     mark = f"{os.getpid()}.{time.monotonic_ns() % 10**9 + 10**9}"
-    program = f"import os\ndef f():\n    os.execv('/usr/bin/sleep', ['sleep', '{mark}'])\n"
+    program = OUTLIVES.replace("UNIQUE", mark)
     parent = subprocess.Popen([sys.executable, "-c", RUNS, program, level, "300"], cwd=ROOT, stdout=subprocess.PIPE)
     try:
         end = time.monotonic() + 60
