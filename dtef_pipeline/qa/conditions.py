@@ -9,12 +9,12 @@ from typing import Self
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 
-LETTERS, PARENS, COT, PLAIN = "letters", "parens", "cot", "plain"
+LETTERS, PARENS, COT, PLAIN_TEMPLATE = "letters", "parens", "cot", "plain"
 CHOICE_TEMPLATES = (LETTERS, PARENS, COT)
 """Of items with options: `A. text`, `(A) text`, or as letters with the request to think first."""
-ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN)
+ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN_TEMPLATE)
 """`plain` is the one of items without options."""
-MOST_EXAMPLES, MOST_ROTATION = 100, 3
+MOST_SHOTS, MOST_ROTATION = 100, 3
 _CONDITION = re.compile(
     r"(?P<template>[a-z]+)(?:,(?P<shots>[1-9]\d{0,3})-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>\d))?"
 )
@@ -37,15 +37,15 @@ class QaCondition:
     def __post_init__(self) -> None:
         if self.template not in ITEM_TEMPLATES:
             raise ConfigError(f"template {self.template!r}: allowed: {', '.join(ITEM_TEMPLATES)}")
-        if not 0 <= self.shots <= MOST_EXAMPLES:
-            raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MOST_EXAMPLES}")
+        if not 0 <= self.shots <= MOST_SHOTS:
+            raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MOST_SHOTS}")
         if self.as_turns and not self.shots:
             raise ConfigError("few-shot as turns, with no example to show: allowed: few-shot 1 or more")
         if not 0 <= self.rotation <= MOST_ROTATION:
             raise ConfigError(
                 f"order rotated-{self.rotation}: allowed: rotated-1 to rotated-{MOST_ROTATION}, or the file's order"
             )
-        if self.rotation and self.template == PLAIN:
+        if self.rotation and self.template == PLAIN_TEMPLATE:
             raise ConfigError(f"order rotated-{self.rotation}, where there are no options to rotate: allowed: the file's order")
 
     def __str__(self) -> str:
@@ -69,4 +69,4 @@ class QaCondition:
 
         Raises ConfigError for rotated options of items that have none.
         """
-        return self if type == CHOICE_TYPE or self.template == PLAIN else replace(self, template=PLAIN)
+        return self if type == CHOICE_TYPE or self.template == PLAIN_TEMPLATE else replace(self, template=PLAIN_TEMPLATE)

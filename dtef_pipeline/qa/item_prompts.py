@@ -15,7 +15,7 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import messages_id
 from dtef_pipeline.judging.blocks import INVISIBLE
-from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN, QaCondition
+from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK, NUMBER_TYPE
 from dtef_pipeline.qa.item_files.humaneval import CODE_TYPE
 from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
@@ -115,7 +115,7 @@ def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]
         item_id=item.item_id,
         condition=str(condition),
         messages=messages,
-        answer_tokens=ROOM_FOR_WORKING if condition.template in (COT, PLAIN) else None,
+        answer_tokens=ROOM_FOR_WORKING if condition.template in (COT, PLAIN_TEMPLATE) else None,
         option_order=option_order(len(item.options), condition.rotation) if condition.rotation else None,
         n_examples=condition.shots,
     )
@@ -145,7 +145,7 @@ def fenced_code(code: str) -> str:
 def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> None:
     if item.type not in PROMPTED_TYPES:
         raise ConfigError(f"{item.item_id}: no prompt is known for type {item.type!r}: allowed: {', '.join(PROMPTED_TYPES)}")
-    templates = CHOICE_TEMPLATES if item.type == CHOICE_TYPE else (PLAIN,)
+    templates = CHOICE_TEMPLATES if item.type == CHOICE_TYPE else (PLAIN_TEMPLATE,)
     if condition.template not in templates:
         raise ConfigError(
             f"{item.item_id}: template {condition.template!r} for type {item.type!r}: allowed: {', '.join(templates)}"
@@ -203,7 +203,9 @@ def _worked(item: QaItem, condition: QaCondition) -> str:
     """What is expected of an example, in the form that is asked for."""
     if item.type == CODE_TYPE:
         return fenced_code(f"{item.text}{item.solution}")
-    working = guarded(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN) else ""
+    working = (
+        guarded(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN_TEMPLATE) else ""
+    )
     if item.type == NUMBER_TYPE:
         last = f"{FINAL_MARK} {item.reference}"
     elif condition.template == COT:
