@@ -40,6 +40,9 @@ class _NumberLayout:
     suite: str
     of: str = ""
 
+    def part(self, row: SourceRow | None) -> str:
+        return ONE_PART
+
     def item_id(self, row: SourceRow) -> str:
         return f"{self.suite}/{self.of}{number_of(row, row.values if isinstance(row.values, dict) else {})}"
 

@@ -42,6 +42,9 @@ class _CodeLayout:
 
     suite: str
 
+    def part(self, row: SourceRow | None) -> str:
+        return ONE_PART
+
     def item_id(self, row: SourceRow) -> str:
         return text_of(mapping_of(row, _TASK_KEYS), "task_id").strip()
 

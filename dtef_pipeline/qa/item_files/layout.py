@@ -22,7 +22,10 @@ _LONGEST_PART_NAME = 100
 
 
 class ItemLayout(Protocol):
-    """How the rows of one file become items. Both raise RowFault for a row that is not usable."""
+    """How the rows of one file become items. All raise RowFault for a row that is not usable."""
+
+    def part(self, row: SourceRow | None) -> str | None:
+        """The part that a row belongs to; of no row, the one part of the whole file; None: it has several."""
 
     def item_id(self, row: SourceRow) -> str:
         """Who the row is about, before it is looked at closely."""
@@ -36,9 +39,11 @@ def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, w
 
     `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
     """
+    whole = log.part = layout.part(None)
     for row in rows_of(path, log):
         item_id = None
         try:
+            log.part = layout.part(row)
             item_id = layout.item_id(row)
             item = layout.item(row, item_id)
             take(item_id, taken)
@@ -48,6 +53,7 @@ def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, w
             if warn:
                 warn_of_flags(item, path, log)
             yield item
+        log.part = whole
 
 
 def take(item_id: str, taken: set[str]) -> None:

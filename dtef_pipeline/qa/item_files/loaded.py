@@ -31,6 +31,8 @@ class ItemFinding:
     allowed: str | None
     text: str
     """What is wrong, in words."""
+    part: str | None = None
+    """The part that it concerns; None: all that are read from the file or folder."""
 
     def __str__(self) -> str:
         """`file:line: item: text; got ...; allowed: ...`"""
@@ -93,6 +95,8 @@ class ItemLog:
 
     strict: bool = False
     found: list[ItemFinding] = field(default_factory=list)
+    part: str | None = None
+    """The part that is being read: what is found concerns it."""
 
     def error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """What is left out, and why."""
@@ -108,7 +112,7 @@ class ItemLog:
 
     def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
         found = None if fault.found is None else shortened_value(fault.found)
-        self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, found, fault.allowed, fault.text))
+        self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, found, fault.allowed, fault.text, self.part))
 
 
 class _Shortened:

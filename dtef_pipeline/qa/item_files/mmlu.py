@@ -24,7 +24,7 @@ from dtef_pipeline.qa.item_files.layout import (
 )
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import CSV_ENDING, SourceRow
-from dtef_pipeline.qa.item_files.splits import files_of_split, name_without_split
+from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split, name_without_split
 from dtef_pipeline.qa.model import QaItem
 
 CHOICE_TYPE = "choice"
@@ -60,9 +60,15 @@ class _ChoiceLayout:
     suite: str
     of: str = ""
 
-    def item_id(self, row: SourceRow) -> str:
+    def part(self, row: SourceRow | None) -> str | None:
+        if row is None:
+            return name_without_split(self.file) if self._is_csv else None
         values = row.values if isinstance(row.values, dict) else {}
-        return f"{self._part(values)}/{self.of}{number_of(row, values)}"
+        stated = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
+        return part_name(stated, name_without_split(self.file))
+
+    def item_id(self, row: SourceRow) -> str:
+        return f"{self.part(row)}/{self.of}{number_of(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         is_bare = isinstance(row.values, list) and self._is_csv
@@ -73,7 +79,7 @@ class _ChoiceLayout:
             raise RowFault(
                 "missing", "answer is missing", found=sorted(map(str, values)), allowed=f"a row with {', '.join(_OBJECT_KEYS)}"
             )
-        part = self._part(values)
+        part = self.part(row) or ONE_PART
         return QaItem(
             item_id=item_id,
             suite=self.suite,
@@ -91,10 +97,6 @@ class _ChoiceLayout:
     @property
     def _is_csv(self) -> bool:
         return self.file.name.lower().endswith(CSV_ENDING)
-
-    def _part(self, values: Mapping[str, Any]) -> str:
-        stated = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
-        return part_name(stated, name_without_split(self.file))
 
 
 def _named_cells(cells: list[str]) -> Mapping[str, Any]:

@@ -65,7 +65,7 @@ def load_socioscope(
     """
     if existing_path(path).is_dir():
         raise ItemError("a folder", where=str(path), allowed="a JSON file with qa_pairs")
-    log = ItemLog(strict)
+    log = ItemLog(strict, part=path.stem)
     try:
         pairs = _pairs(whole_json(path))
     except RowFault as fault:

@@ -210,6 +210,23 @@ def test_a_flat_folder_tells_its_files_apart_by_their_names(tmp_path: Path) -> N
     assert [item.item_id for item in found.examples] == ["contest/dev/0"]
 
 
+def test_findings_say_which_part_they_concern(tmp_path: Path) -> None:
+    written(tmp_path / "a_test.csv", [CELLS[:5], ['"' * 3, *CELLS[1:]]])
+    (tmp_path / "b_test.csv").write_bytes(b"")
+    row = {"question": CELLS[0], "choices": CELLS[1:5], "answer": 9}
+    path = lines(tmp_path / "c_test.jsonl", {**row, "subject": "law"}, {**row, "subject": 5}, 7)
+    path.write_bytes(path.read_bytes() + b"{")
+    found = load_mmlu(tmp_path)
+    assert [(finding.code, finding.part) for finding in found.findings] == [
+        ("columns", "a"),
+        ("empty", "b"),
+        ("letter", "law"),
+        ("part", None),
+        ("no_object", "c"),
+        ("json", None),
+    ]
+
+
 def test_a_folder_without_files_and_a_path_without_anything_say_so(tmp_path: Path) -> None:
     assert [finding.code for finding in load_mmlu(tmp_path).findings] == ["no_files"]
     with pytest.raises(ItemError, match="there is no such file or folder"):
