@@ -69,16 +69,18 @@ def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats,
     unit = grid.unit % _MOST_UNITS
     size = int(unit.max()) + 1
     parts = []
-    for values, masks in ((scores[:, left], here[:, right]), (scores[:, right], here[:, left]), (here[:, left], here[:, right])):
+    for values, masks in (
+        (scores[:, left], here[:, right]),
+        (scores[:, right], here[:, left]),
+        (here[:, left], here[:, right]),
+    ):
         sums = np.zeros((size, len(left)))
         np.add.at(sums, unit, values * masks)
         parts.append(sums)
     return parts[0], parts[1], parts[2]
 
 
-def _tested(
-    grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions, margin: float
-) -> pd.DataFrame:
+def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions, margin: float) -> pd.DataFrame:
     """One row per pair, seen from the model with the higher mean."""
     scores, others, counts = _summed(grid, left, right)
     sums = without_rounding(scores - others, scores + others)

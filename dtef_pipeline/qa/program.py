@@ -21,7 +21,9 @@ _MOST_CUTS = 60
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 _PYTHON_LABELS = frozenset({"python", "python3", "py", "py3", "python2"})
 _FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[^\n]*\n?", re.MULTILINE)
-_FIRST_CODE = re.compile(r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE)
+_FIRST_CODE = re.compile(
+    r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE
+)
 _UNINDENTED = re.compile(r"^[^\s]", re.MULTILINE)
 
 

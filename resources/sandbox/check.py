@@ -95,7 +95,9 @@ def check(task: SandboxTask, way: Way, python: Interpreter, timeout_s: float) ->
             result = CheckResult("sandbox_error", str(error)[:300])
         except _TesterLost as lost:
             status = "crashed" if lost.replied else "sandbox_error"
-            result = CheckResult(status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied)))
+            result = CheckResult(
+                status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied))
+            )
     return replace(result, level=way.level, flags=way.flags)
 
 

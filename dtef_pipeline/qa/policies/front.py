@@ -14,7 +14,7 @@ from dtef_pipeline.report.svg import across, axis, domain, dot, down, drawing, g
 from dtef_pipeline.text.counted import counted
 
 _PLOT_TOP, _PLOT_BOTTOM, _PLOT_HEIGHT = 30.0, 360.0, 404.0
-_PLOT_LEFT = 7.0
+_FRONT_LEFT = 7.0
 """Where the plot begins, in percent: what is left of it is for the numbers of the upright axis."""
 _PERCENT_A_LETTER = 0.9
 
@@ -40,11 +40,11 @@ def pareto_plot(results: pa.Table, *, standalone: bool = True) -> str:
     ends = domain((row["cost_usd"] for row in rows), least=1e-9), domain(row["quality"] for row in rows)
     whole = across(*ends[0])
     y = down(*ends[1], _PLOT_TOP, _PLOT_BOTTOM)
-    dots = {row["policy"]: (_PLOT_LEFT + (1 - _PLOT_LEFT / 100) * whole(row["cost_usd"]), y(row["quality"])) for row in rows}
+    dots = {row["policy"]: (_FRONT_LEFT + (1 - _FRONT_LEFT / 100) * whole(row["cost_usd"]), y(row["quality"])) for row in rows}
     front = [dots[row["policy"]] for row in sorted(rows, key=lambda row: (row["cost_usd"], row["quality"])) if row["on_front"]]
     parts = [
         axis(
-            lambda value: _PLOT_LEFT + (1 - _PLOT_LEFT / 100) * whole(value),
+            lambda value: _FRONT_LEFT + (1 - _FRONT_LEFT / 100) * whole(value),
             *ends[0],
             [(_PLOT_TOP, _PLOT_BOTTOM)],
             _PLOT_BOTTOM,
@@ -52,8 +52,8 @@ def pareto_plot(results: pa.Table, *, standalone: bool = True) -> str:
     ]
     for mark in ticks(*ends[1]):
         parts += [
-            line(_PLOT_LEFT, y(mark), 98, y(mark), "grid"),
-            label(_PLOT_LEFT - 1, y(mark) + 4, f"{mark:.3g}", kind="soft", anchor="end"),
+            line(_FRONT_LEFT, y(mark), 98, y(mark), "grid"),
+            label(_FRONT_LEFT - 1, y(mark) + 4, f"{mark:.3g}", kind="soft", anchor="end"),
         ]
     parts += [line(*one, *other, "path") for one, other in pairwise(front)]
     parts += _named(rows, dots)
@@ -98,6 +98,6 @@ def _beside(x: float, y: float, name: str) -> Iterator[tuple[float, float, str, 
             if anchor == "middle" and lower == 4:
                 continue
             box = _Box(left, left + width, y + lower - 11, y + lower + 3)
-            if box.left >= _PLOT_LEFT and box.right <= 100:
+            if box.left >= _FRONT_LEFT and box.right <= 100:
                 yield at, y + lower, anchor, box
     yield x + 1.2, y + 4, "start", _Box(x + 1.2, x + 1.2 + width, y - 7, y + 7)  # for a name that has no room anywhere

@@ -1,0 +1,128 @@
+"""What a run would ask, before anything is asked: models under test, and the judge of what they write.
+
+What the response store has is replayed, as in the run itself, and stored answers are judged by the very requests that the run would send.
+Everything else is counted, and its length is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import CANDIDATE
+from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.identity import digest, request_keys
+from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
+from dtef_pipeline.judging.judgement import JUDGE_ROLE
+from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
+from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
+from dtef_pipeline.qa.arbitration import arbitrations
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPart:
+    """What is planned of one part: its tables, and who is asked how often."""
+
+    prompts: pa.Table
+    """The rows of `qa_prompts` that are asked: `item_id`, `prompt_id`, `messages`, `answer_tokens`."""
+    items: pa.Table
+    """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `reference`."""
+    models: Sequence[ModelSpec]
+    draws: int = 1
+    snapshot: str = "base"
+    arbiter: Arbiter | None = None
+    """Who judges; None: nobody does."""
+    judge_snapshot: str = JUDGE_SNAPSHOT
+
+
+def plan_part(asked: AskedPart, ledger: CallLedger) -> int:
+    """Enter into the ledger all calls of a part; how many responses are planned: prompts x models x draws."""
+    ids = asked.prompts["prompt_id"].to_pylist()
+    texts = [[message["text"] for message in messages] for messages in asked.prompts["messages"].to_pylist()]
+    tokens = np.array([sum(map(tokens_of, of_prompt)) for of_prompt in texts], dtype=np.float64)
+    room = np.array([least or 0 for least in asked.prompts["answer_tokens"].to_pylist()], dtype=np.float64)
+    judged = _Judged(asked, ledger)
+    for model in asked.models:
+        row = ledger.row(CANDIDATE, model)
+        for draw in range(asked.draws):
+            keys = request_keys(ids, model.variant, draw, asked.snapshot)
+            is_new = np.array(ledger.new(keys), dtype=np.bool_)
+            there = ledger.stored.known(keys)
+            stored = np.array([key in there for key in keys], dtype=np.bool_)
+            row.planned += len(keys)
+            row.requests += int(is_new.sum())
+            row.replayed += int((is_new & stored).sum())
+            _send(row, is_new & ~stored, tokens, ledger.usual.of_turn(model), np.maximum(room, most_tokens(model)))
+            judged.plan(model, keys, stored)
+    return len(ids) * len(asked.models) * asked.draws
+
+
+def _send(
+    row: PlannedCalls, sent: _Flags, tokens: npt.NDArray[np.float64], usual: float, most: npt.NDArray[np.float64]
+) -> None:
+    """The calls that are sent, by the most tokens that their responses may have."""
+    for limit in np.unique(most[sent]).tolist():
+        these = sent & (most == limit)
+        row.send(int(these.sum()), float(tokens[these].sum()), usual, limit)
+
+
+class _Judged:
+    """What the judge of a part is asked about the responses of one model after the other."""
+
+    def __init__(self, asked: AskedPart, ledger: CallLedger) -> None:
+        self.asked, self.ledger, self.arbiter = asked, ledger, asked.arbiter
+        columns = (asked.items[name].to_pylist() for name in ("item_id", "scorers", "text", "reference"))
+        self.material = {
+            item: (text, reference)
+            for item, scorers, text, reference in zip(*columns, strict=True)
+            if JUDGE_SCORER in (scorers or ())
+        }
+        self.items = asked.prompts["item_id"].to_pylist()
+        self.is_judged = np.array([item in self.material for item in self.items], dtype=np.bool_)
+
+    def plan(self, model: ModelSpec, keys: Sequence[str], stored: _Flags) -> None:
+        """The judgements of the responses with these request keys, in the order of the prompts; `stored`: which of them there are."""
+        if self.arbiter is None or not self.is_judged.any():
+            return
+        chosen = self.is_judged & in_sample(self.items, [model.variant] * len(keys), self.arbiter.sample_rate)
+        places = np.flatnonzero(chosen & stored).tolist()
+        texts = self.ledger.stored.texts([keys[place] for place in places])
+        known = [one for place in places for one in self._known(self.arbiter, self.items[place], texts[keys[place]])]
+        replayed = self.ledger.stored.known([key for key, _ in known])
+        for key, tokens in known:
+            self._ask(self.arbiter, key, tokens, key in replayed)
+        usual = self.ledger.usual.of_turn(model)
+        for place in np.flatnonzero(chosen & ~stored).tolist():
+            self._awaited(self.arbiter, self.items[place], keys[place], usual)
+
+    def _known(self, arbiter: Arbiter, item: str, text: str) -> Iterator[tuple[str, int]]:
+        """Request keys of the judgements of a response that is stored, and their tokens."""
+        for one in arbitrations(*self.material[item], text, arbiter, self.asked.judge_snapshot):
+            if (request := one.next([])) is not None:
+                # Judges are shown an answer once or twice: unlike instructions it need not be remembered.
+                yield request.key, sum(estimate_tokens(message.text) for message in request.messages)
+
+    def _awaited(self, arbiter: Arbiter, item: str, key: str, usual: float) -> None:
+        """A response that is yet to be had, of the usual length."""
+        for evaluator in arbiter.evaluators:
+            around = sum(tokens_of(message.text) for message in arbiter_messages(evaluator, *self.material[item], ""))
+            self._ask(arbiter, digest("judged later", evaluator, item, key), around + usual, False)
+
+    def _ask(self, arbiter: Arbiter, key: str, tokens: float, is_stored: bool) -> None:
+        row = self.ledger.row(JUDGE_ROLE, arbiter.model)
+        (is_new,) = self.ledger.new([key])
+        row.planned += 1
+        row.requests += is_new
+        row.replayed += is_new and is_stored
+        if is_new and not is_stored:
+            most = most_tokens(arbiter.model)
+            row.send(1, tokens, self.ledger.usual.of_verdict(arbiter.model), most)
+            row.once_more(1, tokens, 2 * most)
