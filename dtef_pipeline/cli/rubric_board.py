@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import click
 import duckdb
 import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.rubric_labels import board as corrected_board
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.rubric.board import TEST_TAG
 from dtef_pipeline.rubric.board_views import (
     BOARD_VIEW_BY_NAME,
@@ -33,14 +30,9 @@ from dtef_pipeline.rubric.runs_alike import averaged_runs, several_policies, unl
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import and_more
 from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
 
-_ROWS_NAMED = 5
-"""Rows that are named before a note on them."""
-_ENDS_OF_INTERVAL = ("low", "high")
-_FLAG_COLUMNS = ("flagged", "champion", "investigate")
 _AVERAGED = ("overall", "tag", COMPARE_VIEW)
 """Views that average over blueprints."""
 _RUNS_ALIKE = (
@@ -120,30 +112,7 @@ def print_view(
 
     `told`: what columns mean that the view's table does not have.
     """
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    shown = frame.copy()
-    if view.estimate in frame and set(_ENDS_OF_INTERVAL) <= set(frame):
-        shown["interval"] = intervals_of(frame, view.estimate, _ENDS_OF_INTERVAL)
-    for name in {*_FLAG_COLUMNS} & {*frame}:
-        shown[name] = frame[name].map({True: "yes", False: ""})
-    columns = [name for name in view.columns if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
-    fit = terminal_fit(view.kept, view.first_out)
-    click.echo(render(shown, "table", columns=columns, fit=fit))
-    for line in (*_notes(view, frame), *lines):
-        say(line)
-    meanings = {**_meanings(view), "interval": f"95 % interval of {view.estimate}", **(told or {})}
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
-
-
-def _notes(view: RubricView, frame: pd.DataFrame) -> Iterator[str]:
-    """Each note once, behind the rows that it is about."""
-    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)) if note):
-        said = frame[frame[view.notes] == note]
-        who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
-        separator = ", " if len(view.who) == 1 else "; "
-        yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"
+    print_rows(view, frame, output, lines, {**_meanings(view), **(told or {})})
 
 
 def _meanings(view: RubricView) -> Mapping[str, str]:

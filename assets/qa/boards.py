@@ -1,0 +1,79 @@
+"""Roll-ups over all parts of the qa family: `qa_board`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from pydantic import Field
+
+from assets.qa.items import QA_GROUP
+from assets.qa.known_suites import known_suites
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.suite_boards import QaBoardOptions
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+
+OF_SCORES = [dg.AssetKey("qa_scores")]
+"""What the roll-ups are made of."""
+
+
+class QaBoardConfig(dg.Config):
+    """How sure boards are, and which suites are public."""
+
+    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: none are drawn.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
+    suites: str | None = Field(
+        default=None, description="YAML file with suites of one's own, beside the shipped data/suites.yaml."
+    )
+
+
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="1"), **QA_GROUP})
+def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
+
+    Of each part the latest snapshot counts that scored at least half of its items. `score` is the mean over items, `macro_score` that over
+    subjects or transcripts; a model is ranked that was asked nine tenths of the items. Beside it stand `qa_board_part`, `qa_board_cluster`,
+    `qa_results` (every snapshot), `qa_pass_at_k` (programs) and `qa_comparisons` (every two models, paired by item).
+    """
+    require_qa_scores(store)
+    options = QaBoardOptions(resamples=config.resamples, seed=config.seed)
+    specs = known_suites(config.suites).specs
+    exposure = {name: spec.exposure for name, spec in specs.items() if spec.exposure}
+    boards = store.reader.query(lambda made: qa_boards(made, options, exposure=exposure), only=QA_BOARD_READS)
+    shown = [
+        "suite",
+        "condition",
+        "metric",
+        "rank",
+        "model",
+        "score",
+        "score_low",
+        "score_high",
+        "macro_score",
+        "n_items",
+        "note",
+    ]
+    return publish_qa(
+        context, store, boards, resamples=config.resamples, seed=config.seed, board=markdown(boards["qa_board"], shown, most=30)
+    )
+
+
+def require_qa_scores(store: Store) -> None:
+    """Raises WarehouseError where no part was scored."""
+    if not store.warehouse.values("qa_scores", "suite"):
+        raise WarehouseError("no qa_scores yet: materialize the stages of a part first, or `dtef qa run`")
+
+
+def publish_qa(
+    context: dg.AssetExecutionContext, store: Store, tables: dict[str, pa.Table], **metadata: Any
+) -> dg.MaterializeResult[Any]:
+    """Write the tables, of which the first is the asset's; what the asset returns."""
+    for name, rows in tables.items():
+        store.warehouse.write(name, rows)
+    store.reader.refresh_database()
+    first, *others = tables
+    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
+    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **counts, **metadata})

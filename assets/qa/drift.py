@@ -1,0 +1,65 @@
+"""Drift of models between snapshots of the same items: `qa_drift`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from pydantic import Field
+
+from assets.qa.boards import OF_SCORES, publish_qa, require_qa_scores
+from assets.qa.items import QA_GROUP
+from assets.stage.checks import verdict
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.evidence import ALPHA, BASELINE
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict_text import by_verdict
+from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift_rule, qa_watched_drift
+
+
+class QaDriftConfig(dg.Config):
+    """By which settings a series gets its verdict."""
+
+    baseline: int = Field(default=BASELINE, ge=2, description="How many of the first snapshots are the frozen baseline.")
+    alpha: float = Field(default=ALPHA, gt=0, lt=1, description="Chance of a false `drift` anywhere, however often one looks.")
+
+
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="1"), **QA_GROUP})
+def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether scores of the same items moved between snapshots: one row per part, model variant, condition, metric and what it was measured by.
+
+    The documented rule flags a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0. Beside it stand
+    `qa_model_drift`, the verdict by the project's evidence on each model over all parts (`drift` where the rule flags it and there is strong
+    evidence however often one looks, `watch` where the rule alone does), and its timeline `qa_drift_series`.
+    """
+    require_qa_scores(store)
+    options = WatchOptions(baseline=config.baseline, alpha=config.alpha)
+    ruled = store.reader.query(qa_drift_rule, only=QA_DRIFT_READS)
+    found = store.reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
+    models = found.checks
+    ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(QA_WATCHED.keys)), models.schema)
+    flagged = ruled.filter(pa.compute.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
+    shown = ["verdict", "model", "condition", "metric", "n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot"]
+    of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
+    return publish_qa(
+        context,
+        store,
+        {"qa_drift": ruled, "qa_model_drift": models, "qa_drift_series": found.series},
+        headline=headline(models, QA_WATCHED),
+        flagged=len(flagged),
+        documented=markdown(flagged, of_rule, most=15),
+        models=markdown(ranked, shown, most=30),
+    )
+
+
+@dg.asset_check(asset=qa_drift)
+def qa_no_drift(store: Store) -> dg.AssetCheckResult:
+    """Fails for a model that drifted by the project's evidence; what the documented rule alone flags is named in `qa_drift`."""
+    rows = store.warehouse.read("qa_model_drift").to_pylist()
+    drifted = [
+        f"{row['model']} ({QA_WATCHED.asked(row)}) since {row['first_snapshot']}: {row['shift']:+.4f}"
+        for row in rows
+        if row["verdict"] == "drift"
+    ]
+    return verdict(drifted, checked=len(rows))

@@ -1,0 +1,63 @@
+"""What `dtef qa board` does; the words are in `dtef_pipeline/cli/qa_board_group.py`, the views in `qa/result_views.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QaView
+from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.tables import description
+from dtef_pipeline.text.nearest import nearest
+from resources.table_reader import TableReader
+
+QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
+
+
+@reads_tables
+def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> None:
+    view = QA_VIEW_BY_NAME[by]
+    require_qa_table(reader, view.table)
+    frame: pd.DataFrame = reader.rows(view.table).to_pandas()
+    if suites:
+        frame = _of_suites(frame, suites)
+    if view.check:
+        frame = frame[frame["check"] == view.check].reset_index(drop=True)
+    if not len(frame):
+        raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
+    print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
+
+
+def require_qa_table(reader: TableReader, table: str) -> None:
+    """Raises WarehouseError where no roll-up has made it, with what does."""
+    if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
+        raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {QA_ROLLED_UP_BY}")
+
+
+def meanings_of(table: str) -> dict[str, str]:
+    """What each column of a table means."""
+    return {column.name: description(column) for column in QA_TABLES[table].schema or ()}
+
+
+def print_qa_view(view: QaView, frame: pd.DataFrame, output: str, told: dict[str, str] | None = None) -> None:
+    """The rows as a table for people, or for other programs. `told`: what columns mean that the view's table does not have."""
+    print_rows(view, frame, output, (), {**meanings_of(view.table), **(told or {})}, ends=view.ends)
+
+
+def _of_suites(frame: pd.DataFrame, suites: Sequence[str]) -> pd.DataFrame:
+    known = sorted(frame["suite"].astype(str).unique())
+    for suite in suites:
+        if suite not in known:
+            raise ConfigError(f"--suite {suite}: no row is of it; known: {nearest(suite, known)}")
+    return frame[frame["suite"].isin(list(suites))].reset_index(drop=True)
+
+
+def _exposed(frame: pd.DataFrame) -> Iterator[str]:
+    """Beside a board: of which suites the answers may be in the training data."""
+    if "exposure" in frame:
+        told = frame[frame["exposure"].fillna("") != ""].drop_duplicates("suite")
+        yield from (f"{suite}: {why}" for suite, why in zip(told["suite"], told["exposure"], strict=True))

@@ -1,0 +1,134 @@
+"""What the commands that take `--family` do with `--family qa`: each is the function of the command's name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli import qa_board
+from dtef_pipeline.cli.after_run import priced
+from dtef_pipeline.cli.board_table import render_drift
+from dtef_pipeline.cli.drift_exit import exit_code
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
+from dtef_pipeline.qa.result_views import QaView
+from dtef_pipeline.qa.watched_scores import QA_WATCHED, QA_WATCHED_KEYS
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
+from dtef_pipeline.tables import description
+from resources.table_reader import TableReader
+
+QA_NAMES = Names(
+    place={},
+    asked={"condition": "Asked as", "metric": "Metric", "measured_by": "Measured by"},
+    usual={},
+    whole_way=QA_WATCHED.way,
+    part="part",
+    cell="item",
+    reference="",
+    subject=QA_WATCHED,
+)
+"""What the qa family calls the things that drift is about."""
+_ASK_AGAIN = (
+    "To have something to compare, ask the same again: the same `dtef qa run` on another day, with that day as --snapshot (such as "
+    "2026-01-31). Only responses at temperature 0 are compared."
+)
+_QA_COSTS_BY = ("role", "suite", "evaluator", "model")
+_QA_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
+_SPENT_VIEW = QaView(
+    "costs",
+    "qa_costs",
+    "",
+    (*_QA_COSTS_BY, "model_variant", *_QA_USAGE, "cost"),
+    ("role", "model", "model_variant", "cost"),
+    ("prompt_tokens", "completion_tokens", "calls"),
+)
+_RULE_VIEW = QaView(
+    "part",
+    "qa_drift",
+    "",
+    (
+        *("suite", "part", "model", "condition", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
+        *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+    ),
+    ("part", "model", "flagged", "gap"),
+    ("n_items", "n_snapshots", "condition", "lowest", "highest"),
+    who=("suite", "part", "model"),
+)
+
+
+def leaderboard(by: str, output: str) -> None:
+    qa_board.show(by, (), output)
+
+
+def report(out: Path) -> None:
+    raise ConfigError(f"--family qa with --out {out}: it has no report; `dtef qa board` shows its results")
+
+
+@reads_tables
+def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
+    qa_board.require_qa_table(reader, "qa_costs")
+    frame = reader.rows("qa_costs").to_pandas()
+    if not len(frame):
+        raise WarehouseError("nothing to show: no model was asked; `dtef qa run --model MODEL` asks")
+    names = dict.fromkeys("model_variant" if name == "variant" else name for name in by or _QA_COSTS_BY)
+    frame = _summed(frame, list(names))
+    if output == "table":
+        cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
+        frame = frame.assign(cost=cost)
+    qa_board.print_qa_view(_SPENT_VIEW, frame, output, {"cost": COST_COLUMNS["cost"]})
+
+
+def _summed(spent: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Rows of `qa_costs` added up, the dearest first: candidates before judges, where the roles are told apart."""
+    groups = spent.groupby(by, sort=False, dropna=False)
+    whole = groups[[*_QA_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
+    return whole.sort_values("role", kind="stable", ignore_index=True) if "role" in by else whole
+
+
+def drift(by: str, fail_on: str | None, output: str) -> None:
+    if by == "part" and fail_on:
+        raise ConfigError("--fail-on with --by part: allowed with --by model; a part alone may have too few items")
+    sys.exit(_drift_of_models(fail_on, output) if by == "model" else _drift_of_parts(output))
+
+
+@reads_tables
+def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> int:
+    """The exit code."""
+    qa_board.require_qa_table(reader, "qa_model_drift")
+    checks = reader.rows("qa_model_drift")
+    rows = checks.to_pylist()
+    if not rows:
+        raise WarehouseError("nothing to show: no response is scored; `dtef qa run --snapshot LABEL` asks and scores")
+    if output != "table":
+        click.echo(render(checks.to_pandas(), output))
+        return exit_code(rows, fail_on, QA_WATCHED)
+    told = {name: description(QA_MODEL_DRIFT.field(name)) for name in QA_WATCHED_KEYS.asked}
+    click.echo(render_drift(checks, QA_NAMES, {**DRIFT, **told}))
+    if all(row["verdict"] is None for row in rows):
+        say(f"\n{_ASK_AGAIN}")
+    return exit_code(rows, fail_on, QA_WATCHED)
+
+
+@reads_tables
+def _drift_of_parts(reader: TableReader, output: str) -> int:
+    """What the documented rule says of each part, the largest gap first; the exit code."""
+    qa_board.require_qa_table(reader, "qa_drift")
+    frame: pd.DataFrame = reader.rows("qa_drift").to_pandas()
+    if not len(frame):
+        raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
+    frame = frame.sort_values(
+        ["gap", "suite", "part", "model"], ascending=[False, True, True, True], na_position="last", kind="stable"
+    )
+    if output == "table":
+        frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
+    qa_board.print_qa_view(_RULE_VIEW, frame, output)
+    return 0

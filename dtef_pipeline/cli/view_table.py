@@ -1,0 +1,85 @@
+"""One way to show the rows of a stored table to people: chosen columns, notes behind the rows they are about, what the columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.text.counted import and_more
+
+_ROWS_NAMED = 5
+"""Rows that are named before a note on them."""
+_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
+
+
+class ShownView(Protocol):
+    """Which columns of a table are shown, and which of them a narrow terminal does without."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Those of the columns that are shown however narrow the terminal is."""
+
+    @property
+    def first_out(self) -> tuple[str, ...]:
+        """Those that a narrow terminal is the first to do without."""
+
+    @property
+    def estimate(self) -> str:
+        """The column whose interval is shown as one column."""
+
+    @property
+    def notes(self) -> str:
+        """The column of what is to be known of a row."""
+
+    @property
+    def who(self) -> tuple[str, ...]:
+        """The columns that name the row in front of such a note."""
+
+
+def print_rows(
+    view: ShownView,
+    frame: pd.DataFrame,
+    output: str,
+    lines: Iterable[str],
+    meanings: Mapping[str, str],
+    *,
+    ends: tuple[str, str] = ("low", "high"),
+) -> None:
+    """The table, then notes on rows, `lines` on the whole, and what the columns mean; for other programs the rows alone.
+
+    `ends`: the columns with the ends of the estimate's interval.
+    """
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    shown = frame.copy()
+    if view.estimate in frame and set(ends) <= set(frame):
+        shown["interval"] = intervals_of(frame, view.estimate, ends)
+    for name in {*_FLAG_COLUMNS} & {*frame}:
+        shown[name] = frame[name].map({True: "yes", False: ""})
+    columns = [name for name in view.columns if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
+    fit = terminal_fit(view.kept, view.first_out)
+    click.echo(render(shown, "table", columns=columns, fit=fit))
+    for line in (*_notes(view, frame), *lines):
+        say(line)
+    told = {"interval": f"95 % interval of {view.estimate}", **meanings}
+    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), told, fit.width))
+
+
+def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:
+    """Each note once, behind the rows that it is about."""
+    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)) if note):
+        said = frame[frame[view.notes] == note]
+        who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        separator = ", " if len(view.who) == 1 else "; "
+        yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"

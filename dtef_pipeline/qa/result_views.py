@@ -1,0 +1,121 @@
+"""What `dtef qa board --by` shows: each view with its table and its columns for people. Loads nothing heavy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class QaView(NamedTuple):
+    """Rows of one of the tables that roll-ups make."""
+
+    name: str
+    """What `--by` calls it."""
+    table: str
+    """The table it is stored as."""
+    shows: str
+    """What its rows say, in the words of the help."""
+    columns: tuple[str, ...]
+    kept: tuple[str, ...]
+    first_out: tuple[str, ...] = ()
+    estimate: str = "score"
+    ends: tuple[str, str] = ("low", "high")
+    """The columns with the ends of the estimate's interval."""
+    notes: str = "note"
+    who: tuple[str, ...] = ("model",)
+    check: str = ""
+    """Only rows of this check; empty: all rows."""
+    needs: str = "a score: `dtef qa run --model MODEL` asks and scores"
+    """What there must be for it to have rows, and the command that makes it."""
+
+
+_BOARD_WAYS = ("condition", "metric", "measured_by")
+_RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
+_COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "parse_rate", "score_given_parsed")
+_SCORE_ENDS = ("score_low", "score_high")
+_FIRST_OUT = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
+_CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn")
+QA_VIEWS = (
+    QaView(
+        "overall",
+        "qa_board",
+        "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
+        ("suite", *_BOARD_WAYS, *_RANKED_COLUMNS, "macro_score", "n_parts", *_COUNT_COLUMNS),
+        ("suite", "rank", "model", "score"),
+        _FIRST_OUT,
+        ends=_SCORE_ENDS,
+        who=("suite", "model"),
+    ),
+    QaView(
+        "part",
+        "qa_board_part",
+        "the same in each part of a suite, such as a subject",
+        ("suite", "part", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
+        ("part", "rank", "model", "score"),
+        _FIRST_OUT,
+        ends=_SCORE_ENDS,
+        who=("part", "model"),
+    ),
+    QaView(
+        "cluster",
+        "qa_board_cluster",
+        "the same for each transcript or subject with several items",
+        ("suite", "cluster", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
+        ("cluster", "rank", "model", "score"),
+        _FIRST_OUT,
+        ends=_SCORE_ENDS,
+        who=("cluster", "model"),
+        needs="items that hang together, such as questions on one transcript",
+    ),
+    QaView(
+        "pass-at-k",
+        "qa_pass_at_k",
+        "the chance that of k programs for an item one or more pass its tests",
+        ("suite", "part", "condition", "measured_by", "model", "k", "pass_at_k", "interval", "n_items", "n_too_few"),
+        ("model", "k", "pass_at_k"),
+        ("measured_by", "n_too_few", "condition"),
+        estimate="pass_at_k",
+        ends=("pass_low", "pass_high"),
+        who=("part", "model"),
+        needs="a program that was run: `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
+    ),
+    QaView(
+        "compare",
+        "qa_comparisons",
+        "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
+        (
+            *("suite", *_BOARD_WAYS, "model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
+            *("n_items", "n_clusters", "p_holm"),
+        ),
+        ("model", "other_model", "verdict", "difference"),
+        ("n_clusters", "measured_by", "other_score", "score"),
+        estimate="difference",
+        who=("suite", "model", "other_model"),
+        needs="two models with a score for the same item: `dtef qa run --model A --model B` asks both",
+    ),
+    QaView(
+        "validity",
+        "qa_validity",
+        "whether scores rest on something besides the answer: order of options, judges' agreement, makers, failures, length",
+        _CHECK_COLUMNS,
+        ("check", "model", "value", "warn"),
+        ("n", "metric", "condition"),
+        estimate="value",
+        who=("check", "model"),
+        needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
+    ),
+    QaView(
+        "position",
+        "qa_validity",
+        "how far each model's mean moves with the order of the options",
+        _CHECK_COLUMNS[1:],
+        ("model", "value", "warn"),
+        ("n", "metric"),
+        estimate="value",
+        who=("suite", "model"),
+        check="position_bias",
+        needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
+    ),
+)
+QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
+QA_VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<10}  {view.shows}" for view in QA_VIEWS)])
+"""To follow the options of a command that takes `--by`."""
