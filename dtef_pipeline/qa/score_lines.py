@@ -167,7 +167,7 @@ def _reference(item: dict[str, Any]) -> str:
 
 def _json_object(line: str) -> dict[str, Any]:
     try:
-        found = _DECODER.decode(line.lstrip("\ufeff").strip())
+        found = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
         if line.count("[") + line.count("{") > _MANY_BRACKETS:
             _ENCODER.encode(found)  # what cannot be written again is refused now, before any line is written
     except RecursionError:
@@ -190,7 +190,7 @@ def _finite_number(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite_number, object_pairs_hook=unrepeated)
+_LINE_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite_number, object_pairs_hook=unrepeated)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
