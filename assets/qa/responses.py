@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
-from assets.qa.prompts import qa_prompts
+from assets.qa.prompts import HowConfig, condition_of, qa_prompts
 from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -20,7 +20,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_RESPONSES
@@ -31,11 +31,10 @@ QA_RESPONSE_KEY = ("item_id", "condition", "model_variant", "draw")
 """What tells the responses of a part's snapshot apart."""
 
 
-class QaResponsesConfig(RolesConfig):
+class QaResponsesConfig(RolesConfig, HowConfig):
     """Which models answer, how they are asked, and how often."""
 
     models: list[str] = Field(default=[], description="Names, collections, or litellm strings; none: no model is asked.")
-    condition: str = Field(default="", description="Way of asking; empty: every one that the part has prompts of.")
     draws: int = Field(default=1, ge=1, description="Repeated responses to each prompt.")
     limit: int | None = Field(default=None, ge=1, description="At most so many items of each part, spread over it.")
 
@@ -78,11 +77,14 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
 
 def _plan(store: Store, config: QaResponsesConfig, key: str) -> _PartPlan:
     every = store.warehouse.read("qa_prompts", **QA_SPACE.levels(key))
-    conditions = pc.unique(every["condition"]).to_pylist()
-    if config.condition and config.condition not in conditions:
-        raise ConfigError(f"{key}: condition {config.condition!r}: allowed: {', '.join(conditions)}")
-    chosen = [prompts_of(every, one, config.limit) for one in ([config.condition] if config.condition else conditions)]
-    return _PartPlan(key, every, pa.concat_tables(chosen) if chosen else every)
+    condition = condition_of(store, key, config.how)
+    chosen = prompts_of(every, condition, config.limit)
+    if not len(chosen):
+        made = ", ".join(pc.unique(every["condition"]).to_pylist())
+        raise DtefError(
+            f"{key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
+        )
+    return _PartPlan(key, every, chosen)
 
 
 def _answer(

@@ -50,6 +50,7 @@ QA_ITEMS = pa.schema(
         field(
             "reference", pa.string(), "Expected answer as the scorer reads it: a letter, a number, a metric or tests in JSON"
         ),
+        field("solution", pa.string(), "Worked answer as the file has it; empty: none"),
         QA_CLUSTER,
         QA_TRUTH,
         field(
