@@ -253,7 +253,7 @@ def f():
     "becomes another program": Hostile(
         "import os\ndef f():\n    os.execv('/usr/bin/sleep', ['sleep', 'UNIQUE'])\n", ("timeout", "exception", "crashed"), ALL
     ),
-    "a value of 1 GB": Hostile("def f():\n    return b'x' * (200 << 20)\n", ("exception", "crashed"), ALL),
+    "a value of 200 MB": Hostile("def f():\n    return b'x' * (200 << 20)\n", ("exception", "crashed"), ALL),
     "a million levels": Hostile(
         "def f():\n    found = []\n    for _ in range(10**6):\n        found = [found]\n    return found\n",
         ("exception", "crashed"),

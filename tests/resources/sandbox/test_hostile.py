@@ -21,7 +21,9 @@ from resources.sandbox.run import found_level, run_checks
 from tests.conftest import ROOT
 from tests.resources.sandbox.hostile import HOSTILE, STRONG, Hostile
 
-LIMIT = 1.5
+LIMIT = 1.0
+"""For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
+LONG_LIMIT = 60.0
 PATIENCE = 20.0
 """Seconds beyond the limit that a machine that is busy may take for starting and ending processes."""
 AT_ONCE = 6
@@ -80,7 +82,7 @@ class Outside:
 
     def seen(self, result: CheckResult, level: str) -> Seen:
         gone(self.mark)
-        left = [path for place in (*PLACES, self.folder) if (path := Path(place) / self.mark).exists()]
+        left = [path for place in (*PLACES, self.folder) if os.path.lexists(path := Path(place) / self.mark)]  # noqa: PTH
         written = [str(path) for path in left if level in STRONG or path.stat().st_size]
         found = Seen(
             result,
@@ -113,9 +115,13 @@ def all_seen(level: str) -> dict[str, Seen]:
     """What the programs that a level stops did at it, several at once: most wait for their limit."""
     names = [name for at, name in CASES if at == level]
     outsides = {name: Outside() for name in names}
-    tasks = [outsides[name].task(HOSTILE[name]) for name in names]
-    results = run_checks(tasks, level=level, timeout_s=LIMIT, trust_answers=True, workers=AT_ONCE)
-    return {name: outsides[name].seen(result, level) for name, result in zip(names, list(results), strict=True)}
+    seen = {}
+    for limit in (LIMIT, LONG_LIMIT):
+        some = [name for name in names if ("timeout" in HOSTILE[name].status) == (limit == LIMIT)]
+        tasks = [outsides[name].task(HOSTILE[name]) for name in some]
+        results = list(run_checks(tasks, level=level, timeout_s=limit, trust_answers=True, workers=AT_ONCE))
+        seen |= {name: outsides[name].seen(result, level) for name, result in zip(some, results, strict=True)}
+    return seen
 
 
 def processes_with(mark: str) -> list[int]:
@@ -143,7 +149,7 @@ def gone(mark: str, patience: float = PATIENCE) -> bool:
 def test_a_hostile_program_is_stopped(level: str, name: str) -> None:
     seen = all_seen(needed(level))[name]
     assert seen.result.status in HOSTILE[name].status, seen.result
-    assert seen.result.seconds < LIMIT + PATIENCE
+    assert seen.result.seconds < LIMIT + PATIENCE or seen.result.status != "timeout"
     assert seen.result.flags == (() if level in STRONG else ("weak_isolation",))
     assert (seen.connections, seen.datagrams) == (0, 0)
     assert seen.processes == []
