@@ -79,10 +79,13 @@ def _noticed(options: Sequence[str]) -> str:
 
 
 def existing_path(path: Path) -> Path:
-    """The path. Raises ItemError when nothing is there."""
-    if not path.exists():
-        raise ItemError("there is no such file or folder", where=str(path))
-    return path
+    """The path. Raises ItemError when neither a file nor a folder is there, or nobody may look."""
+    try:
+        if path.is_file() or path.is_dir():
+            return path
+    except OSError as error:
+        raise ItemError(f"nobody may look there: {error.strerror}", where=str(path)) from error
+    raise ItemError("there is no such file or folder", where=str(path))
 
 
 def mapping_of(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:

@@ -151,7 +151,9 @@ def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
                 for values in batch.to_pylist():
                     yield SourceRow(number, None, values)
                     number += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except RowFault:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise RowFault("unreadable", f"not readable as Parquet: {error}", allowed="a Parquet file") from error
 
 

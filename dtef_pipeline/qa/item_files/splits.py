@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS
+from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, unreadable
 
 ONE_PART = "all"
 """The part of items that are not divided."""
@@ -34,11 +35,18 @@ def files_of_split(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev"
         examples: the splits that are shown as examples; the first that is there counts.
     """
     if path.is_dir():
-        found = _in_folder(path, examples)
+        try:
+            found = _in_folder(path, examples)
+        except OSError as error:
+            log.error(unreadable(error), path)
+            return SplitFiles([], [])
         if not found.items:
             log.error(RowFault("no_files", "the folder has no file of items", allowed=TABLE_ENDINGS), path)
         return found
-    beside = _in_folder(path.parent, examples).examples
+    try:
+        beside = _in_folder(path.parent, examples).examples
+    except OSError:  # a file may be read in a folder that may not be listed
+        beside = []
     name, split = _parts_of(path)
     same = [file for file in beside if _parts_of(file)[0] == name and file != path]
     return SplitFiles([path], same if split in (_TEST, "") else [])
@@ -73,6 +81,7 @@ def _tables(folder: Path) -> list[Path]:
     return sorted((file for file in files if file.name.lower().endswith(TABLE_ENDINGS)), key=lambda file: file.name)
 
 
+@lru_cache(maxsize=1024)
 def _parts_of(path: Path) -> tuple[str, str]:
     """(name, split) of a file, each empty where the file's name says none."""
     ending = next((ending for ending in TABLE_ENDINGS[::-1] if path.name.lower().endswith(ending)), "")

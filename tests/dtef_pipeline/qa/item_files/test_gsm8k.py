@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,18 @@ def test_a_file_that_cannot_be_read_is_one_finding(name: str, data: bytes, code:
     (tmp_path / name).write_bytes(data)
     found = load_gsm8k(tmp_path / name)
     assert (found.items, [(finding.level, finding.code) for finding in found.findings]) == ((), [("error", code)])
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonl")
+    with pytest.raises(ItemError, match="there is no such file or folder"):
+        load_gsm8k(tmp_path / "x.jsonl")
+    assert [finding.code for finding in load_gsm8k(tmp_path).findings] == ["no_files"]
+
+
+def test_a_name_that_no_system_takes_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match="nobody may look there"):
+        load_gsm8k(tmp_path / ("x" * 5000))
 
 
 def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole(tmp_path: Path) -> None:
