@@ -30,7 +30,7 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
     found = files_of_split(existing_path(path), log, examples=("train", "dev"))
     items = [item for file in found.items for item in items_of(file, _NumberLayout(suite), log, taken)]
     examples = [item for file in found.examples for item in items_of(file, _NumberLayout(suite, "train/"), log, taken)]
-    return LoadedItems(tuple(items), tuple(log.found), tuple(examples))
+    return LoadedItems(tuple(items), log.findings, tuple(examples))
 
 
 @dataclass(frozen=True, slots=True)

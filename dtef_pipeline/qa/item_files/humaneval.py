@@ -33,7 +33,7 @@ def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False
     log, taken = ItemLog(strict), set[str]()
     found = files_of_split(existing_path(path), log, examples=())
     items = [item for file in found.items for item in items_of(file, _CodeLayout(suite), log, taken)]
-    return LoadedItems(tuple(items), tuple(log.found))
+    return LoadedItems(tuple(items), log.findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.qa.model import ItemError, QaItem
+from dtef_pipeline.text.counted import counted
 
 ERROR_LEVEL, WARNING_LEVEL = "error", "warning"
 """What is left out, and what is kept though it surprises."""
+MOST_FINDINGS = 10_000
+"""Of one load: further ones are counted."""
 _LONGEST_FOUND = 80
 
 
@@ -97,6 +100,22 @@ class ItemLog:
     found: list[ItemFinding] = field(default_factory=list)
     part: str | None = None
     """The part that is being read: what is found concerns it."""
+    unlisted: int = 0
+    """How many more were found than are kept."""
+
+    @property
+    def findings(self) -> tuple[ItemFinding, ...]:
+        """All that was found, or the first MOST_FINDINGS and how many more there are."""
+        if not self.unlisted:
+            return tuple(self.found)
+        last = self.found[-1]
+        text = f"{counted(self.unlisted, 'more finding')}, here and in files after it"
+        return (*self.found, ItemFinding(ERROR_LEVEL, "more", last.file, None, None, None, None, text))
+
+    @property
+    def total(self) -> int:
+        """How much was found so far."""
+        return len(self.found) + self.unlisted
 
     def error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """What is left out, and why."""
@@ -111,6 +130,9 @@ class ItemLog:
         self._add(WARNING_LEVEL, fault, file, line, item_id)
 
     def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
+        if len(self.found) >= MOST_FINDINGS:
+            self.unlisted += 1
+            return
         found = None if fault.found is None else shortened_value(fault.found)
         self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, found, fault.allowed, fault.text, self.part))
 

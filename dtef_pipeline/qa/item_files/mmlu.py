@@ -49,7 +49,7 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     items = [item for file in found.items for item in items_of(file, _ChoiceLayout(file, suite), log, taken)]
     layouts = ((file, _ChoiceLayout(file, suite, of="dev/")) for file in found.examples)
     examples = [item for file, layout in layouts for item in items_of(file, layout, log, taken, warn=False)]
-    return LoadedItems(tuple(items), tuple(log.found), tuple(examples))
+    return LoadedItems(tuple(items), log.findings, tuple(examples))
 
 
 @dataclass(frozen=True, slots=True)

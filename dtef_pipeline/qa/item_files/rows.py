@@ -159,7 +159,7 @@ def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
 def rows_of(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The rows of a file of any of the endings. What keeps the file, or the rest of it, from being read is logged."""
-    known, is_empty = len(log.found), True
+    known, is_empty = log.total, True
     try:
         for row in reader_of(path)(path, log):
             is_empty = False
@@ -168,7 +168,7 @@ def rows_of(path: Path, log: ItemLog) -> Iterator[SourceRow]:
         log.error(fault, path)
     except (OSError, EOFError, zlib.error) as error:
         log.error(unreadable(error), path)
-    if is_empty and len(log.found) == known:
+    if is_empty and log.total == known:
         log.error(RowFault("empty", "the file has no rows"), path)
 
 

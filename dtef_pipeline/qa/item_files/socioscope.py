@@ -70,11 +70,11 @@ def load_socioscope(
         pairs = _pairs(whole_json(path))
     except RowFault as fault:
         log.error(fault, path)
-        return LoadedItems(findings=tuple(log.found))
+        return LoadedItems(findings=log.findings)
     reader = _PairReader(path, suite, log, check_metric, turn_text)
     read = [found for row in pairs for found in reader.read(row)]
     return LoadedItems(
-        tuple(item for item, _ in read), tuple(log.found), answers=tuple(answer for _, answers in read for answer in answers)
+        tuple(item for item, _ in read), log.findings, answers=tuple(answer for _, answers in read for answer in answers)
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
+from dtef_pipeline.qa.item_files.loaded import MOST_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.conftest import SHARED
@@ -147,6 +148,14 @@ def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(tmp_path: Path) -
 def test_a_name_that_no_system_takes_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ItemError, match="nobody may look there"):
         load_gsm8k(tmp_path / ("x" * 5000))
+
+
+def test_of_very_many_bad_rows_the_first_are_named_and_the_rest_counted(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(b"{}\n" * (MOST_FINDINGS + 50) + json.dumps(GOOD).encode())
+    found = load_gsm8k(tmp_path / "x.jsonl")
+    assert [item.item_id for item in found.items] == [f"gsm8k/{MOST_FINDINGS + 50}"]
+    assert len(found.findings) == MOST_FINDINGS + 1
+    assert found.findings[-1].text == "50 more findings, here and in files after it"
 
 
 def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole(tmp_path: Path) -> None:
