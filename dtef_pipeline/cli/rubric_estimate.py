@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,17 +16,15 @@ from dtef_pipeline.asking.snapshot_label import require_label, require_one_spell
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
 from dtef_pipeline.cli.rubric_budgets import with_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import (
-    NOTHING_STORED,
     PLANNED,
-    PLANNED_ROLES,
     CallLedger,
     PlannedCalls,
-    StoredResponses,
     UsualLengths,
 )
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
@@ -43,14 +40,9 @@ from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash
 from dtef_pipeline.rubric.summary_rows import MaterialTables, chosen_analysts
 from dtef_pipeline.text.counted import counted
-from resources.gateway.prices import Price, price
 from resources.known_models import known_models
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.table_reader import TableReader
-
-_CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
-_TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 
 
 @reads_tables
@@ -60,20 +52,20 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     models = known_models(settings, COMPUTED_MODELS)
     names = set(Candidates(models, options.models).names)
     with stored_responses(settings) as store:
-        ledger = CallLedger(_stored(store), _usual_lengths(reader))
+        ledger = CallLedger(stored_in(store), _usual_lengths(reader))
         responses = 0
         for asked in _asked(reader, options, models, keys):
             responses += plan(asked, ledger)
             names.update(_names(asked))
     config = with_owners(options, names, models).config()["rubric_responses"]
     rows = [row for row in ledger.sorted_rows() if row.planned]
-    frame = pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *_CALL_COUNTS, *_TOKEN_COUNTS, *DOLLARS])
+    frame = planned_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
     click.echo(f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    shown = _told(frame)
-    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *_TOKEN_COUNTS[::-1], "replayed"])
+    shown = told_frame(frame)
+    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
     click.echo(render(shown, "table", fit=fit))
     if lacking := sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS)):
         say(f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each")
@@ -158,114 +150,23 @@ def _scored(
     return MaterialTables(head, prompts, criteria, responses, scores)
 
 
-def _stored(store: ResponseStore | None) -> StoredResponses:
-    if store is None:
-        return NOTHING_STORED
-
-    def texts(keys: Sequence[str]) -> Mapping[str, str]:
-        there = store.known(keys)
-        rows = store.responses([key for key in keys if key in there]) if there else None
-        return {} if rows is None else dict(zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
-
-    return StoredResponses(store.known, texts)
-
-
 def _usual_lengths(reader: TableReader) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the blueprint and snapshot."""
     return UsualLengths(
-        _mean_tokens(reader, "rubric_responses", "model_variant", "turns"),
-        _mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)"),
+        mean_tokens(reader, "rubric_responses", "model_variant", "turns", "blueprint"),
+        mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)", "blueprint"),
     )
-
-
-def _mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> dict[str, float]:
-    if not reader.warehouse.values(table, "blueprint"):
-        return {}
-    sql = (
-        f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "
-        f"WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1"
-    )
-    rows = reader.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
-    return {str(name): float(mean) for name, mean in rows}
-
-
-def _row(row: PlannedCalls) -> dict[str, Any]:
-    found = price(row.model) if row.calls else Price(0.0, 0.0)
-    most = row.response_tokens_most
-    return {
-        "role": row.role,
-        "model": row.model.name,
-        **{name: getattr(row, name) for name in _CALL_COUNTS},
-        "prompt_tokens": round(row.prompt_tokens),
-        "response_tokens": round(row.response_tokens),
-        "response_tokens_most": most if math.isfinite(most) else None,
-        "cost_usd": found.of(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
-        "cost_usd_most": _most_cost(found, row),
-    }
-
-
-def _most_cost(found: Price | None, row: PlannedCalls) -> float | None:
-    """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
-    prompt, response = row.prompt_tokens_most, row.response_tokens_most
-    if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
-        return None
-    return found.of(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
-
-
-def _told(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows as people read them: after each role with several models its sum, at the end that of all."""
-    parts = []
-    for role in PLANNED_ROLES:
-        own = frame[frame["role"] == role]
-        parts.append(_texts(own))
-        if len(own) > 1:
-            parts.append(_texts(_sum(own, role, f"all {len(own)}")))
-    parts.append(_texts(_sum(frame, "total", "")))
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
-
-
-def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
-    total: dict[str, Any] = {"role": role, "model": model}
-    total |= {name: frame[name].sum() for name in [*_CALL_COUNTS, "prompt_tokens", "response_tokens"]}
-    total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
-    for name in DOLLARS:
-        known = frame[name].dropna()
-        text = f"${known.sum():,.4f}" if len(known) or not len(frame) else "unknown"
-        total[name] = f"{text} and the unknown" if 0 < len(known) < len(frame) else text
-    return pd.DataFrame([total])
-
-
-def _texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Dollars and the longest responses as texts."""
-    most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
-    told = {
-        name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
-        for name in DOLLARS
-    }
-    return frame.assign(response_tokens_most=most, **told)
 
 
 def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
     yield from budget_lines(
-        "", Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls")), _usage(frame)
+        "", Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls")), planned_usage(frame)
     )
     for role, given in config["role_budgets"].items():
-        yield from budget_lines(f"{role}: ", Budget.model_validate(given), _usage(frame[frame["role"] == role]))
+        yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
     names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
     of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
     for name, budget in of_files.items():
         chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
-        yield from budget_lines(f"{name}: ", chosen, _usage(frame[[one == name for one in names]]))
-
-
-def _usage(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
-    dollars = frame[DOLLARS].astype(float)
-    prompt = frame["prompt_tokens"].sum()
-    most = pd.to_numeric(frame["response_tokens_most"]).sum(skipna=False)
-    return {
-        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
-        "max_calls": (frame["calls"].sum(), frame["calls_most"].sum()),
-        "max_tokens": (prompt + frame["response_tokens"].sum(), 2 * prompt + most),
-    }
+        yield from budget_lines(f"{name}: ", chosen, planned_usage(frame[[one == name for one in names]]))

@@ -1,0 +1,116 @@
+"""The table of an estimate: what models will be asked, by role and model, counted and priced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.cli.estimate import DOLLARS
+from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED_ROLES, PlannedCalls, StoredResponses
+from resources.gateway.prices import Price, price
+from resources.responses.store import ResponseStore
+from resources.table_reader import TableReader
+
+CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
+TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
+
+
+def planned_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
+    """One row per role and model: the columns of `PLANNED`."""
+    return pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
+
+
+def stored_in(store: ResponseStore | None) -> StoredResponses:
+    """What is known of requests that were sent before; None: nothing is."""
+    if store is None:
+        return NOTHING_STORED
+
+    def texts(keys: Sequence[str]) -> Mapping[str, str]:
+        there = store.known(keys)
+        rows = store.responses([key for key in keys if key in there]) if there else None
+        return {} if rows is None else dict(zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
+
+    return StoredResponses(store.known, texts)
+
+
+def mean_tokens(reader: TableReader, table: str, variant: str, replies: str, level: str) -> dict[str, float]:
+    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has; `level`: the first of its folders."""
+    if not reader.warehouse.values(table, level):
+        return {}
+    sql = (
+        f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "
+        f"WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1"
+    )
+    rows = reader.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
+    return {str(name): float(mean) for name, mean in rows}
+
+
+def _row(row: PlannedCalls) -> dict[str, Any]:
+    found = price(row.model) if row.calls else Price(0.0, 0.0)
+    most = row.response_tokens_most
+    return {
+        "role": row.role,
+        "model": row.model.name,
+        **{name: getattr(row, name) for name in CALL_COUNTS},
+        "prompt_tokens": round(row.prompt_tokens),
+        "response_tokens": round(row.response_tokens),
+        "response_tokens_most": most if math.isfinite(most) else None,
+        "cost_usd": found.of(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
+        "cost_usd_most": _most_cost(found, row),
+    }
+
+
+def _most_cost(found: Price | None, row: PlannedCalls) -> float | None:
+    """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
+    prompt, response = row.prompt_tokens_most, row.response_tokens_most
+    if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
+        return None
+    return found.of(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
+
+
+def told_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows as people read them: after each role with several models its sum, at the end that of all."""
+    parts = []
+    for role in PLANNED_ROLES:
+        own = frame[frame["role"] == role]
+        parts.append(_texts(own))
+        if len(own) > 1:
+            parts.append(_texts(_sum(own, role, f"all {len(own)}")))
+    parts.append(_texts(_sum(frame, "total", "")))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+
+def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
+    total: dict[str, Any] = {"role": role, "model": model}
+    total |= {name: frame[name].sum() for name in [*CALL_COUNTS, "prompt_tokens", "response_tokens"]}
+    total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
+    for name in DOLLARS:
+        known = frame[name].dropna()
+        text = f"${known.sum():,.4f}" if len(known) or not len(frame) else "unknown"
+        total[name] = f"{text} and the unknown" if 0 < len(known) < len(frame) else text
+    return pd.DataFrame([total])
+
+
+def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Dollars and the longest responses as texts."""
+    most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
+    told = {
+        name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
+        for name in DOLLARS
+    }
+    return frame.assign(response_tokens_most=most, **told)
+
+
+def planned_usage(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
+    dollars = frame[DOLLARS].astype(float)
+    prompt = frame["prompt_tokens"].sum()
+    most = pd.to_numeric(frame["response_tokens_most"]).sum(skipna=False)
+    return {
+        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
+        "max_calls": (frame["calls"].sum(), frame["calls_most"].sum()),
+        "max_tokens": (prompt + frame["response_tokens"].sum(), 2 * prompt + most),
+    }
