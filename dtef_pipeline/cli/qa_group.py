@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.qa_estimate_group import estimate
 from dtef_pipeline.cli.qa_options import (
     of_answered_snapshot,
     of_answering,
@@ -175,3 +176,6 @@ def rollup() -> None:
     from dtef_pipeline.cli import qa_run
 
     sys.exit(qa_run.rollup())
+
+
+qa.add_command(estimate)

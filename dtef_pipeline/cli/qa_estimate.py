@@ -1,0 +1,125 @@
+"""What `dtef qa estimate` does: the same selection as `dtef qa run`, counted and priced, with nothing asked and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.cli.budget_lines import budget_lines
+from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
+from dtef_pipeline.cli.qa_run import QaOptions, chosen_parts
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.judging.call_ledger import PLANNED, CallLedger, UsualLengths
+from dtef_pipeline.judging.judgement import JUDGE_ROLE
+from dtef_pipeline.qa.answering import prompts_of
+from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.call_plan import AskedPart, plan_part
+from dtef_pipeline.qa.item_rows import stored_examples, stored_items
+from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.text.counted import counted
+from resources.known_models import known_models
+from resources.settings import Settings, shipped
+from resources.table_reader import TableReader
+
+_NO_JUDGE = "none"
+
+
+@reads_tables
+def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    keys = chosen_parts(reader.warehouse, options.suites, options.parts)
+    models = known_models(settings, COMPUTED_MODELS)
+    arbiter = _arbiter(options, models)
+    with stored_responses(settings) as store:
+        ledger = CallLedger(stored_in(store), _usual_lengths(reader))
+        responses = sum(plan_part(asked, ledger) for asked in _asked(reader, options, models, arbiter, keys))
+    frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
+    shown = told_frame(frame)
+    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
+    click.echo(render(shown, "table", fit=fit))
+    for line in _lines_of_budgets(options.config()["qa_responses"], arbiter, frame):
+        say(line)
+    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+
+
+def _arbiter(options: QaOptions, models: Models) -> Arbiter | None:
+    """The judge of the run; None: nobody judges."""
+    if options.judge == _NO_JUDGE:
+        return None
+    given = {"model": options.judge, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
+    found = load_arbiter(options.judges_file or shipped("data/judges.yaml"))
+    return arbiter_of(found.model_copy(update={name: value for name, value in given.items() if value is not None}), models)
+
+
+def _asked(
+    reader: TableReader, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
+) -> Iterator[AskedPart]:
+    specs = models.resolve(options.models)
+    shown = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
+    how = AskedHow(**{name: getattr(options, name) for name in shown})
+    for key in keys:
+        items = reader.rows("qa_items", **QA_SPACE.levels(key))
+        prompts = _prompts(reader, how, key, items)
+        for condition in prompts["condition"].unique().to_pylist():
+            chosen = prompts_of(prompts, condition, options.limit)
+            yield AskedPart(
+                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None)
+            )
+
+
+def _prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
+    """The prompts that a run would make; what is stored of them is not looked at, since it may be of other items."""
+    at = QA_SPACE.levels(key)
+    items = stored_items(rows)
+    documents = reader.rows("qa_documents", **at)
+    if len(documents):
+        return cited_prompts(items, documents, how, retriever_of(how.retriever, documents, _embedded)).qa_prompts
+    examples = stored_examples(reader.rows("qa_examples", **at), items[0].type if items else "")
+    return plain_prompts(items, examples, how).qa_prompts
+
+
+def _embedded(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    from resources.gateway.local_embedder import embed_locally
+
+    return np.array([one.vector for one in embed_locally(texts)], dtype=np.float32)
+
+
+def _usual_lengths(reader: TableReader) -> UsualLengths:
+    """Mean tokens of what models wrote before, whatever the part and snapshot."""
+    return UsualLengths(
+        mean_tokens(reader, "qa_responses", "model_variant", "1", "suite"),
+        mean_tokens(reader, "qa_judgements", "judge_variant", "len(raw)", "suite"),
+    )
+
+
+def _lines_of_budgets(config: dict[str, Any], arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run, of its roles and of the judges' day compare with the estimate."""
+    given = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
+    yield from budget_lines("", given, planned_usage(frame))
+    for role, limits in config["role_budgets"].items():
+        yield from budget_lines(f"{role}: ", Budget.model_validate(limits), planned_usage(frame[frame["role"] == role]))
+    for name, limits in config["budgets"].items():
+        yield from budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
+    judged = frame[frame["role"] == JUDGE_ROLE]
+    if arbiter is not None and arbiter.daily_budget is not None and len(judged):
+        daily = Budget(max_cost_usd=arbiter.daily_budget)
+        for line in budget_lines("", daily, planned_usage(judged)):
+            yield line.replace("max_cost_usd", "daily_budget of judges", 1)

@@ -1,0 +1,72 @@
+"""`dtef qa estimate` says what `dtef qa run` then does, and afterwards that nothing is left to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.fake_llm_server import Call, FakeLLM
+from tests.strict_json import strict
+
+SUMS = ROOT / "data" / "questions" / "gsm8k"
+ASKING = ("--model", "answerer", "--judge", "judge", "--sample-rate", "1", "--limit", "4")
+
+
+def replied(call: Call) -> str:
+    return '{"score": 0.5, "reason": "half"}' if call.body["model"] == "judge" else "The answer is 12."
+
+
+@pytest.fixture
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    """A state with sums to be asked, and a server with prices that plays a model and its judge."""
+    with FakeLLM(reply=replied) as found:
+        priced = {"api_base": found.base_url, "input_price": 1.0, "output_price": 2.0, "retries": 1}
+        specs = {name: {"model": f"openai/{name}", **priced} for name in ("answerer", "judge")}
+        (state / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
+        monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+        ok("qa", "add", "gsm8k", SUMS)
+        yield found
+
+
+def estimated(*options: str) -> dict[str, dict[str, Any]]:
+    return {row["role"]: row for row in strict(ok("qa", "estimate", *ASKING, *options, "--format", "json"))}
+
+
+def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM) -> None:
+    before = estimated()
+    assert server.calls == []
+    assert {role: (row["model"], row["planned"], row["calls"]) for role, row in before.items()} == {
+        "candidate": ("answerer", 4, 4),
+        "judge": ("judge", 8, 8),
+    }
+    assert before["judge"]["calls_most"] == 16
+    assert 0 < before["candidate"]["cost_usd"] <= before["candidate"]["cost_usd_most"]
+    assert dtef("qa", "run", *ASKING, "--no-roll-ups").exit_code == 0
+    assert len(server.calls) == 12
+    after = estimated()
+    assert {role: (row["replayed"], row["calls"], row["cost_usd"]) for role, row in after.items()} == {
+        "candidate": (4, 0, 0),
+        "judge": (8, 0, 0),
+    }
+    assert estimated("--rejudge", "second")["judge"]["calls"] == 8
+
+
+def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(server: FakeLLM) -> None:
+    told = ok("qa", "estimate", *ASKING, "--daily-budget", "0.0001", "--max-calls", "100")
+    assert "1 part, 4 responses, snapshot base" in told
+    assert "daily_budget of judges 0.0001 would be reached" in told
+    assert "max_calls 100 would not be reached: at most 20" in told
+
+
+def test_without_a_judge_answers_alone_are_counted(server: FakeLLM) -> None:
+    assert set(estimated("--judge", "none")) == {"candidate"}
+
+
+def test_a_model_that_is_not_known_is_refused(server: FakeLLM) -> None:
+    assert "no model or collection 'nobody'" in refused("qa", "estimate", "--model", "nobody")
