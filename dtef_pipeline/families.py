@@ -29,14 +29,14 @@ class Family:
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
     asked: tuple[str, ...] = ()
-    """Its tables that say which responses of candidates in the store are its own: by `request_key`, or by the list `request_keys`."""
+    """Its tables that say which responses in the store are its own: by `request_key`, or by the list `request_keys`."""
     roles: tuple[str, ...] = ()
-    """The roles beside that of candidates in which it alone asks models."""
+    """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
 
 
 FAMILIES = (
     Family("survey", SPACE, SURVEY_TABLES, BASELINES, asked=("predictions",)),
-    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses",), roles=ROLES[1:]),
+    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses", "rubric_judgements"), roles=ROLES[1:]),
     Family("qa", QA_SPACE, QA_TABLES, asked=("qa_responses", "qa_judgements")),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}

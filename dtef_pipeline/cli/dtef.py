@@ -10,8 +10,8 @@ import click
 
 from dtef_pipeline.cli.export_blueprints import export_blueprints
 from dtef_pipeline.cli.options import (
-    VIEWS_OF_RUBRICS,
-    VIEWS_SHOWN,
+    COSTS_BY,
+    VIEWS_OF_FAMILIES,
     Commands,
     OfFamily,
     chooses_a_board,
@@ -138,8 +138,9 @@ def estimate(output: str, **options: Any) -> None:
 @click.option(
     "--by",
     multiple=True,
-    type=OfFamily(survey=["model", "round", "segment", "snapshot", "condition"], rubric=["role", "model", "variant"]),
-    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: model; of rubrics role and model]",
+    type=COSTS_BY,
+    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: model; of rubrics role and "
+    "model; of qa role, suite, evaluator and model]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
@@ -199,9 +200,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
         after_run.experiment(name, output, **options)
 
 
-@main.command(
-    short_help="Rank models by their mean score, overall or in groups.", epilog=f"{VIEWS_SHOWN}\n\n{VIEWS_OF_RUBRICS}"
-)
+@main.command(short_help="Rank models by their mean score, overall or in groups.", epilog=VIEWS_OF_FAMILIES)
 @of_rounds
 @chooses_a_board
 @writes_a_table
@@ -218,11 +217,11 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @of_rounds
 @click.option(
     "--by",
-    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"]),
+    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"]),
     default="model",
     show_default=True,
-    help="What gets a verdict: each model over all rounds and segments (of rubrics: over all blueprints), or each model in a round, in a "
-    "segment, or in a blueprint.",
+    help="What gets a verdict: each model over all rounds and segments (of rubrics: over all blueprints, of qa: over all parts), or each "
+    "model in a round, in a segment, in a blueprint, or in a part.",
 )
 @click.option(
     "--since",

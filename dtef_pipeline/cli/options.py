@@ -9,13 +9,21 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
 """To follow the options of a command that takes `--by`."""
-VIEWS_OF_RUBRICS = BOARD_VIEWS_SHOWN.replace("--by shows", "--by shows with --family rubric")
+VIEWS_OF_FAMILIES = "\n\n".join(
+    [
+        VIEWS_SHOWN,
+        BOARD_VIEWS_SHOWN.replace("--by shows", "--by shows with --family rubric"),
+        QA_VIEWS_SHOWN.replace("--by shows", "--by shows with --family qa"),
+    ]
+)
+"""The same of a command that takes `--family` too."""
 
 
 WIDE_META = "dtef.wide"
@@ -74,6 +82,13 @@ class OfFamily(click.Choice[str]):
         if value in self.choices and value not in own:
             self.fail(f"{value!r} with --family {family}: allowed: {', '.join(own)}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+COSTS_BY = OfFamily(
+    survey=["model", "round", "segment", "snapshot", "condition"],
+    rubric=["role", "model", "variant"],
+    qa=["role", "suite", "evaluator", "model", "variant"],
+)
 
 
 def _known_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
@@ -298,7 +313,7 @@ selects_what_is_asked = options(
 chooses_a_board = options(
     click.option(
         "--by",
-        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME)),
+        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME), qa=list(QA_VIEW_BY_NAME)),
         default="overall",
         show_default=True,
         help="What to show; each choice is explained below.",

@@ -1,6 +1,6 @@
 """What `dtef responses` does: look into the response store, and move raw responses between machines. No Dagster is loaded for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -65,17 +65,22 @@ def show(output: str, family: str | None) -> None:
 
 
 def _of_family(store: ResponseStore, name: str) -> pa.Table:
-    """What the family asked: candidates by the request keys in its tables, and all that was asked in the roles that it alone has."""
+    """What the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
     family = next(one for one in FAMILIES if one.name == name)
+    own = _keys_in(family.asked)
+    if family.roles:
+        others = _keys_in(table for other in FAMILIES if other is not family for table in other.asked)
+        own |= store.keys_asked_as(family.roles) - others
+    return store.summary_of(own).sort_by([(column, "ascending") for column in ("model", "snapshot", "role")])
+
+
+def _keys_in(tables: Iterable[str]) -> set[str]:
+    """The request keys that stand in those of the tables that there are."""
     reader = open_reader()
-    there = [table for table in family.asked if table in reader.warehouse.tables()]
-    keys = [f"SELECT {_key_column(table)} AS key FROM {table}" for table in there]
-    union = " UNION ".join(keys)
-    found = reader.query(lambda connection: connection.execute(union).fetchall(), only=there) if keys else []
-    whole = store.summary()
-    own = whole.filter(pc.is_in(whole["role"], pa.array(family.roles, pa.string())))
-    candidates = store.summary_of(key for (key,) in found)
-    return pa.concat_tables([candidates, own]).sort_by([(name, "ascending") for name in ("model", "snapshot", "role")])
+    there = [table for table in tables if table in reader.warehouse.tables()]
+    union = " UNION ".join(f"SELECT {_key_column(table)} AS key FROM {table}" for table in there)
+    found = reader.query(lambda connection: connection.execute(union).fetchall(), only=there) if there else []
+    return {key for (key,) in found}
 
 
 def _key_column(table: str) -> str:

@@ -139,6 +139,11 @@ class ResponseStore:
         found = whole.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
         return found.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
+    def keys_asked_as(self, roles: Sequence[str]) -> set[str]:
+        """The request keys of all responses of models asked as one of these. The whole store is looked through."""
+        statement = sa.select(db.responses.c.request_key).where(db.responses.c.role.in_(list(roles)))
+        return {row[0] for row in self.database.read(partial(_rows, statement, {}))}
+
     def spent(self, role: str, since: datetime) -> float:
         """US dollars of the responses of models asked as this that arrived at `since` or later; those of unknown cost count nothing."""
         column = db.responses.c

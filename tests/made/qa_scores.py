@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES
+from resources.warehouse import Warehouse
 
 FIRST_DAY = datetime(2026, 1, 1, 2, tzinfo=UTC)
 _USUAL: Mapping[str, Any] = {
@@ -72,3 +76,18 @@ def connected(
     if judgements is not None:
         connection.register("qa_judgements", table_of(judgements, QA_JUDGEMENTS))
     return connection
+
+
+def keep_in(folder: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Warehouse:
+    """Rows of tables of the qa family in the folders of their parts and snapshots, as a run would leave them."""
+    house = Warehouse(folder)
+    for name, rows in tables.items():
+        spec = QA_TABLES[name]
+        assert spec.schema is not None
+        whole = table_of(rows, spec.schema)
+        for values in whole.select(list(spec.levels)).group_by(list(spec.levels)).aggregate([]).to_pylist():
+            part = whole
+            for level, value in values.items():
+                part = part.filter(pc.equal(part[level], value))
+            house.write(name, part, **values)
+    return house

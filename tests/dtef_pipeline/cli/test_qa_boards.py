@@ -1,0 +1,226 @@
+"""What roll-ups of the qa family make of a warehouse, and what the commands show of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner, Result
+
+from assets.qa.boards import qa_board
+from assets.qa.drift import qa_drift, qa_no_drift
+from assets.qa.roll_ups import qa_costs, qa_scores_are_valid, qa_validity
+from assets.survey.store import SurveyStore
+from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.cli.qa_board_group import board
+from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
+from resources.responses.store import ResponseStore
+from resources.warehouse import Warehouse
+from tests.conftest import use
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.made.qa_scores import keep_in, night, score_row
+from tests.made.responses import response
+from tests.strict_json import strict
+
+MODELS = {"good": 0.85, "middling": 0.5}
+NIGHTS = 8
+
+
+def made_tables() -> dict[str, list[dict[str, Any]]]:
+    """Two models on six subjects and on programs, eight nights; from the fifth on `good` is no better than chance. A judge is of one maker."""
+    rng = random.Random(7)
+    scores = [
+        score_row(
+            float(rng.random() < (0.3 if model == "good" and at > 4 else level)),
+            model=model,
+            part=f"s{part}",
+            cluster=f"s{part}",
+            item_id=f"s{part}/{item}",
+            prompt_id=f"{part}{item}",
+            **night(at),
+        )
+        for at in range(NIGHTS)
+        for model, level in MODELS.items()
+        for part in range(6)
+        for item in range(20)
+    ]
+    scores += [
+        score_row(
+            float(draw == 0),
+            suite="humaneval",
+            part="all",
+            model="good",
+            type="code",
+            item_id=f"h{item}",
+            draw=draw,
+            temperature=0.8,
+        )
+        for item in range(6)
+        for draw in range(5)
+    ]
+    keys = ("suite", "part", "item_id", "condition", "model", "model_variant", "temperature", "draw", "snapshot", "answered_at")
+    responses = [
+        {
+            **{name: row[name] for name in keys},
+            "request_key": f"{at:032x}",
+            "call_status": "answered",
+            "response": "A",
+            "cost_usd": 0.01,
+        }
+        for at, row in enumerate(scores)
+    ]
+    judgements = [
+        {
+            **{name: row[name] for name in keys if name != "answered_at"},
+            "evaluator": "semantic",
+            "judge_model": "j",
+            "judge_variant": "j[temperature=0]",
+            "score": 0.5,
+            "raw": ["{}"],
+            "request_keys": [f"{at + 10**6:032x}"],
+            "cost_usd": 0.001,
+            "self_judged": True,
+        }
+        for at, row in enumerate(scores[:40])
+    ]
+    return {"qa_scores": scores, "qa_responses": responses, "qa_judgements": judgements}
+
+
+def roll_up() -> dg.ExecuteInProcessResult:
+    assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_no_drift, qa_scores_are_valid]
+    return dg.materialize(assets, resources={"store": SurveyStore()}, raise_on_error=False)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dg.ExecuteInProcessResult]]:
+    folder = tmp_path_factory.mktemp("qa")
+    keep_in(folder / "warehouse", made_tables())
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        yield folder, roll_up()
+
+
+@pytest.fixture
+def house(made: tuple[Path, dg.ExecuteInProcessResult], monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    use(made[0], monkeypatch)
+    return Warehouse(made[0] / "warehouse")
+
+
+def shown(*arguments: str) -> Result:
+    return CliRunner().invoke(board, list(arguments))
+
+
+def test_roll_ups_write_every_table_and_checks_say_what_drifted(
+    made: tuple[Path, dg.ExecuteInProcessResult], house: Warehouse
+) -> None:
+    result = made[1]
+    assert result.success
+    assert {name for name in QA_ROLLED_UP if len(house.read(name))} == {*QA_ROLLED_UP}
+    checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    assert not checks["qa_no_drift"].passed
+    assert "good (letters, exact_choice by exact_choice 1)" in str(checks["qa_no_drift"].metadata["first"].value)
+    assert not checks["qa_scores_are_valid"].passed
+    assert checks["qa_scores_are_valid"].severity == dg.AssetCheckSeverity.WARN
+    assert result.asset_materializations_for_node("qa_board")[0].metadata["qa_comparisons_rows"].value == 1
+
+
+@pytest.mark.parametrize("by", ["overall", "part", "cluster", "pass-at-k", "compare", "validity"])
+def test_each_view_shows_rows_for_people_and_for_programs(house: Warehouse, by: str) -> None:
+    table = shown("--by", by)
+    assert table.exit_code == 0, table.output
+    assert "good" in table.stdout
+    rows = strict(shown("--by", by, "--format", "json").stdout)
+    assert rows
+    assert strict(ok("leaderboard", "--family", "qa", "--by", by, "--format", "json")) == rows
+
+
+def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(house: Warehouse) -> None:
+    text = shown().stdout
+    assert "public since" in text
+    rows = strict(shown("--suite", "mmlu", "--format", "json").stdout)
+    assert [(row["rank"], row["model"], row["n_parts"], row["n_items"]) for row in rows] == [
+        (1, "middling", 6, 120),
+        (2, "good", 6, 120),
+    ]
+    assert rows[0]["interval_kind"] == "clustered"
+
+
+def test_what_is_not_there_is_said_with_what_makes_it(
+    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = shown("--by", "position")
+    assert none.exit_code == 2
+    assert "it needs items asked in several orders: `dtef qa run --order rotated-1`" in none.stderr
+    assert "--suite gsm8k: no row is of it; known:" in shown("--suite", "gsm8k").stderr
+    (tmp_path / "warehouse").mkdir()
+    use(tmp_path, monkeypatch)
+    for words in (("leaderboard",), ("costs",), ("drift",), ("drift", "--by", "part")):
+        assert "`dtef qa run` makes it, and `dtef qa rollup`" in refused(*words, "--family", "qa")
+
+
+def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
+    rows = strict(ok("costs", "--family", "qa", "--format", "json"))
+    told = [(row["role"], row["suite"], row["evaluator"], row["model"], row["calls"]) for row in rows]
+    assert told == [
+        ("candidate", "mmlu", None, "good", 960),
+        ("candidate", "mmlu", None, "middling", 960),
+        ("candidate", "humaneval", None, "good", 30),
+        ("judge", "mmlu", "semantic", "j", 40),
+    ]
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(19.5 + 0.04)
+    assert "$9.6000" in ok("costs", "--family", "qa")
+    by_role = strict(ok("costs", "--family", "qa", "--by", "role", "--format", "json"))
+    assert [(row["role"], row["calls"]) for row in by_role] == [("candidate", 1950), ("judge", 40)]
+
+
+def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehouse) -> None:
+    assert "good" in ok("drift", "--family", "qa")
+    rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--format", "json"))}
+    assert ("good", "drift") in rows
+    assert ("middling", "drift") not in rows
+    parts = strict(ok("drift", "--family", "qa", "--by", "part", "--format", "json"))
+    gaps = [row["gap"] for row in parts]
+    assert gaps == sorted(gaps, reverse=True)
+    assert {row["part"] for row in parts} == {f"s{part}" for part in range(6)}
+    assert "allowed with --by model" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
+
+
+def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(house: Warehouse, made: tuple[Path, Any]) -> None:
+    """Judges of questions were counted as judges of rubrics."""
+    came = datetime(2026, 1, 1, tzinfo=UTC)
+    kept = (
+        ("0" * 32, 0, "good"),
+        (f"{10**6:032x}", 1, "j"),
+        ("f" * 32, 1, "j"),
+        ("e" * 32, 2, "analyst"),
+        ("d" * 32, 0, "other"),
+    )
+    with ResponseStore(made[0] / "responses.sqlite") as store:
+        store.add(
+            response(0, request_key=key, role=ROLES[role], model=model, snapshot="s", answered_at=came)
+            for key, role, model in kept
+        )
+    told = {
+        family: [
+            (row["model"], row["role"], row["answers"])
+            for row in strict(ok("responses", "show", "--family", family, "--format", "json"))
+        ]
+        for family in ("survey", "rubric", "qa")
+    }
+    assert told == {
+        "survey": [],
+        "rubric": [("analyst", "analyst", 1), ("j", "judge", 1)],
+        "qa": [("good", "candidate", 1), ("j", "judge", 1)],
+    }
+
+
+def test_a_roll_up_without_scores_says_what_to_do(state: Path) -> None:
+    result = roll_up()
+    assert not result.success
+    (failed,) = (one for one in result.get_step_failure_events() if one.node_name == "qa_board")
+    assert "no qa_scores yet" in str(failed.step_failure_data.error)
