@@ -53,7 +53,8 @@ def shipped_lexicon() -> WordNet | None:
     """The lexicon that is shipped, read once per process. None: its file is missing or damaged."""
     try:
         packed = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
-        return WordNet(gzip.decompress(packed).decode("ascii"))
+        text = gzip.decompress(packed).decode("ascii")
+        return WordNet(text) if text else None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return None
 

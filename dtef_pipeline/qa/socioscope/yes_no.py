@@ -17,7 +17,7 @@ NO_WORDS = ("no", "n", "nope", "nah", "false", "incorrect", "negative")
 _FIRST_WORD = re.compile(r"[^a-z0-9]*([a-z0-9']+)")
 _SECOND_WORD = re.compile(r"(?P<gap>[^a-z0-9]*(?:\b(?:and|or)\b[^a-z0-9]*)?)(?P<word>[a-z0-9']+)(?P<goes_on>[ \t]+[a-z0-9])?")
 _NOT_APPLICABLE = re.compile(r"[^a-z0-9]*n ?/ ?a\b")
-_CLAUSE_ENDS = frozenset(",;:.!?\n")
+_CLAUSE_END = re.compile(r"[,;:.!?\n]|\s-")
 
 
 class YesOrNo(NamedTuple):
@@ -77,6 +77,6 @@ class YesNo:
             return YesOrNo(None, UNPARSED, 0)
         second = _SECOND_WORD.match(text, first.end())
         opposite = second is not None and self._says.get(second["word"], says) != says
-        if second is not None and opposite and not (second["goes_on"] and _CLAUSE_ENDS.intersection(second["gap"])):
+        if second is not None and opposite and not (second["goes_on"] and _CLAUSE_END.search(second["gap"])):
             return YesOrNo(None, AMBIGUOUS, 0)
         return YesOrNo(says, None, first.end())

@@ -1,0 +1,23 @@
+"""Scores of answers, for tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, Written
+
+ANY_ANSWER = st.text(st.characters(exclude_categories=()))
+"""Lone surrogates and NUL too."""
+NO_SYNONYMS = ScorerSettings(synonyms={})
+
+
+def score(
+    scorer: Scorer, answer: str | None, metric: Any, options: Sequence[str] = (), settings: ScorerSettings = NO_SYNONYMS
+) -> ItemScore:
+    """The score of one answer; a metric that is no text is written as JSON."""
+    reference = metric if isinstance(metric, str) else json.dumps(metric)
+    return scorer.for_item(reference, options, settings)(Written(answer))

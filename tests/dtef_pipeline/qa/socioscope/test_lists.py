@@ -1,0 +1,252 @@
+"""ListOne and ListMany, beside a definition that tries every way in which values may be found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.model import ItemScore, ScorerSettings
+from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
+from dtef_pipeline.qa.socioscope.words import words
+from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, NO_SYNONYMS, score
+
+TRAVEL = {"car": 1, "bicycle": 0.5, "bus": 0}
+SEA = {"oyster": 0.5, "seaweed": 0.3, "mussel": 0.2}
+VOCABULARY = ("new", "york", "city", "car", "bus", "5", "72", "tide", "and")
+ANSWERS = st.lists(st.sampled_from(VOCABULARY), max_size=9)
+WEIGHTS = st.sampled_from((-0.5, 0.0, 0.2, 0.5, 1.0, 2.0))
+METRICS = st.dictionaries(
+    st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=3).map(" ".join), WEIGHTS, min_size=1, max_size=5
+)
+SYNONYMS = st.dictionaries(
+    st.sampled_from(VOCABULARY), st.lists(st.sampled_from((*VOCABULARY, "york city")), max_size=3), max_size=4
+)
+
+
+class ByHand:
+    """The values in a text, by the definition: of all names at all places the longest, then the leftmost, is taken, again and again."""
+
+    def __init__(self, metric: dict[str, float], synonyms: dict[str, list[str]], answer: list[str]) -> None:
+        owners: dict[tuple[str, ...], list[tuple[int, float, int]]] = {}
+        for number, (value, weight) in enumerate(metric.items()):
+            owners.setdefault(tuple(value.split()), []).append((0, -weight, number))
+            for synonym in [] if value.isdigit() else synonyms.get(value, []):
+                if not synonym.isdigit():
+                    owners.setdefault(tuple(synonym.split()), []).append((2, -weight, number))
+        self.mentions: list[tuple[int, int]] = []
+        free = list(answer)
+        while True:
+            spans = [
+                (start - end, start, end)
+                for start, end in itertools.combinations(range(len(free) + 1), 2)
+                if tuple(free[start:end]) in owners
+            ]
+            if not spans:
+                break
+            _, start, end = min(spans)
+            self.mentions.append((start, min(owners[tuple(free[start:end])])[2]))
+            free[start:end] = ["\0"] * (end - start)
+        self.order = list(dict.fromkeys(number for _, number in sorted(self.mentions)))
+        weights = list(metric.values())
+        self.one = min(max(weights[self.order[0]], 0), 1) if self.order else 0.0
+        self.raw = sum(weights[number] for number in self.order)
+        self.most = sum(weight for weight in weights if weight > 0)
+
+
+@given(METRICS, SYNONYMS, ANSWERS)
+def test_lists_are_scored_as_by_hand(metric: dict[str, float], synonyms: dict[str, list[str]], answer: list[str]) -> None:
+    settings, text = ScorerSettings(synonyms=synonyms), " ".join(answer)
+    expected = ByHand(metric, synonyms, answer)
+    one, many = score(ListOne(), text, metric, settings=settings), score(ListMany(), text, metric, settings=settings)
+    if expected.most == 0:
+        assert many.status == "unscorable"
+    if not answer:
+        assert one.flags == ("empty",)
+        return
+    assert one.value == pytest.approx(expected.one)
+    assert ("multi" in one.flags) == (len(expected.order) > 1)
+    if expected.most:
+        assert many.own["raw"] == pytest.approx(expected.raw)
+        assert many.value == pytest.approx(min(max(expected.raw / expected.most, 0), 1))
+
+
+@given(METRICS, ANSWERS)
+def test_the_order_of_a_metric_does_not_matter(metric: dict[str, float], answer: list[str]) -> None:
+    turned = dict(reversed(metric.items()))
+    for scorer in (ListOne(), ListMany()):
+        first, second = score(scorer, " ".join(answer), metric), score(scorer, " ".join(answer), turned)
+        assert (first.status, first.flags, first.value) == (second.status, second.flags, pytest.approx(second.value))
+
+
+@given(METRICS, st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=9), st.integers(0, 9))
+def test_an_unrelated_word_never_raises_a_score(metric: dict[str, float], answer: list[str], place: int) -> None:
+    longer = [*answer[:place], "zebra", *answer[place:]]
+    plain, disturbed = ByHand(metric, {}, answer), score(ListOne(), " ".join(longer), metric)
+    apart = place == 0 or place >= len(answer)
+    if apart:
+        assert disturbed.value == pytest.approx(plain.one)
+    assert disturbed.value == pytest.approx(ByHand(metric, {}, longer).one)
+
+
+@given(ANY_ANSWER, METRICS, st.floats(0, 1))
+def test_any_answer_has_a_score_from_0_to_1(answer: str, metric: dict[str, float], penalty: float) -> None:
+    settings = ScorerSettings(synonyms={}, penalty=penalty)
+    for scorer in (ListOne(), ListMany()):
+        found = score(scorer, answer, metric, settings=settings)
+        assert found.value is None or 0 <= found.value <= 1
+        assert found.status in ("ok", "unparseable", "unscorable")
+        json.dumps(found.own, allow_nan=False)
+
+
+class TestListOne:
+    @pytest.mark.parametrize(
+        ("answer", "value", "flags"),
+        [
+            ("car", 1, ()),
+            ("I took my CARS.", 1, ()),
+            ("bicycles", 0.5, ()),
+            ("train", 0, ()),
+            ("cartoon", 0, ()),
+            ("not a car", 1, ()),
+            ("car or bicycle", 1, ("multi",)),
+            ("bus, car", 0, ("multi",)),
+            ("bus; bus", 0, ()),
+            ("<think>car</think>bicycle", 0.5, ()),
+        ],
+    )
+    def test_what_is_mentioned_first_counts(self, answer: str, value: float, flags: tuple[str, ...]) -> None:
+        found = score(ListOne(), answer, TRAVEL)
+        assert (found.status, found.value, found.flags) == ("ok", value, flags)
+
+    @pytest.mark.parametrize("answer", ["", " ", None, "?!", "<think>car</think>", "🚗"])
+    def test_an_answer_without_words_cannot_be_read(self, answer: str | None) -> None:
+        found = score(ListOne(), answer, TRAVEL)
+        assert (found.status, found.value, found.score, found.flags) == ("unparseable", None, 0, ("empty",))
+
+    def test_several_values_count_nothing_where_it_is_strict(self) -> None:
+        strict = ScorerSettings(strict=True, synonyms={})
+        assert score(ListOne(), "car or bicycle", TRAVEL, settings=strict).value == 0
+        assert score(ListOne(), "car, a car", TRAVEL, settings=strict).value == 1
+
+    @pytest.mark.parametrize("answer", ["five", "5", "5.0", "05", "about five of them", "5%"])
+    def test_numbers_are_compared_by_value(self, answer: str) -> None:
+        assert score(ListOne(), answer, {"5": 1}, settings=ScorerSettings()).value == 1
+
+    @pytest.mark.parametrize("answer", ["5th", "15", "V", "fin", "-5", "5.5", "fifth", "five hundred", "55"])
+    def test_other_numbers_are_other_values(self, answer: str) -> None:
+        everything = ScorerSettings(senses="all")
+        assert score(ListOne(), answer, {"5": 1}, settings=everything).value == 0
+
+    def test_thousands_are_one_number(self) -> None:
+        assert score(ListOne(), "There were 1,319 of them.", {"1319": 1, "319": 0}).flags == ()
+        assert score(ListOne(), "one hundred fifty-seven thousand", {"157,000": 1}).value == 1
+
+    def test_the_longest_name_uses_its_words_up(self) -> None:
+        assert score(ListOne(), "York? New York", {"new york": 1, "york": 0.2}).flags == ("multi",)
+        assert score(ListOne(), "New York", {"new york": 1, "york": 0.2}) == ItemScore(
+            "ok", 1.0, "value", (), {"found": ["new york"]}
+        )
+
+    def test_own_names_come_before_aliases_and_those_before_synonyms(self) -> None:
+        metric = [
+            {"value": "doctor", "weight": 1, "aliases": ["medic"]},
+            {"value": "physician", "weight": 0.4},
+            {"value": "nurse", "weight": 0.1},
+        ]
+        settings = ScorerSettings(
+            synonyms={"doctor": ["physician", "nurse"], "nurse": ["medic", "sister"], "physician": ["sister"]}
+        )
+        found = {
+            answer: score(ListOne(), answer, metric, settings=settings) for answer in ("physician", "medic", "nurse", "sister")
+        }
+        assert {name: (one.value, one.how, one.flags) for name, one in found.items()} == {
+            "physician": (0.4, "value", ()),
+            "medic": (1, "alias", ()),
+            "nurse": (0.1, "value", ()),
+            "sister": (0.4, "synonym", ("ambiguous_synonym",)),
+        }
+
+    def test_two_spellings_of_one_value_are_one(self) -> None:
+        metric = {"car": 0.5, "cars": 1}
+        settings = ScorerSettings(synonyms={"car": ["auto"]})
+        assert score(ListOne(), "a car and cars", metric, settings=settings) == ItemScore(
+            "ok", 1.0, "value", (), {"found": ["cars"]}
+        )
+        assert score(ListOne(), "autos", metric, settings=settings).flags == ()
+
+    def test_the_shipped_synonyms_count(self) -> None:
+        assert score(ListOne(), "an automobile", TRAVEL, settings=ScorerSettings()).how == "synonym"
+        assert score(ListOne(), "Seattle or so", {"Oregon": 1}, settings=ScorerSettings(senses="all")).value == 0
+
+
+class TestListMany:
+    @pytest.mark.parametrize(
+        ("answer", "raw"),
+        [
+            ("oyster, seaweed", 0.8),
+            ('["Mussels", "OYSTERS"]', 0.7),
+            ('["muss\\u0065l"]', 0.2),
+            ("oyster, oysters and an oyster", 0.5),
+            ("1. seaweed\n2. mussels\n3. whale", 0.5),
+            ("nothing", 0),
+            ("[oyster", 0.5),
+            ('[["oyster"], {"a": "mussel"}]', 0.7),
+        ],
+    )
+    def test_each_value_counts_once(self, answer: str, raw: float) -> None:
+        found = score(ListMany(), answer, SEA)
+        assert (found.status, found.flags) == ("ok", ())
+        assert found.own["raw"] == pytest.approx(raw)
+        assert found.value == pytest.approx(raw)
+
+    def test_a_share_of_what_the_metric_gives_at_most(self) -> None:
+        assert score(ListMany(), "a1, b1", {"a1": 1, "b1": 1}).value == 1
+        assert score(ListMany(), "good, wrong", {"good": 1, "wrong": -0.5}).value == pytest.approx(0.5)
+        assert score(ListMany(), "wrong", {"good": 1, "wrong": -0.5}).value == 0
+        assert score(ListMany(), "car", {"car": 1, "cars": 1}).value == 1
+
+    def test_a_value_may_be_longer_than_an_item(self) -> None:
+        metric = {"research and development": 1, "research": 0.2, "Appleton, Wisconsin": 1}
+        found = score(
+            ListMany(), "Appleton, Wisconsin; research & development", metric, settings=ScorerSettings(penalty=1, synonyms={})
+        )
+        assert found.own == {"raw": pytest.approx(1.2 - 1), "found": ["Appleton, Wisconsin", "research"]}
+        assert score(ListMany(), "research and development", metric).own["found"] == ["research and development"]
+
+    @pytest.mark.parametrize(
+        ("answer", "others"),
+        [
+            ("oyster", 0),
+            ("whale, oyster", 1),
+            ("whale and shark; oyster", 2),
+            ("- whale\n- shark\n\n- oysters", 2),
+            ("* 1 whale\n2) oyster", 1),
+            ("whale & oyster &", 1),
+            ("1,000 whales, oyster", 1),
+            ('["whale, shark", "oyster"]', 1),
+            ("sea oysters", 0),
+        ],
+    )
+    def test_the_penalty_is_taken_for_each_item_that_is_no_value(self, answer: str, others: int) -> None:
+        found = score(ListMany(), answer, SEA, settings=ScorerSettings(penalty=0.1, synonyms={}))
+        assert found.own["raw"] == pytest.approx(0.5 - 0.1 * others)
+
+    def test_nothing_that_is_worth_anything_cannot_be_scored(self) -> None:
+        for metric in ({"car": 0}, {"car": -1}, "", {}):
+            found = score(ListMany(), "car", metric)
+            assert (found.status, found.value, found.score) == ("unscorable", None, None)
+            assert found.reason
+
+    @pytest.mark.parametrize("penalty", [-0.1, 1.1, float("nan")])
+    def test_a_penalty_is_a_share(self, penalty: float) -> None:
+        with pytest.raises(ConfigError, match="penalty"):
+            score(ListMany(), "car", TRAVEL, settings=ScorerSettings(penalty=penalty))
+
+    def test_an_empty_answer_cannot_be_read(self) -> None:
+        assert score(ListMany(), "[]", SEA, settings=NO_SYNONYMS).flags == ("empty",)
+        assert words("[]") == []

@@ -1,0 +1,140 @@
+"""PickOne and PickMany: letters, texts of options, almost the text of one."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.model import ItemError, ScorerSettings
+from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
+from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
+
+COLOURS = ("Red", "Blue", "Green")
+AGREEMENT = ("Strongly agree", "Agree", "Disagree", "Strongly disagree")
+WORDS = st.text("abcdefg", min_size=2, max_size=5)
+OPTIONS = st.lists(st.lists(WORDS, min_size=1, max_size=2).map(" ".join), min_size=2, max_size=6, unique=True)
+
+
+class TestPickOne:
+    @pytest.mark.parametrize(
+        ("answer", "how"),
+        [
+            *(
+                ("b", "letter"),
+                ("(b)", "letter"),
+                ("B.", "letter"),
+                (" b) ", "letter"),
+                ("**B**", "letter"),
+                ("['b']", "letter"),
+            ),
+            *(
+                ("Blue", "option_text"),
+                ("It was BLUE!", "option_text"),
+                ("B. Blue", "option_text"),
+                ("blue or blue", "option_text"),
+            ),
+            *(("not blue", "option_text"), ("<think>Red</think>Blue", "option_text"), ("Bluue", None)),
+        ],
+    )
+    def test_the_second_option(self, answer: str, how: str | None) -> None:
+        found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
+        assert (found.how, found.value) == (how, None if how is None else 1)
+
+    @pytest.mark.parametrize(
+        "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵"]
+    )
+    def test_no_option_cannot_be_read(self, answer: str | None) -> None:
+        found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
+        assert (found.status, found.score, found.flags) == ("unparseable", 0, ("unparsed",))
+
+    @pytest.mark.parametrize("answer", ["Red or Blue", "a, b", "A and B", "a/b", "(a) (c)", "Blue, not Green"])
+    def test_two_options_cannot_be_read(self, answer: str) -> None:
+        found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
+        assert (found.status, found.score, found.flags) == ("unparseable", 0, ("multi",))
+
+    @pytest.mark.parametrize(
+        ("answer", "option"),
+        [
+            ("disagree", "Disagree"),
+            ("I strongly disagree.", "Strongly disagree"),
+            ("strongly disagre", "Strongly disagree"),
+            ("Strongly   AGREE", "Strongly agree"),
+            ("disagre", "Disagree"),
+            ("D", "Strongly disagree"),
+        ],
+    )
+    def test_the_longest_text_wins_and_no_part_of_one(self, answer: str, option: str) -> None:
+        assert score(PickOne(), answer, {"Agree": 0}, AGREEMENT).own == {"found": [option]}
+
+    def test_a_text_as_near_to_two_options_is_neither(self) -> None:
+        near = ("mission sts 101 crew", "mission sts 105 crew")
+        assert score(PickOne(), "mission sts 10x crew", {near[0]: 1}, near).flags == ("unparsed",)
+        assert score(PickOne(), "mission sts 101 crews", {near[0]: 1}, near).value == 1
+
+    def test_options_that_are_letters_themselves_are_meant_by_their_text(self) -> None:
+        assert score(PickOne(), "D", {"D": 1}, ("C", "D", "A")).value == 1
+        assert score(PickOne(), "a", {"A": 1}, ("A", "B", "C")).how == "letter"
+
+    def test_the_weight_is_the_score(self) -> None:
+        assert score(PickOne(), "a", {"Red": 0.3, "Blue": 1}, COLOURS).value == 0.3
+        assert score(PickOne(), "c", {"Red": 0.3, "Blue": 1}, COLOURS).value == 0
+        assert score(PickOne(), "b", {"Red": -1, "Blue": 7}, COLOURS).value == 1
+        assert score(PickOne(), "a", {"Red": -1}, COLOURS).value == 0
+
+    def test_an_alias_of_a_value_is_another_text_of_its_option(self) -> None:
+        assert score(PickOne(), "the azure one", [{"value": "blue", "aliases": ["azure"]}], COLOURS).value == 1
+
+    def test_a_value_that_is_no_option_is_refused(self) -> None:
+        with pytest.raises(ItemError, match="none of the options; got 'Pink'; allowed: Red, Blue, Green"):
+            score(PickOne(), "Red", {"Pink": 1}, COLOURS)
+        with pytest.raises(ItemError, match="no options"):
+            score(PickOne(), "Red", {"Pink": 1})
+
+    @given(OPTIONS, st.data())
+    def test_letter_and_text_of_an_option_are_one_answer(self, options: list[str], data: st.DataObject) -> None:
+        place = data.draw(st.integers(0, len(options) - 1))
+        metric = {option: (number + 1) / 10 for number, option in enumerate(options)}
+        letter, text = string.ascii_uppercase[place], options[place]
+        assert score(PickOne(), f"({letter})", metric, options).value == pytest.approx(metric[text])
+        assert score(PickOne(), f"{text.title()}!", metric, options).own["found"] == [text]
+
+    @given(ANY_ANSWER, OPTIONS)
+    def test_any_answer_has_a_score_from_0_to_1(self, answer: str, options: list[str]) -> None:
+        for scorer in (PickOne(), PickMany()):
+            found = score(scorer, answer, {options[0]: 1, options[1]: -0.5}, options)
+            assert found.value is None or 0 <= found.value <= 1
+
+
+class TestPickMany:
+    @pytest.mark.parametrize(
+        ("answer", "raw"),
+        [
+            *(("a, c", 0.5), ("a b", 1), ("Red and Blue", 1), ("- Red\n- red", 0.5), ('["Red", "Green"]', 0.5), ("Green", 0)),
+            *(("A, B and C.", 1), ("c", 0), ("Gren", None), ("none", None), ("", None)),
+        ],
+    )
+    def test_the_weights_of_all_options_that_are_named(self, answer: str, raw: float | None) -> None:
+        found = score(PickMany(), answer, {"Red": 0.5, "Blue": 0.5}, COLOURS)
+        assert found.own["raw"] == raw
+        assert (found.value, found.status) == (raw, "unparseable" if raw is None else "ok")
+
+    def test_it_is_a_share_of_what_the_metric_gives_at_most(self) -> None:
+        assert score(PickMany(), "a, b", {"Red": 1, "Blue": 2, "Green": 1}, COLOURS).value == pytest.approx(0.75)
+        assert score(PickMany(), "a", {"Red": 0}, COLOURS).status == "unscorable"
+
+    def test_the_penalty_is_for_options_and_items_that_are_no_value(self) -> None:
+        settings = ScorerSettings(penalty=0.1)
+        for answer, raw in (("Red, Green", 0.4), ("a, c", 0.4), ("Red, pink, Green", 0.3), ("Red", 0.5)):
+            found = score(PickMany(), answer, {"Red": 0.5, "Blue": 0.5}, COLOURS, settings)
+            assert found.own["raw"] == pytest.approx(raw)
+
+    @given(OPTIONS, st.data())
+    def test_letters_name_what_texts_name(self, options: list[str], data: st.DataObject) -> None:
+        places = data.draw(st.lists(st.integers(0, len(options) - 1), min_size=1, unique=True))
+        assume(not any(other != one and f" {one} " in f" {other} " for one in options for other in options))
+        metric = dict.fromkeys(options[:2], 1)
+        letters, texts = (", ".join(names[place] for place in places) for names in (string.ascii_lowercase, options))
+        assert score(PickMany(), letters, metric, options).own == score(PickMany(), texts, metric, options).own

@@ -1,0 +1,111 @@
+"""Yes/No with Rationale: a good reason for the wrong answer earns nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.socioscope.lists import ListMany
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
+from dtef_pipeline.qa.socioscope.yes_no import YesNo
+from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
+
+REASONS = {"tide": 0.5, "storm": 0.5}
+METRIC = {"answer": "yes", "rationale": REASONS, "weight": 0.5}
+JUDGED = {"answer": "yes", "rationale": {"judge": True}, "weight": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("answer", "binary", "rationale", "value"),
+    [
+        ("Yes, because of the tide and the storm", 1, 1, 1),
+        ("Yes - storms", 1, 0.5, 0.75),
+        ("Yes. The tide. The storm.", 1, 1, 1),
+        ("Yes", 1, 0, 0.5),
+        ("Yes\n\n1. tides\n2. storms", 1, 1, 1),
+        ("No, because of the tide and the storm", 0, 1, 0),
+        ("No", 0, 0, 0),
+    ],
+)
+def test_hand_values(answer: str, binary: int, rationale: float, value: float) -> None:
+    found = score(YesNoRationale(), answer, METRIC)
+    assert (found.status, found.own["binary"], found.flags) == ("ok", binary, ())
+    assert found.own["rationale"] == pytest.approx(rationale)
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "flag"), [("maybe the tide", "unparsed"), ("", "unparsed"), ("yes and no: tide", "ambiguous")]
+)
+def test_without_an_answer_no_reason_is_read(answer: str, flag: str) -> None:
+    found = score(YesNoRationale(), answer, METRIC)
+    assert (found.status, found.score, found.flags, found.own) == (
+        "unparseable",
+        0,
+        (flag,),
+        {"binary": None, "rationale": None},
+    )
+
+
+@given(st.sampled_from(["Yes", "No", "Perhaps"]), st.sampled_from(["tide", "storm tide", "cold", ""]), st.floats(0, 1))
+def test_it_is_made_of_the_two_other_scorers(answer: str, reason: str, weight: float) -> None:
+    found = score(YesNoRationale(), f"{answer}: {reason}", {**METRIC, "weight": weight})
+    b, r = score(YesNo(), answer, "yes").value, score(ListMany(), reason, REASONS).value or 0
+    assert found.value == (None if b is None else pytest.approx(weight * b + (1 - weight) * b * r))
+
+
+@given(ANY_ANSWER, st.floats(0, 1))
+def test_any_answer_has_a_score_from_0_to_1(answer: str, weight: float) -> None:
+    found = score(YesNoRationale(), answer, {**METRIC, "weight": weight})
+    assert found.value is None or 0 <= found.value <= 1
+
+
+@pytest.mark.parametrize("metric", ["", "{}", {"answer": "no", "rationale": {}}, {"answer": "no", "rationale": {"tide": 0}}])
+def test_without_a_reason_that_counts_nothing_is_scored(metric: object) -> None:
+    assert score(YesNoRationale(), "no", metric).status == "unscorable"
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("yes", "no metric of an answer with reasons"),
+        ({"answer": "yes"}, "no metric of an answer with reasons"),
+        ({**METRIC, "wait": 1}, "no metric of an answer with reasons"),
+        ({**METRIC, "weight": 1.5}, "number from 0 to 1"),
+        ({**METRIC, "weight": True}, "number from 0 to 1"),
+        ({**METRIC, "answer": "maybe"}, "neither yes nor no"),
+        ({**METRIC, "answer": ""}, "neither yes nor no"),
+        ({**METRIC, "answer": True}, "neither yes nor no"),
+        ({**METRIC, "rationale": None}, "no metric"),
+        ({**METRIC, "rationale": {"judge": False}}, "weight of 'judge'"),
+        ({**METRIC, "rationale": {"tide": "1"}}, "weight of 'tide'"),
+        ('{"answer": "yes", "answer": "no", "rationale": {"tide": 1}}', "given twice"),
+    ],
+)
+def test_what_is_refused_is_named(metric: object, message: str) -> None:
+    with pytest.raises(ItemError, match=message):
+        score(YesNoRationale(), "yes", metric)
+
+
+class TestJudged:
+    def test_a_right_answer_waits_for_the_judge(self) -> None:
+        found = score(YesNoRationale(), "Yes, the tide", JUDGED)
+        assert waits_for_judge(found)
+        assert (found.status, found.score, found.own["binary"]) == ("missing", None, 1)
+
+    def test_a_wrong_answer_needs_none(self) -> None:
+        found = score(YesNoRationale(), "No, the tide", JUDGED)
+        assert (found.status, found.value) == ("ok", 0)
+        assert with_judged_rationale(found, 1.0) is found
+
+    def test_the_judge_gives_what_the_reasons_are_worth(self) -> None:
+        found = with_judged_rationale(score(YesNoRationale(), "Yes, the tide", JUDGED), 0.4)
+        assert (found.status, found.own["rationale"], found.flags) == ("ok", 0.4, ("judged",))
+        assert found.value == pytest.approx(0.25 + 0.75 * 0.4)
+        assert not waits_for_judge(found)
+
+    def test_a_judge_that_fails_leaves_no_score(self) -> None:
+        found = with_judged_rationale(score(YesNoRationale(), "Yes", JUDGED), None, "no JSON")
+        assert (found.status, found.value, found.score, found.reason) == ("judge_failed", None, None, "no JSON")
