@@ -7,9 +7,12 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.qa import boards as qa_boards
+from assets.qa import drift as qa_drift
 from assets.qa import executions, items, prompts
 from assets.qa import judgements as qa_judgements
 from assets.qa import responses as qa_responses
+from assets.qa import roll_ups as qa_roll_ups
 from assets.qa import scores as qa_scores
 from assets.qa.automation import QA_JOBS, QA_SENSORS
 from assets.qa.files import qa_files
@@ -45,7 +48,7 @@ _RUBRIC = [
     anchors,
     rubric_report,
 ]
-_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores]
+_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores, qa_boards, qa_roll_ups, qa_drift]
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC, *_QA]
 
 defs = dg.Definitions(

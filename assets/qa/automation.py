@@ -2,16 +2,19 @@
 
 import dagster as dg
 
+from assets.qa.boards import qa_board
+from assets.qa.drift import qa_drift
 from assets.qa.executions import qa_executions
 from assets.qa.items import qa_items
 from assets.qa.judgements import qa_judgements
 from assets.qa.prompts import qa_prompts
 from assets.qa.responses import qa_responses
+from assets.qa.roll_ups import qa_costs, qa_validity
 from assets.qa.scores import qa_scores
 from assets.stage.partitions import process_tag
 
 QA_STAGES = [qa_items, qa_prompts, qa_responses, qa_judgements, qa_executions, qa_scores]
-QA_ROLL_UPS: list[dg.AssetsDefinition] = []
+QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift]
 qa_pipeline = dg.define_asset_job(
     "qa_pipeline",
     selection=dg.AssetSelection.assets(*QA_STAGES),

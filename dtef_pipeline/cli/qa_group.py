@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.qa_board_group import board
 from dtef_pipeline.cli.qa_estimate_group import estimate
 from dtef_pipeline.cli.qa_options import (
     of_answered_snapshot,
@@ -179,3 +180,6 @@ def rollup() -> None:
 
 
 qa.add_command(estimate)
+
+
+qa.add_command(board)
