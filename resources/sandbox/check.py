@@ -205,7 +205,7 @@ def _words(payload: bytes) -> str:
 
 def _told(payload: bytes) -> CheckResult:
     try:
-        status, detail, calls = decoded(payload)  # type: ignore[misc]
+        status, detail, calls = decoded(payload)
     except (NotPlain, TypeError, ValueError):
         return CheckResult("sandbox_error", "the verdict cannot be read")
     return CheckResult(str(status), str(detail)[:300], calls=int(calls))

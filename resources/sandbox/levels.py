@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import os
 import shutil
@@ -192,10 +193,9 @@ def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Star
 
 
 def _start_sandlock(command: list[str], python: Interpreter) -> Started:
-    from sandlock import Sandbox, StdioMode
-
+    sandlock: Any = importlib.import_module("sandlock")
     readable = ["/usr", *(folder for folder in _SYSTEM_FOLDERS if Path(folder).exists())]
-    sandbox = Sandbox(
+    sandbox = sandlock.Sandbox(
         fs_readable=[*readable, python.folder] if python.folder else readable,
         fs_writable=["/dev/null"],
         extra_deny_syscalls=_NEITHER_LANDLOCK_NOR_WE_WANT,
@@ -204,7 +204,8 @@ def _start_sandlock(command: list[str], python: Interpreter) -> Started:
         max_processes=1,
         cwd="/",
     )
-    process: Any = sandbox.popen(command, StdioMode.PIPED, StdioMode.PIPED, StdioMode.NULL)
+    piped, nowhere = sandlock.StdioMode.PIPED, sandlock.StdioMode.NULL
+    process = sandbox.popen(command, piped, piped, nowhere)
 
     def kill() -> None:
         process.kill()
@@ -218,7 +219,7 @@ def sandlock_problem() -> str | None:
     if not sys.platform.startswith("linux"):
         return "it needs Linux"
     try:
-        import sandlock
+        sandlock: Any = importlib.import_module("sandlock")
     except (ImportError, OSError) as error:
         return f"the package sandlock cannot be loaded: {error}"
     found, needed = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()

@@ -11,6 +11,10 @@ import os
 import struct
 import sys
 
+TYPE_CHECKING = False  # typing is not worth its loading
+if TYPE_CHECKING:
+    from typing import Any
+
 DEEPEST = 100
 """Levels of lists in lists that cross."""
 LONGEST_WORDS = 300
@@ -24,9 +28,9 @@ class LostCandidate(BaseException):
     """The tester's own trouble: no verdict on the candidate."""
 
 
-def encoded(value: object, depth: int = 0) -> bytes:
+def encoded(value: Any, depth: int = 0) -> bytes:
     """A value as tagged bytes. Raises NotPlain for anything but plain data: an object of a subclass is none."""
-    kind = type(value)
+    kind: Any = type(value)
     if depth > DEEPEST:
         raise NotPlain("data nested too deeply")
     if value is None:
@@ -35,26 +39,30 @@ def encoded(value: object, depth: int = 0) -> bytes:
         return b"T" if value else b"F"
     if kind is int:
         size = (value.bit_length() + 8) // 8
-        return b"i" + struct.pack(">I", size) + value.to_bytes(size, "big", signed=True)
+        return _sized(b"i", size, value.to_bytes(size, "big", signed=True))
     if kind is float:
         return b"f" + struct.pack(">d", value)
     if kind is complex:
         return b"c" + struct.pack(">dd", value.real, value.imag)
     if kind is str:
         raw = value.encode("utf-8", "surrogatepass")
-        return b"s" + struct.pack(">I", len(raw)) + raw
+        return _sized(b"s", len(raw), raw)
     if kind is bytes:
-        return b"b" + struct.pack(">I", len(value)) + value
+        return _sized(b"b", len(value), value)
     if kind is dict:
         parts = [encoded(part, depth + 1) for pair in value.items() for part in pair]
-        return b"d" + struct.pack(">I", len(value)) + b"".join(parts)
+        return _sized(b"d", len(value), b"".join(parts))
     letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
     if letter is None:
         raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
-    return letter + struct.pack(">I", len(value)) + b"".join([encoded(part, depth + 1) for part in value])
+    return _sized(letter, len(value), b"".join([encoded(part, depth + 1) for part in value]))
 
 
-def decoded(raw: bytes) -> object:
+def _sized(tag: bytes, size: int, rest: bytes) -> bytes:
+    return tag + struct.pack(">I", size) + rest
+
+
+def decoded(raw: bytes) -> Any:
     """The value of tagged bytes. Raises NotPlain for bytes that are none."""
     try:
         value, end = _decoded(raw, 0, 0)
@@ -65,7 +73,7 @@ def decoded(raw: bytes) -> object:
     return value
 
 
-def _decoded(raw: bytes, at: int, depth: int) -> tuple:
+def _decoded(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
     tag = raw[at : at + 1]
     at += 1
     if depth > DEEPEST + 1:
@@ -92,7 +100,7 @@ def _decoded(raw: bytes, at: int, depth: int) -> tuple:
         value, at = _decoded(raw, at, depth + 1)
         found.append(value)
     if tag == b"d":
-        return dict(zip(found[::2], found[1::2])), at
+        return {found[i]: found[i + 1] for i in range(0, len(found), 2)}, at
     return (found if tag == b"l" else tuple(found) if tag == b"t" else set(found)), at
 
 
@@ -111,7 +119,7 @@ class Pipe:
         while rest:
             rest = rest[os.write(self._out, rest) :]
 
-    def receive(self) -> tuple:
+    def receive(self) -> tuple[Any, ...]:
         letter, size = struct.unpack(">cI", self._read(5))
         return letter, self._read(size)
 
@@ -139,7 +147,7 @@ def words(error: BaseException) -> str:
     return (type(error).__name__[:80] + ": " + message_of(error))[:LONGEST_WORDS]
 
 
-def limit(limits: dict, uid: int, dies_with_parent: bool) -> None:
+def limit(limits: dict[str, int], uid: int, dies_with_parent: bool) -> None:
     """Takes from this process what no program needs: another user, no parent to outlive, limits that only shrink."""
     import resource
 
@@ -174,7 +182,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
     pipe.send(b"O", b"")
     while True:
         payload = pipe.receive()[1]
-        args, named = decoded(payload)  # type: ignore[misc]
+        args, named = decoded(payload)
         letter, told = b"A", None
         try:
             told = function(*args, **named)
@@ -205,11 +213,11 @@ class Called:
         letter, raw = self._pipe.receive()
         if letter == b"U":
             raise TypeError("the function gave back " + str(decoded(raw))[:LONGEST_WORDS])
-        told, left = decoded(raw)  # type: ignore[misc]
+        told, left = decoded(raw)
         if left is not None:
-            changed, changed_named = decoded(left)  # type: ignore[misc]
-            for before, after in zip(args, changed):
-                put_back(before, after)
+            changed, changed_named = decoded(left)
+            for place, before in enumerate(args):
+                put_back(before, changed[place])
             for key, after in changed_named.items():
                 put_back(named.get(key), after)
         if letter == b"E":
@@ -217,7 +225,7 @@ class Called:
         return told
 
 
-def put_back(before: object, after: object) -> None:
+def put_back(before: Any, after: Any) -> None:
     """What the function did to a list, dict or set that it was handed, done to the one of the tests."""
     if type(before) is not type(after):
         return
@@ -236,19 +244,19 @@ def as_raised(name: str, message: str) -> BaseException:
     return RuntimeError(str(name) + ": " + str(message))
 
 
-def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple:
+def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     """(status, words, number of calls) of the tests."""
     called = Called(pipe)
-    space = {"__name__": "tests"}
+    space: dict[str, Any] = {"__name__": "tests"}
     try:
         for source in (helpers, tests):
             exec(compile(source, "<tests>", "exec", 0, True), space)  # noqa: S102 - what this process is for
-        space[name] = called  # type: ignore[assignment]
+        space[name] = called
         check = space["check"]
     except BaseException as error:
         return "sandbox_error", "the tests cannot be loaded: " + words(error), 0
     try:
-        check(called)  # type: ignore[operator]
+        check(called)
     except LostCandidate as error:
         return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
     except AssertionError as error:
@@ -262,15 +270,15 @@ def main() -> None:
     """Limits itself, says that it is ready, and does what it is told."""
     sys.path[:] = [place for place in sys.path if place]
     pipe = Pipe()
-    role, limits, uid, dies_with_parent = decoded(bytes.fromhex(sys.argv[1]))  # type: ignore[misc]
+    role, limits, uid, dies_with_parent = decoded(bytes.fromhex(sys.argv[1]))
     limit(limits, uid, dies_with_parent)
     del sys.argv[1:]
-    pipe.send(b"R", encoded("%d.%d.%d" % sys.version_info[:3]))
+    pipe.send(b"R", encoded(".".join(map(str, sys.version_info[:3]))))
     sources = decoded(pipe.receive()[1])
     if role == "candidate":
-        candidate(pipe, *sources)  # type: ignore[misc]
+        candidate(pipe, *sources)
     else:
-        pipe.send(b"V", encoded(tester(pipe, *sources)))  # type: ignore[misc]
+        pipe.send(b"V", encoded(tester(pipe, *sources)))
     os._exit(0)
 
 
