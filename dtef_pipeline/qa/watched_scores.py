@@ -52,9 +52,6 @@ _SERVED = """
         FROM qa_responses
     ) AS served USING (suite, condition, model, model_variant, snapshot)
 """
-_CLUSTERS = """
-    SELECT suite::VARCHAR AS suite, item_id, min(coalesce(nullif(cluster, ''), item_id)) AS cluster FROM qa_scores GROUP BY 1, 2
-"""
 _PAIRED_BY = (*(column.name for column in OF_ONE_PART), *MODEL, *QA_WATCHED_KEYS.asked)
 _ITEM_MEANS = f"""
     SELECT {", ".join(_PAIRED_BY)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || coalesce(truth_id, '') AS item, snapshot,
@@ -63,8 +60,9 @@ _ITEM_MEANS = f"""
 """
 
 
-def _linked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    return connection.execute(_CLUSTERS).df()
+def _each_by_itself(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """The same items are asked again: what a night adds to the score of one says nothing of another, of whatever subject both are."""
+    return pd.DataFrame(columns=["suite", "item_id", "cluster"], dtype="str")
 
 
 QA_WATCHED = Subject(
@@ -76,7 +74,7 @@ QA_WATCHED = Subject(
     in_order=str.casefold,
     truth="expected answer",
     truths="expected answers",
-    clusters=_linked,
+    clusters=_each_by_itself,
     way="{condition}, {metric} by {measured_by}",
     unlike="asked other items",
     joint=", ",
