@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dtef_pipeline.qa.normalise import normalise
-from dtef_pipeline.qa.socioscope.number_words import plain_number
-from dtef_pipeline.qa.socioscope.words import words
+from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
 
 FOLDER = Path(__file__).resolve().parent.parent / "dtef_pipeline" / "qa" / "lexicon"
 PARTS_OF_SPEECH = ("noun", "verb", "adj")
@@ -63,7 +62,9 @@ def _entries(file: Path) -> Iterator[str]:
 
 def is_kept(word: str) -> bool:
     """Whether a normalised word may stand for another: no numeral, no single character, no word of grammar."""
-    return len(word) > 1 and word not in _LEFT_OUT and not all(map(plain_number, words(word)))
+    if len(word) < 2 or word in _LEFT_OUT:
+        return False
+    return not all(is_number for _, is_number in numbers_in_digits(word.split()))
 
 
 def lines(wordnet: Path) -> list[str]:

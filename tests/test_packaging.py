@@ -103,6 +103,8 @@ class TestWheel:
             "resources/warehouse.py",
             "dtef_pipeline/cli/dtef.py",
             "dtef_pipeline/py.typed",
+            "dtef_pipeline/qa/lexicon/LICENSE-wordnet.txt",
+            "dtef_pipeline/qa/lexicon/wordnet-3.0.txt.gz",
             "dtef_pipeline/report/page.css",
             "dtef_pipeline/report/page.js",
             "dtef_pipeline/survey/report/pairs.css",

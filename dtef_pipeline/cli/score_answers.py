@@ -32,5 +32,6 @@ def score_answers(file: TextIO) -> None:
     """
     from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
 
-    for line in scored_answer_lines(read_answer_lines(file, file.name)):
+    where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
+    for line in scored_answer_lines(read_answer_lines(file, where)):
         click.echo(line)

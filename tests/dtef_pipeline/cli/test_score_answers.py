@@ -1,0 +1,44 @@
+"""`dtef score-answers` scores lines of JSON from a file or a pipe, without any state."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.strict_json import strict
+
+YES = json.dumps({"scorer": "Yes/No", "response": "Yes, they moved.", "reference": "yes", "id": 7})
+CAR = json.dumps({"scorer": "list_one", "response": "an automobile", "reference": {"car": 1, "bicycle": 0.5}})
+
+
+class TestScoreAnswers:
+    def test_each_line_gets_its_score(self, tmp_path: Path) -> None:
+        (tmp_path / "answers.jsonl").write_text(f"\ufeff{YES}\n\n{CAR}\n", encoding="utf-8")
+        first, second = map(strict, ok("score-answers", tmp_path / "answers.jsonl").splitlines())
+        assert (first["id"], first["status"], first["score"], first["how"]) == (7, "ok", 1, "first_word")
+        assert (second["score"], second["how"], second["found"]) == (1, "synonym", ["car"])
+
+    def test_a_bad_line_is_named_and_nothing_is_printed(self, tmp_path: Path) -> None:
+        file = tmp_path / "answers.jsonl"
+        file.write_text(f"{YES}\n{{oops\n", encoding="utf-8")
+        message = refused("score-answers", file)
+        assert f"{file.name}:2: it is no JSON" in " ".join(message.split())
+        assert dtef("score-answers", file).stdout == ""
+
+    def test_it_works_as_a_filter_without_any_state(self, tmp_path: Path) -> None:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("dtef"), "score-answers", "-"],
+            input=YES,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert strict(done.stdout)["value"] == 1
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_empty_file_has_no_scores(self) -> None:
+        assert ok("score-answers", "-", stdin="\n") == ""

@@ -1,0 +1,176 @@
+"""Answers as lines of JSON: the published vectors, what is refused, and that a reference is read once."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.model import ItemError, ItemScore
+from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
+from tests.conftest import SHARED
+from tests.strict_json import strict
+
+VECTORS = SHARED / "transcripts" / "vectors.json"
+LINE: dict[str, Any] = {"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}, "synonyms": {}}
+
+
+def scored(*items: Any) -> list[dict[str, Any]]:
+    lines = [item if isinstance(item, str) else json.dumps(item) for item in items]
+    return [strict(line) for line in scored_answer_lines(read_answer_lines(lines, "answers.jsonl"))]
+
+
+def vectors() -> list[dict[str, Any]]:
+    if not VECTORS.exists():
+        return []
+    return [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == "score"]
+
+
+def test_the_published_vectors() -> None:
+    if not vectors():
+        pytest.skip(f"no vectors at {VECTORS}")
+    assert len(vectors()) >= 46
+    assert [case["id"] for case in vectors() if not as_published(case)] == []
+
+
+def as_published(case: dict[str, Any]) -> bool:
+    try:
+        (found,) = scored(case["in"])
+    except ItemError:
+        return case["out"] == {"error": True}
+    wanted = case["out"]
+    return {name: found.get(name, "not there") for name in wanted} == {
+        name: pytest.approx(value, abs=case.get("tol") or 1e-9) if isinstance(value, float) else value
+        for name, value in wanted.items()
+    }
+
+
+def test_a_line_keeps_what_it_had_and_gets_its_score() -> None:
+    assert scored({**LINE, "id": 7, "score": "old"}) == [
+        {
+            **LINE,
+            "id": 7,
+            "status": "ok",
+            "value": 1.0,
+            "score": 1.0,
+            "how": "value",
+            "flags": [],
+            "reason": None,
+            "found": ["car"],
+        }
+    ]
+
+
+def test_the_order_is_kept_and_blank_lines_are_passed_over() -> None:
+    found = scored({**LINE, "id": 1}, "\n", {**LINE, "id": 2, "scorer": "Essay"}, {**LINE, "id": 3, "response": None})
+    assert [(one["id"], one["status"], one["score"]) for one in found] == [
+        (1, "ok", 1),
+        (2, "no_scorer", None),
+        (3, "unparseable", 0),
+    ]
+
+
+def test_a_reference_is_text_or_json() -> None:
+    for reference in ({"car": 1}, '{"car": 1}', ["car"], "car", '"car"'):
+        assert scored({**LINE, "reference": reference})[0]["score"] == 1
+    assert scored({**LINE, "scorer": "Yes/No", "response": "Yes", "reference": True})[0]["score"] == 1
+    assert scored({**LINE, "response": "five", "reference": 5})[0]["score"] == 1
+    assert scored({**LINE, "reference": None})[0]["status"] == "unscorable"
+
+
+def test_settings_are_those_of_the_line() -> None:
+    found = scored(
+        {**LINE, "response": "bike or car"},
+        {**LINE, "response": "bike or car", "strict": True},
+        {**LINE, "response": "auto"},
+        {**LINE, "response": "auto", "synonyms": {"car": ["auto"]}},
+        {**LINE, "response": "auto", "synonyms": None, "senses": "all"},
+        {**LINE, "scorer": "list_many", "response": "car, train", "penalty": 0.3},
+    )
+    assert [one["score"] for one in found] == pytest.approx([0.5, 0, 0, 1, 1, 0.7 / 1.5])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{oops", r"answers.jsonl:2: it is no JSON: .*; got '{oops'; allowed: a JSON object"),
+        ("[1]", "no object"),
+        ("null", "no object"),
+        ('{"scorer": NaN}', "NaN is no number in JSON"),
+        ('{"scorer": 1e999}', "too large"),
+        ('{"scorer": "yes_no", "scorer": "list_one"}', "'scorer' is given twice"),
+        ("[" * 100_000, "nested too deeply|no JSON"),
+        ({**LINE, "scorer": None}, "scorer is missing or not usable; allowed: yes_no, list_one"),
+        ({**LINE, "scorer": 5}, "scorer"),
+        ({**LINE, "scorer": "judge"}, "got 'judge'; allowed: yes_no"),
+        ({**LINE, "scorer": "code_execution"}, "got 'code_execution'"),
+        ({**LINE, "response": 5}, "response .*; got '5'; allowed: a text, or null"),
+        ({"scorer": "list_one", "reference": "x"}, "response is missing"),
+        ({"scorer": "list_one", "response": "x"}, "reference is missing"),
+        ({**LINE, "reference": "{car"}, "answers.jsonl:2: metric: this is no JSON"),
+        ({**LINE, "reference": {"car": 1, "Car": 1}}, "the values 'car' and 'Car' are the same"),
+        ({**LINE, "options": "A, B"}, "options .*; allowed: a list of texts"),
+        ({**LINE, "options": ["A", 1]}, "options"),
+        ({**LINE, "synonyms": ["auto"]}, "synonyms"),
+        ({**LINE, "synonyms": {"car": "auto"}}, "synonyms"),
+        ({**LINE, "senses": "most"}, "senses .*; got 'most'; allowed: first, all"),
+        ({**LINE, "penalty": 2}, "penalty"),
+        ({**LINE, "penalty": True}, "penalty"),
+        ({**LINE, "strict": "yes"}, "strict .*; got 'yes'; allowed: true or false"),
+        ({**LINE, "finish_reason": 1}, "finish_reason"),
+        ({**LINE, "timeout_s": 0}, "timeout_s"),
+        ({**LINE, "task": 5}, "task"),
+        ({**LINE, "scorer": "PickOne"}, "there are no options"),
+        ({**LINE, "scorer": "PickOne", "options": ["car", "bus"]}, "none of the options; got 'bike'; allowed: car, bus"),
+    ],
+)
+def test_a_line_that_is_not_usable_is_named_before_anything_is_scored(line: Any, message: str) -> None:
+    with pytest.raises(ItemError, match=message) as refused:
+        scored(LINE, line)
+    assert str(refused.value).startswith("answers.jsonl:2: ")
+    assert len(str(refused.value)) < 700
+
+
+def test_callers_bring_scorers_of_the_outside_world() -> None:
+    line = json.dumps({"scorer": "code_execution", "response": "pass", "task": "HumanEval/4"})
+    read = read_answer_lines(
+        [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, own={"ran": item["task"]})}
+    )
+    (found,) = map(strict, scored_answer_lines(read))
+    assert (found["score"], found["ran"]) == (1, "HumanEval/4")
+    with pytest.raises(ItemError, match=r"got 'judge'; allowed: .*yes_no_rationale, .*code_execution"):
+        read_answer_lines(
+            [json.dumps({**LINE, "scorer": "judge"})], "x", {"code_execution": lambda item: lambda written: ItemScore("ok")}
+        )
+
+
+def test_lines_of_one_reference_and_one_setting_share_what_scores_them() -> None:
+    lines = [json.dumps(one) for one in (LINE, {**LINE, "id": 2}, {**LINE, "strict": True}, {**LINE, "reference": "car"})]
+    first, second, strict_one, other = read_answer_lines(lines, "x")
+    assert first.score is second.score
+    assert len({id(one.score) for one in (first, strict_one, other)}) == 3
+
+
+@given(
+    st.text(st.characters(exclude_categories=())),
+    st.sampled_from(["list_one", "list_many", "Yes/No", "pick_one", "pick_many", "Essay"]),
+)
+def test_any_response_has_a_line_of_strict_json(response: str, scorer: str) -> None:
+    reference = "no" if scorer == "Yes/No" else "car"
+    (found,) = scored({**LINE, "response": response, "scorer": scorer, "options": ["car", "bike"], "reference": reference})
+    assert found["score"] is None or 0 <= found["score"] <= 1
+
+
+def test_a_thousand_lines_take_a_moment() -> None:
+    """100,000 took 3 s on a quiet machine."""
+    lines = [
+        json.dumps({**LINE, "response": f"I went there by {way} in the year {n}"})
+        for n, way in enumerate(["car", "bike"] * 500)
+    ]
+    started = time.perf_counter()
+    assert sum(json.loads(line)["score"] for line in scored_answer_lines(read_answer_lines(lines, "x"))) == pytest.approx(750)
+    assert time.perf_counter() - started < 10

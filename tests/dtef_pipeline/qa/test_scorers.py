@@ -1,0 +1,88 @@
+"""Scorers by name and by type, those of other packages too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa import scorers
+from dtef_pipeline.qa.model import ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, lexicon_of, no_scorer, scorer_names, scorer_of
+
+
+class Shouting:
+    """A scorer of another package."""
+
+    name = "shouting"
+    version = 3
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        return lambda written: ItemScore("ok", float((written.text or "").isupper()))
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    points = [
+        EntryPoint("shouting", f"{__name__}:Shouting", scorers.SCORER_GROUP),
+        EntryPoint("broken", "no.such.module:Scorer", scorers.SCORER_GROUP),
+        EntryPoint("yes_no", "no.such.module:Scorer", scorers.SCORER_GROUP),
+    ]
+    monkeypatch.setattr(scorers, "entry_points", lambda group: points)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Shouting if self.name == "shouting" else __import__("no_such_module"))
+    _forget()
+    yield
+    monkeypatch.undo()
+    _forget()
+
+
+def _forget() -> None:
+    scorers._added.cache_clear()
+    scorers._loaded.cache_clear()
+
+
+@pytest.mark.parametrize(("kind", "name"), SCORER_OF_TYPE.items())
+def test_a_type_is_matched_whatever_its_case_and_outer_spaces(kind: str, name: str) -> None:
+    for spelled in (kind, f"  {kind.upper()}\n", kind.lower(), name):
+        found = scorer_of(spelled)
+        assert found is not None
+        assert found.name == name
+
+
+def test_every_scorer_has_a_name_and_a_version() -> None:
+    found = [scorer_of(name) for name in scorer_names()]
+    assert [one.name for one in found if one] == scorer_names()
+    assert all(one.version >= 1 for one in found if one)
+
+
+@pytest.mark.parametrize("unknown", ["Essay", "", "yes_noo", "Yes / No"])
+def test_a_type_that_nothing_scores_has_no_score(unknown: str) -> None:
+    assert scorer_of(unknown) is None
+    found = no_scorer(unknown)(Written("yes"))
+    assert (found.status, found.value, found.score, found.flags) == ("no_scorer", None, None, ())
+    assert "PickMany" in (found.reason or "")
+
+
+def test_scores_by_synonyms_say_by_which() -> None:
+    settings = ScorerSettings(synonyms={})
+    using = {name for name in scorer_names() if (one := scorer_of(name)) and lexicon_of(one, settings)}
+    assert using == {"list_one", "list_many", "yes_no_rationale"}
+
+
+@pytest.mark.usefixtures("added")
+class TestAdded:
+    def test_a_scorer_of_another_package_is_found(self) -> None:
+        found = scorer_of("shouting")
+        assert found is not None
+        assert found.for_item("", (), ScorerSettings())(Written("YES")).value == 1
+        assert scorer_names()[-2:] == ["broken", "shouting"]
+
+    def test_one_that_cannot_be_loaded_is_named(self) -> None:
+        with pytest.raises(ConfigError, match="the scorer broken of an unknown package cannot be loaded: ModuleNotFoundError"):
+            scorer_of("broken")
+
+    def test_none_takes_the_place_of_ours(self) -> None:
+        found = scorer_of("yes_no")
+        assert type(found).__name__ == "YesNo"
