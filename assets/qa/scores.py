@@ -75,6 +75,7 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
         by_response(citations),
         (lambda text: read_cited(text).answer) if len(documents) else (lambda text: text),
         judged_by(judgements),
+        sorted(set(judgements["evaluator"].to_pylist())),
         executed_by(executions),
     )
     rows = score_rows(responses, items, scoring.scores_of, scoring.measures())

@@ -73,6 +73,8 @@ class PartScoring:
     answer_of: Callable[[str | None], str | None] = lambda text: text
     """What of a response is the answer: of one in JSON, a part of it."""
     judged_by: str = f"{JUDGE_SCORER} {JUDGE_VERSION}"
+    evaluators: Sequence[str] = ()
+    """What judges of the part looked at: each is a metric of its own, beside their mean."""
     executed_by: str = f"{CODE_SCORER} {CODE_VERSION}"
     """What `measured_by` says of judges and of tests: one thing for all responses of a part, also where one needed neither."""
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
@@ -111,7 +113,11 @@ class PartScoring:
         elif name == CODE_SCORER:
             yield Measure(CODE_SCORER, CODE_VERSION, PASSES, self.executed_by)
         elif name == JUDGE_SCORER:
-            yield self._judged()
+            yield from self._judgements()
+
+    def _judgements(self) -> Iterator[Measure]:
+        """The mean of the evaluators, and each of them."""
+        return (self._judged(metric) for metric in (JUDGED, *self.evaluators))
 
     def _judged(self, metric: str = JUDGED) -> Measure:
         return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.judged_by)
@@ -158,14 +164,10 @@ class PartScoring:
 
     def _by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
-        if not rows:
-            blank = not (written.text or "").strip()
-            yield self._judged(), BLANK_ANSWER if blank else ItemScore("missing", reason="nobody judged it")
-            return
         scores = {row["evaluator"]: row["score"] for row in rows}
         reasons = {row["evaluator"]: row["reason"] for row in rows}
-        if all(reason == SKIPPED_SAMPLE for reason in reasons.values()):
-            yield self._judged(), NOT_IN_SAMPLE
+        if (without := _not_judged(written, reasons)) is not None:
+            yield from ((measure, without) for measure in self._judgements())
             return
         yield self._judged(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows))
         for name, score in scores.items():
@@ -185,6 +187,13 @@ class PartScoring:
                 yield measure, ItemScore(OK_STATUS, found / len(rows), None, (), own)
             else:
                 yield measure, ItemScore("missing", own={"citations": 0}, reason="the response cites nothing")
+
+
+def _not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
+    """The score of a response that no evaluator looked at; None: one did."""
+    if not reasons:
+        return ItemScore("missing", reason="nobody judged it") if (written.text or "").strip() else BLANK_ANSWER
+    return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
 
 
 _OF_QUOTATIONS = {
