@@ -6,7 +6,7 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from assets.qa.items import QA_GROUP
+from assets.qa.files import QA_GROUP
 from assets.qa.known_suites import known_suites
 from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from assets.qa.boards import OF_SCORES, publish_qa, require_qa_scores
-from assets.qa.items import QA_GROUP
+from assets.qa.files import QA_GROUP
 from assets.stage.checks import verdict
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store

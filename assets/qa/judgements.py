@@ -55,7 +55,7 @@ class QaJudgementsConfig(RolesConfig):
         """The judge; None: nobody judges."""
         if self.judge == NOBODY:
             return None
-        found = load_arbiter(Path(self.judges_file) if self.judges_file else shipped("data/judges.yaml"))
+        found = load_arbiter(Path(self.judges_file) if self.judges_file else shipped("judges.yaml"))
         given = {"model": self.judge or None, "sample_rate": self.sample_rate, "daily_budget": self.daily_budget}
         return arbiter_of(
             found.model_copy(update={name: value for name, value in given.items() if value is not None}), models_of(store)

@@ -8,4 +8,4 @@ from resources.settings import shipped
 
 def known_suites(file: str | None) -> Suites:
     """The shipped suites, and those of a file of the user's, which replace shipped ones of the same name."""
-    return load_suites(shipped("data/suites.yaml"), *([Path(file)] if file else []))
+    return load_suites(shipped("suites.yaml"), *([Path(file)] if file else []))

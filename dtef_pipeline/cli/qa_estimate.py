@@ -65,7 +65,7 @@ def _arbiter(options: QaOptions, models: Models) -> Arbiter | None:
     if options.judge == _NO_JUDGE:
         return None
     given = {"model": options.judge, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
-    found = load_arbiter(options.judges_file or shipped("data/judges.yaml"))
+    found = load_arbiter(options.judges_file or shipped("judges.yaml"))
     return arbiter_of(found.model_copy(update={name: value for name, value in given.items() if value is not None}), models)
 
 

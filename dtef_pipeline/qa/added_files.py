@@ -15,7 +15,6 @@ from dtef_pipeline.qa.scorers import scorer_of
 from dtef_pipeline.qa.scoring import VERBATIM_SCORER
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.corpus import Corpus
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 
 
@@ -48,7 +47,7 @@ def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool
         spec.name,
         strict=strict,
         check_metric=lambda item: _check_metric(spec, item),
-        turn_text=_turn_text(found) if found else None,
+        turn_text=found.turn_text if found else None,
     )
     if found is None:
         return AddedFiles(loaded, lambda item: spec.scorers_of(item.type))
@@ -69,16 +68,6 @@ def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
     for name in spec.scorers_of(item.type):
         if scorer := scorer_of(name):
             scorer.for_item(item.reference, item.options, ScorerSettings())
-
-
-def _turn_text(corpus: Corpus) -> Callable[[str, int | None], str | None]:
-    def text(file: str, turn: int | None) -> str | None:
-        if turn is None:
-            return corpus.texts.get(file)
-        found = corpus.turns.get((file, turn))
-        return found.text if found else None
-
-    return text
 
 
 def _finding(error: ItemError) -> ItemFinding:

@@ -27,9 +27,7 @@ def item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable
     `scorers_of`: the scorers of an item, by name.
     """
     items = [item for item in loaded.items if item.part == part]
-    named = {item.item_id for item in items}
-    elsewhere = {item.item_id for item in (*loaded.items, *loaded.examples)} - named
-    findings = [one for one in loaded.findings if one.item_id not in elsewhere]
+    findings = [one for one in loaded.findings if one.part in (None, part)]
     at = {"suite": suite, "part": part}
     rows = [{**at, "position": place, **_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)]
     shown = [{**at, "position": place, **_example_row(item)} for place, item in enumerate(loaded.examples_of(part))]
