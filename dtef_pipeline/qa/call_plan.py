@@ -22,7 +22,7 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
 from dtef_pipeline.qa.arbitration import arbitrations
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER, shown_with
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class AskedPart:
     prompts: pa.Table
     """The rows of `qa_prompts` that are asked: `item_id`, `prompt_id`, `messages`, `answer_tokens`."""
     items: pa.Table
-    """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `reference`."""
+    """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `solution`, `reference`."""
     models: Sequence[ModelSpec]
     draws: int = 1
     snapshot: str = "base"
@@ -79,12 +79,9 @@ class _Judged:
 
     def __init__(self, asked: AskedPart, ledger: CallLedger) -> None:
         self.asked, self.ledger, self.arbiter = asked, ledger, asked.arbiter
-        columns = (asked.items[name].to_pylist() for name in ("item_id", "scorers", "text", "reference"))
-        self.material = {
-            item: (text, reference)
-            for item, scorers, text, reference in zip(*columns, strict=True)
-            if JUDGE_SCORER in (scorers or ())
-        }
+        columns = (asked.items[name].to_pylist() for name in ("item_id", "scorers"))
+        judged = {item for item, scorers in zip(*columns, strict=True) if JUDGE_SCORER in (scorers or ())}
+        self.material = {item: texts for item, texts in shown_with(asked.items).items() if item in judged}
         self.items = asked.prompts["item_id"].to_pylist()
         self.is_judged = np.array([item in self.material for item in self.items], dtype=np.bool_)
 

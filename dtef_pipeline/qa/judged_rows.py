@@ -47,14 +47,17 @@ def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
 
 def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
     """Every look of an evaluator at the responses, in their order; blank ones need none."""
-    texts = {
-        item: (text, _expected(*rest)) for item, text, *rest in _columns(items, "item_id", "text", "solution", "reference")
-    }
+    texts = shown_with(items)
     named = judged.select(list(_RESPONSE_NAMES)).to_pylist()
     for row, response in zip(named, judged["response"].to_pylist(), strict=True):
         question, reference = texts[row["item_id"]]
         for one in arbitrations(question, reference, response or "", arbiter, snapshot):
             yield ResponseJudged(row, one)
+
+
+def shown_with(items: pa.Table) -> dict[str, tuple[str, str]]:
+    """By item, what a judge is shown beside a response: the text of the item, and what is expected. `items`: rows of `qa_items`."""
+    return {item: (text, _expected(*rest)) for item, text, *rest in _columns(items, "item_id", "text", "solution", "reference")}
 
 
 def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:

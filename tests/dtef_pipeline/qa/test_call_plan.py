@@ -32,7 +32,15 @@ def part(items: int = 3, scorers: Sequence[str] = ("judge", "numeric"), **change
         }
     )
     texts = [f"What is {at} + {at}?" for at in range(items)]
-    table = pa.table({"item_id": names, "scorers": [list(scorers)] * items, "text": texts, "reference": ["#### 2"] * items})
+    table = pa.table(
+        {
+            "item_id": names,
+            "scorers": [list(scorers)] * items,
+            "text": texts,
+            "solution": [""] * items,
+            "reference": ["#### 2"] * items,
+        }
+    )
     return AskedPart(prompts, table, **{"models": (MINI, BIG), "arbiter": ARBITER, **changed})  # type: ignore[arg-type]
 
 
