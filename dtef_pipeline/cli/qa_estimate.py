@@ -35,7 +35,7 @@ from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
 
-_NO_JUDGE = "none"
+_NO_ARBITER = "none"
 
 
 @reads_tables
@@ -62,7 +62,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
 
 def _arbiter(options: QaOptions, models: Models) -> Arbiter | None:
     """The judge of the run; None: nobody judges."""
-    if options.judge == _NO_JUDGE:
+    if options.judge == _NO_ARBITER:
         return None
     given = {"model": options.judge, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
     found = load_arbiter(options.judges_file or shipped("judges.yaml"))
