@@ -37,7 +37,7 @@ _LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "doc
 
 def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_json: bool) -> int:
     """The exit code: 1 where a row has an error."""
-    _, added = _read(suite, path, corpus, suites)
+    _, added = read_files(suite, path, corpus, suites)
     findings = added.loaded.findings
     if as_json:
         types = dict(Counter(item.type for item in added.loaded.items))
@@ -55,7 +55,7 @@ def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict
     check_home_path(Settings.from_environment())
     with kept_terminal():
         with waiting("reading items"):
-            spec, added = _read(suite, path, corpus, suites, strict=strict)
+            spec, added = read_files(suite, path, corpus, suites, strict=strict)
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
         if not added.parts:
@@ -111,9 +111,10 @@ def remove(patterns: Sequence[str]) -> None:
     say("boards follow at the next `dtef qa rollup`")
 
 
-def _read(
+def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
+    """The suite, and what is at the path. Raises ConfigError for an unknown suite, ItemError where nothing can be read."""
     from assets.qa.known_suites import known_suites
 
     spec = known_suites(str(suites) if suites else None).route(suite)

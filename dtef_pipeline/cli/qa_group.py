@@ -23,6 +23,7 @@ from dtef_pipeline.cli.qa_options import (
     of_sandbox,
     of_scoring,
 )
+from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
 
 _of_files = options(
@@ -183,3 +184,4 @@ qa.add_command(estimate)
 
 
 qa.add_command(board)
+qa.add_command(socioscope)

@@ -1,0 +1,53 @@
+"""`dtef qa socioscope`: the documented command. Heavy packages are imported inside it, as in `dtef.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dtef_pipeline.cli.reported import reports_errors
+
+
+@click.command(short_help="Score answers to questions about interviews, and check their quotations.")
+@click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("corpus", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="Model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what the file holds]",
+)
+@click.option("--snapshot", default="base", show_default=True, help="Label to store responses under.")
+@click.option(
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of interviews to show to a model."
+)
+@click.option(
+    "--retriever",
+    type=click.Choice(["bm25", "embedding", "hybrid"]),
+    default="bm25",
+    show_default=True,
+    help="How these chunks are found.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Folder to write to.  [default: the current one]",
+)
+@reports_errors
+def socioscope(
+    questions: Path, corpus: Path, models: tuple[str, ...], snapshot: str, k: int, retriever: str, out: Path
+) -> None:
+    """Score the answers in QUESTIONS, or what models answer, and check that every quotation stands in CORPUS; write the results to a file.
+
+    QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
+    are `results-TIME.json` and two bar charts by interview, of scores and of quotations found; both averages are printed. No file is replaced.
+
+    \b
+    Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import qa_socioscope
+
+    sys.exit(qa_socioscope.socioscope(questions, corpus, models, snapshot, k, retriever, out))

@@ -1,0 +1,131 @@
+"""The results of the documented command: every question with its scored answers, and the averages per transcript.
+
+Source: the evaluation framework of Socioscope, "Main Workflow".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtef_pipeline.qa.item_files.loaded import GivenAnswer
+from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
+from dtef_pipeline.qa.scorers import no_scorer, scorer_of
+from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, transcript_averages
+from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, existence
+from dtef_pipeline.qa.transcripts.corpus import Corpus
+
+_TOLD_OF_CITATIONS = ("source_index", "quote", "exact", "relaxed", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswer:
+    """One answer to a question, and what it came to."""
+
+    item_id: str
+    text: str | None
+    score: ItemScore
+    citations: tuple[Mapping[str, Any], ...] = ()
+    """Each with source_index, quote, exact, relaxed and reason."""
+    source: str | None = None
+    """Where the answer comes from, as its file says; None: not said."""
+    model: str | None = None
+    """Who answered; None: the answer stood in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocioscopeResults:
+    """The questions and their answers, in the order of the file."""
+
+    items: tuple[QaItem, ...]
+    answers: tuple[ScoredAnswer, ...]
+
+    def scores(self) -> TranscriptAverages:
+        """The mean score of answers per transcript and over all, 0-1: higher is better."""
+        return transcript_averages(self._by_transcript(lambda item: [one.score.score for one in self.of(item)]))
+
+    def existence(self) -> TranscriptAverages:
+        """The mean share of quotations that stand in their source, per transcript and over all, 0-1: one value per question."""
+        return transcript_averages(self._by_transcript(lambda item: [self.existence_of(item)] if self.of(item) else []))
+
+    def of(self, item: QaItem) -> list[ScoredAnswer]:
+        """The answers to a question."""
+        return [one for one in self.answers if one.item_id == item.item_id]
+
+    def existence_of(self, item: QaItem) -> float | None:
+        """The share of the quotations of all answers to a question that stand in their source; None: nothing was quoted."""
+        return existence([int(one["exact"]) for answer in self.of(item) for one in answer.citations])
+
+    def document(self) -> dict[str, Any]:
+        """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
+        return {
+            "qa_pairs": [self._pair(item) for item in self.items],
+            "averages": {"score": _told_averages(self.scores()), "existence_score": _told_averages(self.existence())},
+        }
+
+    def _by_transcript(self, values: Any) -> dict[str, list[float | None]]:
+        found: dict[str, list[float | None]] = {}
+        for item in self.items:
+            if own := values(item):
+                found.setdefault(item.cluster, []).extend(own)
+        return found
+
+    def _pair(self, item: QaItem) -> dict[str, Any]:
+        asked = {"text": item.text, "type": item.type, "metric": item.reference}
+        return {
+            "id": item.item_id,
+            "transcript": item.cluster,
+            "question": {**asked, **({"options": list(item.options)} if item.options else {})},
+            "answers": [_told_answer(one) for one in self.of(item)],
+            "existence_score": self.existence_of(item),
+        }
+
+
+def scored_given(
+    items: Sequence[QaItem], answers: Iterable[GivenAnswer], corpus: Corpus, settings: ScorerSettings
+) -> list[ScoredAnswer]:
+    """The answers that stand in the file of questions, scored, their quotations looked up.
+
+    A quotation names a document of the answer's own context; of an answer without one, a transcript of the corpus, by its place.
+    """
+    known = {item.item_id: item for item in items}
+    found = []
+    for answer in answers:
+        if (item := known.get(answer.item_id)) is not None:
+            context = answer.context or [{"page_content": one.text} for one in corpus.transcripts]
+            cited = tuple(_told_citation(one) for one in check_citations(context, answer.citations))
+            found.append(ScoredAnswer(item.item_id, answer.text, _score(item, answer.text, settings), cited, answer.source))
+    return found
+
+
+def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
+    scorer = scorer_of(item.type)
+    if scorer is None:
+        return no_scorer(item.type)(Written(text))
+    try:
+        return scorer.for_item(item.reference, item.options, settings)(Written(text))
+    except ItemError as error:
+        return ItemScore("unscorable", reason=str(error))
+
+
+def _told_citation(citation: CheckedCitation) -> dict[str, Any]:
+    return {name: getattr(citation, name) for name in _TOLD_OF_CITATIONS}
+
+
+def _told_answer(answer: ScoredAnswer) -> dict[str, Any]:
+    score = answer.score
+    told = {"score": score.score, "status": score.status, "how": score.how, "flags": list(score.flags), "reason": score.reason}
+    who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
+    return {"answer": answer.text, **who, **told, **score.own, "citations": [dict(one) for one in answer.citations]}
+
+
+def _told_averages(means: TranscriptAverages) -> dict[str, Any]:
+    per = {name: {"mean": one.value, "n": one.n_scored, "n_skipped": one.n_skipped} for name, one in means.transcripts.items()}
+    whole = {
+        "micro": means.micro.value,
+        "macro": means.macro.value,
+        "n": means.micro.n_scored,
+        "n_skipped": means.micro.n_skipped,
+    }
+    return {**whole, "transcripts": per}
