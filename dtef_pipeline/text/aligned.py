@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 _LOWER_ASCII = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-_ALIKE = {
+_WRITTEN_ALIKE = {
     "\u2010": "-",
     "\u2011": "-",
     "\u2012": "-",
@@ -41,7 +41,7 @@ def _aligned_character(char: str) -> str:
     return char
 
 
-_TABLE_OF_LIKE = _Aligned({code: chr(code) for code in range(128)} | {ord(char): like for char, like in _ALIKE.items()})
+_TABLE_OF_LIKE = _Aligned({code: chr(code) for code in range(128)} | {ord(char): like for char, like in _WRITTEN_ALIKE.items()})
 
 
 def aligned(text: str) -> str:

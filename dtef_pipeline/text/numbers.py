@@ -4,7 +4,7 @@ What is a number:
 
 - figures with a sign, thousands commas, decimals, an exponent, a currency before them: `-1,234.50`, `$18`, `.5`, `1e3`, `4 x 10^3`;
 - fractions: `3/4`, `2 1/2`, `½`; a percent sign says nothing (`50%` is 50); `5k` and `1.5 million` are multiplied;
-- words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `number_words`);
+- words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `spoken_numbers`);
 - figures with a unit directly behind them: `300g`, `5pm`.
 
 What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.text.aligned import aligned_lower
-from dtef_pipeline.text.number_words import (
+from dtef_pipeline.text.spoken_numbers import (
     BELOW_TWENTY,
     ORDINALS_BELOW_TEN,
     SCALES_OF_WORDS,
@@ -31,14 +31,14 @@ from dtef_pipeline.text.number_words import (
 )
 
 _MOST_FIGURES = 300
-_LONGEST_RUN = 40
+_MOST_WORDS = 40
 _CURRENCY = r"(?:(?:us|au|ca|nz)?\$|usd|eur|gbp|rs\.?|[€£¥₹])"
 _PLAIN_FIGURES = r"(?:[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
-_WORD = "|".join(sorted({*BELOW_TWENTY, *TENS_OF_WORDS, *SCALES_OF_WORDS, "hundred"}, key=len, reverse=True))
-_AFTER_WORD = f"(?:and[ -]{{1,3}})?(?:an?[ -]{{1,3}})?(?:{_WORD}|point|half|quarters?|thirds?|fourths|fifths|eighths)"
+_NUMBER_WORD = "|".join(sorted({*BELOW_TWENTY, *TENS_OF_WORDS, *SCALES_OF_WORDS, "hundred"}, key=len, reverse=True))
+_AFTER_WORD = f"(?:and[ -]{{1,3}})?(?:an?[ -]{{1,3}})?(?:{_NUMBER_WORD}|point|half|quarters?|thirds?|fourths|fifths|eighths)"
 _NEXT = re.compile(
     rf"""(?=[a-z0-9_.$€£¥₹¼-¾⅐-⅞-])(?<![a-z0-9_])(?:
-    (?P<words>(?:(?:minus|negative)[ ]{{1,3}})?(?:an?[ -]{{1,3}}(?=hundred|half\b|thousand|[mbt]r?illion))?(?:{_WORD}|(?<=a.)half)\b
+    (?P<words>(?:(?:minus|negative)[ ]{{1,3}})?(?:an?[ -]{{1,3}}(?=hundred|half\b|thousand|[mbt]r?illion))?(?:{_NUMBER_WORD}|(?<=a.)half)\b
         (?:,?[ -]{{1,3}}{_AFTER_WORD}\b)*+)
     |(?P<none>[a-z_]+(?<!\busd)(?<!\brs)[0-9]\w*(?:\.\w+)*+
         |[0-9]+(?::[0-9]+)++
@@ -162,7 +162,7 @@ def _of_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
 def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
     """The words up to a comma that ends a number: one that no scale stands before."""
     words: list[str] = []
-    for token in tokens[place : place + _LONGEST_RUN]:
+    for token in tokens[place : place + _MOST_WORDS]:
         if token[0] != ",":
             words.append(token[0])
         elif not words or words[-1] not in SCALES_OF_WORDS:
@@ -172,7 +172,7 @@ def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
 
 def _end_of(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
     counted = 0
-    for token in tokens[place : place + 2 * _LONGEST_RUN]:
+    for token in tokens[place : place + 2 * _MOST_WORDS]:
         counted += token[0] != ","
         if counted == run.end:
             return token.end()

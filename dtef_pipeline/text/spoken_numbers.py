@@ -1,8 +1,7 @@
 """Numbers in English words: `one hundred fifty-seven thousand`, `a hundred and five`, `three point one four`, `two and a half`.
 
 The grammar goes over a list of words once, from left to right. Words that follow each other without being one number are
-several (`five six`, `one hundred two hundred`); two pairs of digits are a year (`nineteen eighty-four`). Ordinals
-(`twenty-first`, `fifth`) are no numbers.
+several (`five six`, `twenty twenty-four`). Ordinals (`twenty-first`, `fifth`) are no numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
     Words are in lower case, hyphens taken apart: `["seventy", "two", "clips"]` gives 72 up to 2.
     """
     sign, place = (-1, start + 1) if _at(words, start) in _SIGNS else (1, start)
-    whole = _year(words, place) or _whole(words, place)
+    whole = _whole(words, place)
     if whole is None:
         return _a_half(words, place, sign)
     if _is_ordinal(words, whole.end):
@@ -108,17 +107,6 @@ def _below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | None:
     if rest is None or not rest[0] or _at(words, rest[1]) == "hundred":
         return 100 * hundreds, end
     return 100 * hundreds + rest[0], rest[1]
-
-
-def _year(words: Sequence[str], place: int) -> NumberRun | None:
-    """`nineteen eighty four`: the century from sixteen to twenty, then two digits."""
-    century = BELOW_TWENTY.get(_at(words, place), 0) or TENS_OF_WORDS.get(_at(words, place), 0)
-    if not 16 <= century <= 20 or (rest := _below_hundred(words, place + 1)) is None:
-        return None
-    after = _at(words, rest[1])
-    if rest[0] < 10 or after == "hundred" or after in SCALES_OF_WORDS:
-        return None
-    return NumberRun(Fraction(100 * century + rest[0]), rest[1])
 
 
 def _whole(words: Sequence[str], place: int) -> NumberRun | None:

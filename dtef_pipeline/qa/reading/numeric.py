@@ -1,0 +1,268 @@
+r"""The number that a free reply gives as its answer, beside the `numeric` scorer.
+
+In order; the first rule that applies decides (`how` names it):
+
+1. `marker`: the last `####` with a number in its line;
+2. `boxed`: the last `\boxed{}` or `\fbox{}` with a number;
+3. `statement`: the last `answer is`, `answer:`, `final answer|number|result is`, or line `A:`. The number after the last `=` of
+   that sentence, else its first number (`4 + 2 = 6 bolts` is 6). Where the last statement is prose without a number, the one
+   before it counts. Statements of which none has a number (`The answer is ____`) make the reply unparseable: a number of the
+   working is never taken. `Answer:` with a whole working behind it is a heading, no statement;
+4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
+
+Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
+rules 1-3, and only where something follows the number. What is a number: `dtef_pipeline/text/numbers.py`.
+Flags: `several` (the statements, boxes or markers gave different numbers), `truncated` (cut).
+All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
+from dtef_pipeline.text.aligned import aligned, aligned_lower
+from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in, numbers_in_lower, same_number
+from dtef_pipeline.text.plain import without_thinking
+
+_SENTENCE = 400
+"""Characters behind a cue that are looked at."""
+_LAST_CUES = 60
+"""So many cues from the end are looked at: a bound for hostile text."""
+_TAIL = 4_000
+"""The last number is looked for in pieces of this length, from the end, ..."""
+_FARTHEST = 40_000
+"""... and so far back."""
+_MARKER = re.compile(r"#{4,}[ \t]*\n?")
+_HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.)]\s+[*_]*[^\W\d]")
+_BEFORE_MARKED = re.compile(r"[^\w\n]*(?:(?:the|my|final|correct|answer|result|total|is)\b[^\w\n]*){0,5}\Z")
+_CUE = re.compile(
+    r"""(?:\banswer\b|\bfinal\s{1,3}(?:number|result)\b)[^\s.:=!?]{0,25}
+        (?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
+        (?:\s{1,3}(?:is|are|was|equals|becomes|comes\s+to|(?:would|will|should|must|has\s+to)\s+be)\b|[^\S\n*_]{0,3}[*_]{0,3}[:=])""",
+    re.VERBOSE,
+)
+_BARE_CUE = re.compile(r"\banswer[^\w\n]{0,8}\n?[^\w\n]{0,8}(?=[-$0-9\\])")
+_LETTERED = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
+_ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
+_ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
+_DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
+_END_OF_SENTENCE = re.compile(r"\n|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
+_LEADS_ON = re.compile(r"[:$]|\\[\[(]")
+_WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
+_BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
+_LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
+_STEP = re.compile(r"\bsteps? *#?\Z")
+
+NO_REFERENCE = ("", "null")
+"""References that expect nothing: replies are read, and have no value."""
+
+
+class Numeric:
+    """1 where the number that a reply gives is the expected one, up to a millionth, else 0."""
+
+    name = "numeric"
+    version = 1
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`."""
+        expected = _expected_number(reference)
+
+        def score(written: Written) -> ItemScore:
+            read = read_number(written.text, was_cut=written.was_cut)
+            if read.number is None:
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own={"number": None})
+            value = None if expected is None else float(same_number(read.number, expected))
+            return ItemScore(OK_STATUS, value, read.how, read.flags, {"number": as_json_number(read.number)})
+
+        return score
+
+
+def _expected_number(reference: str) -> Fraction | None:
+    if reference.strip() in NO_REFERENCE:
+        return None
+    expected = number_of(reference.rpartition("####")[2])
+    if expected is None:
+        raise ItemError(
+            "the expected number",
+            where="reference",
+            arrived=reference[-200:],
+            allowed="a number, or a solution with #### and a number",
+        )
+    return expected
+
+
+class NumberReading(NamedTuple):
+    """What a reply says: `number` is exact; None: it could not be read."""
+
+    number: Fraction | None
+    how: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+class _Given(NamedTuple):
+    """A number that a marker, a box or a statement gives, and whether the text goes on behind it."""
+
+    number: Fraction | None
+    goes_on: bool
+    is_blank: bool = False
+
+
+def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
+    """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
+    outside = aligned(without_programs(without_thinking(text or "")))
+    reading = _stated(outside, was_cut)
+    if was_cut and reading.number is None:
+        return NumberReading(None, None, ("truncated",))
+    return reading
+
+
+def _stated(text: str, was_cut: bool) -> NumberReading:
+    lower = aligned_lower(text)
+    for how, given in (("marker", _marked(text)), ("boxed", _boxed(text))):
+        numbers = [one.number for one in given if one.number is not None and (one.goes_on or not was_cut)]
+        if numbers:
+            return _last_of(numbers, how)
+    statements = list(_statements(text, lower))
+    counting = [one for one in statements if one.goes_on or not was_cut]
+    numbers = [one.number for one in counting if one.number is not None]
+    if numbers and not counting[-1].is_blank:
+        return _last_of(numbers, "statement")
+    if statements or was_cut:
+        return NumberReading(None)
+    last = _last_number(lower)
+    return NumberReading(last, "last") if last is not None else NumberReading(None)
+
+
+def _last_of(numbers: list[Fraction], how: str) -> NumberReading:
+    several = any(not same_number(number, numbers[-1]) for number in numbers[:-1])
+    return NumberReading(numbers[-1], how, ("several",) if several else ())
+
+
+def _marked(text: str) -> Iterator[_Given]:
+    for marker in deque(_MARKER.finditer(text), maxlen=_LAST_CUES) if "####" in text else ():
+        line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
+        if _HEADING.match(line):
+            continue
+        plain = without_latex(line.partition("####")[0])
+        found = _said_number(plain)
+        if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
+            yield _Given(found.value, _goes_on(plain[found.end :], text, marker.end() + len(line)))
+
+
+def _boxed(text: str) -> Iterator[_Given]:
+    for box in boxes_in(text):
+        found = _said_number(without_latex(box.content))
+        if found:
+            yield _Given(found.value, _goes_on("", text, box.end))
+
+
+def _goes_on(rest: str, text: str, place: int) -> bool:
+    """Whether anything but blanks and marks of emphasis follows."""
+    return any(part and not part.isspace() for part in (rest.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
+
+
+def _said_number(sentence: str) -> FoundNumber | None:
+    """The number after the last `=`, else the first one; `one` only where there is no other."""
+    numbers = list(numbers_in(sentence))
+    behind = sentence.rfind("=") + 1
+    after = [found for found in numbers if found.start >= behind]
+    candidates = [*(after if behind else ()), *numbers]
+    return next((found for found in candidates if not _is_the_word_one(sentence, found)), next(iter(candidates), None))
+
+
+def _is_the_word_one(text: str, found: FoundNumber) -> bool:
+    return found.in_words and found.value == 1 and found.end - found.start == len("one")
+
+
+def _statements(text: str, lower: str) -> Iterator[_Given]:
+    """What the statements give, from left to right."""
+    for start, end, is_heading in deque(_merged(sorted(_cues(text, lower))), maxlen=_LAST_CUES):
+        begins = end
+        if decoration := _DECORATION.match(text, end, end + _SENTENCE):
+            begins = decoration.end()
+        if not is_heading and "\n\n" in text[end:begins] and not _LEADS_ON.search(text, start, begins):
+            begins = end
+        stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
+        ends = stop.start() if stop else min(len(text), begins + _SENTENCE)
+        sentence = without_latex(text[begins:ends])
+        found = _said_number(sentence)
+        if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
+            continue
+        blank = found is None and _BLANK.match(text, end, end + 20) is not None
+        rest = sentence[found.end :] if found else ""
+        yield _Given(found.value if found else None, _goes_on(rest, text, ends), blank)
+
+
+def _is_working(before: str, behind: str) -> bool:
+    """Whether `Answer:` opens a working: words come before its first number, and more numbers after its first sentence."""
+    return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(numbers_in_lower(behind), None) is not None
+
+
+def _merged(cues: Iterable[tuple[int, int, bool]]) -> Iterator[tuple[int, int, bool]]:
+    """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
+    held: tuple[int, int, bool] | None = None
+    for cue in cues:
+        if held and not (held[2] and cue[0] - held[1] < 15):
+            yield held
+        held = cue
+    if held:
+        yield held
+
+
+def _cues(text: str, lower: str) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether it may be a heading) of every cue."""
+    for word in ("answer", "final"):
+        passed, place = 0, lower.find(word)
+        while place >= 0:
+            found = _cue_at(lower, max(0, place - 1), place) if place >= passed else None
+            if found:
+                yield place, found.end(), word == "answer" and found[0].endswith(":")
+                passed = found.end()
+            place = lower.find(word, place + len(word))
+    for lettered in _LETTERED.finditer(text) if "A" in text else ():
+        yield lettered.start(), lettered.end(), True
+
+
+def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
+    found = _CUE.match(lower, place)
+    if _ASKED_TO.search(lower, max(0, place - 15), place):
+        return None
+    if found:
+        return found
+    return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None
+
+
+def _last_number(lower: str) -> Fraction | None:
+    """The last number, looked for from the end; what is hardly meant (`one`, numbers of steps and items) only where there is no other."""
+    hardly: Fraction | None = None
+    end = len(lower)
+    while end > max(0, len(lower) - _FARTHEST):
+        start = _line_start(lower, end)
+        piece = lower[start:end]
+        for found in reversed(list(numbers_in_lower(piece))):
+            if not _is_hardly_meant(piece, found):
+                return found.value
+            hardly = found.value if hardly is None else hardly
+        end = start
+    return hardly
+
+
+def _line_start(lower: str, end: int) -> int:
+    """Where to begin the piece that ends here: at a line of the last few thousand characters."""
+    start = max(0, end - _TAIL)
+    return lower.find("\n", start, end - 1) + 1 or start if start else 0
+
+
+def _is_hardly_meant(piece: str, found: FoundNumber) -> bool:
+    if _is_the_word_one(piece, found) or _STEP.search(piece, max(0, found.start - 8), found.start):
+        return True
+    begins = piece.rfind("\n", 0, found.start) + 1
+    return (
+        found.value <= 30 and not piece[begins : found.start].strip(" *_#") and _LIST_NUMBER.match(piece, found.end) is not None
+    )

@@ -1,0 +1,62 @@
+r"""What LaTeX and programs do to a reply: `\boxed{}`, `\frac`, `1{,}234`, fenced code."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_BOX = re.compile(r"(?:\\f?|\x08)(?:boxed|oxed|box)\s*\{")
+_BRACE = re.compile(r"\\?[{}]")
+_LONGEST_BOX = 300
+_LAST_BOXES = 60
+_PROGRAM = re.compile(
+    r"```[ ]*(?:python[0-9.]*|py|tool_code|javascript|js|java|c\+\+|cpp|c|sh|bash)[ \t]*\n.*?(?:```|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_REWRITTEN = (
+    (re.compile(r"\\(?:text|mbox|textbf|textit|mathrm|mathbf|mathit|rm|bf|operatorname)\b\s*\{([^{}]*)\}"), r" \1 "),
+    (re.compile(r"(?<=[0-9])(?:\{,\}|\\,|\\!|\\ )(?=[0-9]{3})"), ","),
+    (re.compile(r"(?<=[0-9])\s*(?:\\[dtc]?|\x0c)f?rac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r" \1/\2"),
+    (re.compile(r"(?:\\[dtc]?|\x0c)f?rac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"\1/\2"),
+    (re.compile(r"(?:\\[dtc]?|\x0c)f?rac\s*([0-9])\s*([0-9])"), r"\1/\2"),
+    (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), " "),
+    (re.compile(r"\\(?:times|cdot)(?![a-zA-Z])"), "×"),
+    (re.compile(r"\\([$%#&_])"), r"\1"),
+    (re.compile(r"\\(?:[a-zA-Z]+|[^a-zA-Z0-9])|\\"), " "),
+    (re.compile(r"(?<!\^)\{|(?<![0-9])\}|~"), " "),
+)
+
+
+class Box(NamedTuple):
+    """What stands in a `\\boxed{}`, and the places where the box begins and ends in the text."""
+
+    content: str
+    start: int
+    end: int
+
+
+def boxes_in(text: str) -> Iterator[Box]:
+    r"""The closed `\boxed{}` and `\fbox{}` of a text, from left to right: of the last 60, those of at most 300 characters."""
+    for found in deque(_BOX.finditer(text), maxlen=_LAST_BOXES) if "box" in text or "oxed" in text else ():
+        depth = 1
+        for brace in _BRACE.finditer(text, found.end(), found.end() + _LONGEST_BOX):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if not depth:
+                yield Box(text[found.end() : brace.start()], found.start(), brace.end())
+                break
+
+
+def without_latex(text: str) -> str:
+    r"""The text with `\frac{3}{4}` as `3/4`, `1{,}234` as `1,234`, `\text{dollars}` as its words, and other commands as spaces."""
+    if "\\" not in text and "{" not in text and "\x0c" not in text:
+        return text
+    for pattern, replacement in _REWRITTEN:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def without_programs(text: str) -> str:
+    """The text without fenced blocks that are labelled as code of a programming language: a program is not its own output."""
+    return _PROGRAM.sub("\n", text) if "```" in text else text
