@@ -101,7 +101,7 @@ class PartScoring:
             for name in asked.scorers:
                 for measure in self._measures_of(name):
                     found[item][measure.metric + measure.scorer] = measure
-            if not asked.scorers:
+            if not found[item]:
                 found[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in found.items()}
 
@@ -142,8 +142,9 @@ class PartScoring:
 
     def _read(self, item: str, condition: str, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
         asked = self.asked[item, condition]
-        if not asked.scorers:
-            yield _NO_SCORER, ItemScore("no_scorer", reason="no scorer is known for this type of question")
+        if not any(True for name in asked.scorers for _ in self._measures_of(name)):
+            named = f": {', '.join(asked.scorers)}" if asked.scorers else ""
+            yield _NO_SCORER, ItemScore("no_scorer", reason=f"nothing scores this type of question{named}")
         answer = replace(written, text=self.answer_of(written.text))
         for name in asked.scorers:
             if name in self.registry:

@@ -1,0 +1,195 @@
+"""What the scorers of a part make of its responses: one row per response, scorer and metric, and a reason wherever there is no value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.qa.item_files.loaded import LoadedItems
+from dtef_pipeline.qa.item_rows import item_tables
+from dtef_pipeline.qa.model import QaItem, Written
+from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
+from dtef_pipeline.qa.score_rows import score_rows
+from dtef_pipeline.qa.scoring import (
+    PartScoring,
+    as_shown,
+    asked_items,
+    by_response,
+    executed_by,
+    formulas,
+    judged_by,
+    response_keys,
+)
+from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSES
+
+CHOICE = QaItem("law/0", "mmlu", "law", "choice", "Which one?", ("ash", "beech", "cedar", "date"), "C", "law")
+SUM = QaItem("gsm8k/0", "gsm8k", "all", "number", "How many?", reference="7", solution="3 + 4 = 7")
+CODE = QaItem("HE/0", "humaneval", "all", "code", "def f(): ...", reference='{"prompt": "", "entry_point": "f", "test": ""}')
+SCORERS = {"choice": ["exact_choice"], "number": ["judge", "numeric"], "code": ["code_execution"]}
+
+
+def responses_to(item: QaItem, *texts: str | None, **columns: Any) -> pa.Table:
+    """One response per text, as a draw of its own."""
+    condition = columns.pop("condition", "letters")
+    rows = [
+        {
+            "suite": item.suite,
+            "part": item.part,
+            "item_id": item.item_id,
+            "condition": condition,
+            "snapshot": "base",
+            "model": "m",
+            "model_variant": "p/m",
+            "draw": draw,
+            "request_key": f"key {draw}",
+            "prompt_id": "p",
+            "call_status": "answered" if text is not None else "error",
+            "response": text,
+            "finish_reason": "stop",
+            **columns,
+        }
+        for draw, text in enumerate(texts)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_RESPONSES)
+
+
+def items_of(item: QaItem) -> pa.Table:
+    return item_tables(item.suite, item.part, LoadedItems((item,)), lambda one: SCORERS[one.type]).qa_items
+
+
+def scored(item: QaItem, responses: pa.Table, how: AskedHow | None = None, **more: Any) -> list[dict[str, Any]]:
+    items = items_of(item)
+    prompts = plain_prompts([item], [], how or AskedHow()).qa_prompts
+    asked = asked_items(items, prompts)
+    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), **more)
+    return score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+
+
+def judged(**columns: Any) -> dict[str, Any]:
+    named = {
+        "item_id": SUM.item_id,
+        "condition": "plain",
+        "model_variant": "p/m",
+        "draw": 0,
+        "judge_variant": "j",
+        "self_judged": False,
+    }
+    return {**named, **columns}
+
+
+def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
+    (row,) = scored(CHOICE, responses_to(CHOICE, "The answer is (C)."))
+    assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
+    assert json.loads(row["detail"])["letter"] == "C"
+    assert row["how"]
+    assert row["measured_by"] == "exact_choice 1"
+    assert (row["cluster"], row["type"]) == ("law", "choice")
+
+
+def test_what_cannot_be_read_has_no_value_and_the_score_0() -> None:
+    (row,) = scored(CHOICE, responses_to(CHOICE, "No idea"))
+    assert (row["status"], row["value"], row["score"]) == ("unparseable", None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "status"),
+    [
+        ({"call_status": "error", "error": "time-out"}, "error"),
+        ({"call_status": "budget"}, "budget"),
+        ({"finish_reason": "content_filter"}, "refused"),
+    ],
+)
+def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], status: str) -> None:
+    (row,) = scored(CHOICE, responses_to(CHOICE, "C", **columns))
+    assert (row["status"], row["value"], row["score"]) == (status, None, None)
+    assert row["metric"] == "correct"
+
+
+@pytest.mark.parametrize("rotation", [1, 2, 3])
+def test_rotated_options_are_scored_as_they_were_shown_and_told_as_in_the_file(rotation: int) -> None:
+    how = AskedHow(order=f"rotated-{rotation}")
+    shown = "ABCD"[(2 - rotation) % 4]
+    right, wrong = scored(CHOICE, responses_to(CHOICE, shown, "C", condition=f"letters,rotated-{rotation}"), how)
+    assert (right["value"], wrong["value"]) == (1.0, 0.0)
+    assert json.loads(right["detail"]) | {"letter": shown, "file_letter": "C"} == json.loads(right["detail"])
+    asked = asked_items(items_of(CHOICE), plain_prompts([CHOICE], [], how).qa_prompts)
+    reference, options = as_shown(next(iter(asked.values())))
+    assert options["ABCD".index(reference)] == "cedar"
+
+
+def test_judges_and_numbers_stand_side_by_side() -> None:
+    rows = [judged(evaluator="semantic", score=0.2, reason=None), judged(evaluator="factuality", score=1.0, reason=None)]
+    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+    more = {"judgements": by_response(judgements), "judged_by": judged_by(judgements), "evaluators": ["factuality", "semantic"]}
+    found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
+    assert {name: row["value"] for name, row in found.items()} == pytest.approx(
+        {"correct": 1.0, "judged": 0.6, "semantic": 0.2, "factuality": 1.0}
+    )
+    assert found["judged"]["measured_by"] == "judge 1, j, factuality+semantic"
+
+
+def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> None:
+    rows = [judged(evaluator="semantic", reason="unreadable"), judged(evaluator="factuality", reason="error")]
+    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+    more = {"judgements": by_response(judgements), "evaluators": ["factuality", "semantic"]}
+    found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
+    for name in ("judged", "semantic", "factuality"):
+        assert (found[name]["status"], found[name]["value"], found[name]["score"]) == ("judge_failed", None, None)
+        assert found[name]["reason"]
+    assert found["correct"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(("reason", "status"), [("skipped_sample", "skipped_sample"), ("skipped_budget", "skipped_budget")])
+def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
+    rows = [judged(evaluator=name, reason=reason) for name in ("semantic", "factuality")]
+    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+    more = {"judgements": by_response(judgements), "evaluators": ["factuality", "semantic"]}
+    found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
+    assert {row["metric"]: row["status"] for row in found} == {
+        "correct": "ok",
+        **dict.fromkeys(("judged", "semantic", "factuality"), status),
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status", "value"),
+    [
+        ("passed", "ok", 1.0),
+        ("assertion", "ok", 0.0),
+        ("timeout", "ok", 0.0),
+        ("empty", "ok", 0.0),
+        ("sandbox_error", "sandbox_error", None),
+    ],
+)
+def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: str, value: float | None) -> None:
+    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "draw": 0}
+    row = {**named, "verdict": verdict, "isolation": "bwrap", "python": "3.11.2", "flags": [], "message": "said"}
+    executions = pa.Table.from_pylist([row], schema=QA_EXECUTIONS)
+    more = {
+        "executions": {key: rows[0] for key, rows in by_response(executions).items()},
+        "executed_by": executed_by(executions),
+    }
+    (found,) = scored(CODE, responses_to(CODE, "code", condition="plain"), **more)
+    assert (found["metric"], found["status"], found["value"], found["score"]) == ("passed", status, value, value)
+    assert found["measured_by"] == "code_execution 1, bwrap"
+
+
+def test_a_type_that_nobody_scores_says_so() -> None:
+    essay = QaItem("q/e", "own", "q", "number", "Write.", reference="7")
+    items = item_tables("own", "q", LoadedItems((essay,)), lambda _: []).qa_items
+    asked = asked_items(items, plain_prompts([essay], [], AskedHow()).qa_prompts)
+    responses = responses_to(essay, "text", condition="plain")
+    scoring = PartScoring(asked, {}, keys=response_keys(responses))
+    (row,) = score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+    assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
+
+
+def test_equal_responses_are_read_once() -> None:
+    responses = responses_to(CHOICE, *(["The answer is C"] * 5))
+    asked = asked_items(items_of(CHOICE), plain_prompts([CHOICE], [], AskedHow()).qa_prompts)
+    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses))
+    first = scoring.scores_of(0, Written("The answer is C", "stop"))
+    assert scoring.scores_of(4, Written("The answer is C", "stop"))[0][1] is first[0][1]
