@@ -34,9 +34,9 @@ _SENTENCE = 400
 """Characters behind a cue that are looked at."""
 _LAST_CUES = 60
 """So many cues from the end are looked at: a bound for hostile text."""
-_TAIL = 4_000
+_PIECE_LENGTH = 4_000
 """The last number is looked for in pieces of this length, from the end, ..."""
-_FARTHEST = 40_000
+_LOOKED_BACK = 40_000
 """... and so far back."""
 _MARKER = re.compile(r"#{4,}[ \t]*\n?")
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.)]\s+[*_]*[^\W\d]")
@@ -48,7 +48,7 @@ _CUE = re.compile(
     re.VERBOSE,
 )
 _BARE_CUE = re.compile(r"\banswer[^\w\n]{0,8}\n?[^\w\n]{0,8}(?=[-$0-9\\])")
-_LETTERED = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
+_LETTERED_LINE = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
 _ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
 _ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
 _DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
@@ -57,7 +57,7 @@ _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
 _WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
-_STEP = re.compile(r"\bsteps? *#?\Z")
+_AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
 
 NO_REFERENCE = ("", "null")
 """References that expect nothing: replies are read, and have no value."""
@@ -225,7 +225,7 @@ def _cues(text: str, lower: str) -> Iterator[tuple[int, int, bool]]:
                 yield place, found.end(), word == "answer" and found[0].endswith(":")
                 passed = found.end()
             place = lower.find(word, place + len(word))
-    for lettered in _LETTERED.finditer(text) if "A" in text else ():
+    for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
         yield lettered.start(), lettered.end(), True
 
 
@@ -242,7 +242,7 @@ def _last_number(lower: str) -> Fraction | None:
     """The last number, looked for from the end; what is hardly meant (`one`, numbers of steps and items) only where there is no other."""
     hardly: Fraction | None = None
     end = len(lower)
-    while end > max(0, len(lower) - _FARTHEST):
+    while end > max(0, len(lower) - _LOOKED_BACK):
         start = _line_start(lower, end)
         piece = lower[start:end]
         for found in reversed(list(numbers_in_lower(piece))):
@@ -255,12 +255,12 @@ def _last_number(lower: str) -> Fraction | None:
 
 def _line_start(lower: str, end: int) -> int:
     """Where to begin the piece that ends here: at a line of the last few thousand characters."""
-    start = max(0, end - _TAIL)
+    start = max(0, end - _PIECE_LENGTH)
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 
 
 def _is_hardly_meant(piece: str, found: FoundNumber) -> bool:
-    if _is_the_word_one(piece, found) or _STEP.search(piece, max(0, found.start - 8), found.start):
+    if _is_the_word_one(piece, found) or _AFTER_STEP.search(piece, max(0, found.start - 8), found.start):
         return True
     begins = piece.rfind("\n", 0, found.start) + 1
     return (

@@ -11,7 +11,7 @@ _BOX = re.compile(r"(?:\\f?|\x08)(?:boxed|oxed|box)\s*\{")
 _BRACE = re.compile(r"\\?[{}]")
 _LONGEST_BOX = 300
 _LAST_BOXES = 60
-_PROGRAM = re.compile(
+_FENCED_PROGRAM = re.compile(
     r"```[ ]*(?:python[0-9.]*|py|tool_code|javascript|js|java|c\+\+|cpp|c|sh|bash)[ \t]*\n.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -59,4 +59,4 @@ def without_latex(text: str) -> str:
 
 def without_programs(text: str) -> str:
     """The text without fenced blocks that are labelled as code of a programming language: a program is not its own output."""
-    return _PROGRAM.sub("\n", text) if "```" in text else text
+    return _FENCED_PROGRAM.sub("\n", text) if "```" in text else text

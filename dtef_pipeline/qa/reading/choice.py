@@ -1,0 +1,169 @@
+r"""The letter that a free reply chooses, and the `exact_choice` scorer.
+
+In order; the first rule that applies decides (`how` names it):
+
+1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
+   `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where there is
+   none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a line. The last one counts
+   because models that are shown examples answer those first; different ones are flagged `several`. Several letters in one statement
+   (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
+2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
+   (a small one only at the beginning of a short reply);
+3. `alone`: the whole reply is a letter;
+4. only in replies below 200 characters, where it is more than chance: `lone`, a capital that stands alone, if there is one
+   (`A` and `I` before a small letter are words); then `option_text`, the text of exactly one option.
+
+Thinking is left out first. A letter beyond the options is no answer: a reply that ends in such a statement is unparseable (`outside`).
+Where letter and text disagree (`A) 4` where 4 is B) the letter counts, flagged `text_mismatch`. In a reply that was cut by the limit
+of tokens only rules 1 and 2 count, and only where text follows. Without options the letters are A-D, or go on to the expected one.
+Cues are found by plain search, and a bounded stretch around each is looked at, so that reading is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.numeric import NO_REFERENCE
+from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, strong_statements, weak_statements
+from dtef_pipeline.text.aligned import aligned, aligned_lower
+from dtef_pipeline.text.plain import without_thinking
+
+_BELOW_IS_SHORT = 200
+_WITHOUT_OPTIONS = 4
+_LINE = re.compile(
+    r"^[\s*_#>\"'-]{0,10}(?:[(\[{]?([A-Ja-j])[)\]}]?[*_]{0,3}[).:\]](?!\w)|([A-J])[\s*_]{0,5}$)(?! [A-Z]\.)", re.MULTILINE
+)
+_MOST_LINES = 200
+_IS_LETTER = re.compile(r"[^\w]*([A-Ja-j])[^\w]*")
+_LONE = re.compile(r"(?<![\w'.-])([A-J])(?![\w'-])(?!\.[A-Z])")
+_NEGATED_LETTER = re.compile(
+    r"(?:\b(?:not|never|neither|nor|except)|n't)\s+(?:option |choice )?[(\"'*]{0,3}[A-J](?!\w)", re.IGNORECASE
+)
+_SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b)[a-z]")
+_DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
+
+
+class LetterReading(NamedTuple):
+    """What a reply chooses; None: it could not be read."""
+
+    letter: str | None
+    how: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+class ExactChoice:
+    """1 where the letter that a reply chooses is the expected one, else 0."""
+
+    name = "exact_choice"
+    version = 1
+
+    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+        """As in `Scorer`; the reference is a letter among those of the options."""
+        expected = reference.strip().upper()
+        allowed = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
+        if expected in NO_REFERENCE or reference.strip() in NO_REFERENCE:
+            expected = ""
+        elif len(expected) != 1 or expected not in allowed:
+            raise ItemError("the expected letter", where="reference", arrived=reference[:200], allowed=", ".join(allowed))
+        letters = len(options) or max(_WITHOUT_OPTIONS, LETTERS_OF_OPTIONS.find(expected) + 1)
+        texts = OptionTexts(options)
+
+        def score(written: Written) -> ItemScore:
+            read = _read(written.text, texts if options else None, letters, was_cut=written.was_cut)
+            if read.letter is None:
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own={"letter": None})
+            value = float(read.letter == expected) if expected else None
+            return ItemScore(OK_STATUS, value, read.how, read.flags, {"letter": read.letter})
+
+        return score
+
+
+def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool = False) -> LetterReading:
+    """The letter a reply chooses, by the rules at the top of this file. Never raises, whatever the text."""
+    return _read(text, OptionTexts(options) if options else None, len(options) or _WITHOUT_OPTIONS, was_cut=was_cut)
+
+
+def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
+    allowed = LETTERS_OF_OPTIONS[:count]
+    seen = aligned(without_thinking(text or ""))
+    lower = seen.lower() if seen.isascii() else aligned_lower(seen)
+    for found in (strong_statements(seen, lower, texts), weak_statements(seen, lower)):
+        counting = [one for one in found if not was_cut or _follows(seen, one.end)]
+        if counting:
+            return _stated(counting, seen, texts, allowed)
+    reading = _by_line(seen, texts, allowed, was_cut)
+    if reading.letter is None and not was_cut:
+        reading = _of_short(seen, lower, texts, allowed)
+    if was_cut and reading.letter is None:
+        return LetterReading(None, None, ("truncated",))
+    return reading
+
+
+def _follows(text: str, end: int) -> bool:
+    return end < len(text) and not text[end : end + 200].isspace()
+
+
+def _stated(statements: list[Statement], text: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
+    last = statements[-1]
+    if len(last.letters) > 1:
+        return LetterReading(None, None, ("multi",))
+    letter = last.letters[0]
+    if letter not in allowed:
+        return LetterReading(None, None, ("outside",))
+    flags = ("several",) if any(one.letters != last.letters for one in statements) else ()
+    return LetterReading(letter, last.how, (*flags, *_mismatch(letter, text, last.end, texts)))
+
+
+def _mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:
+    """Whether the text of another option follows the letter."""
+    if texts is None or (text[end : end + 1] in (".", "") and text[end - 1 : end] in ")]}"):
+        return ()
+    named = texts.begun_by(text[end : end + 300], whole=True)
+    return ("text_mismatch",) if named and LETTERS_OF_OPTIONS.index(letter) not in named else ()
+
+
+def _by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) -> LetterReading:
+    letters: dict[str, int] = {}
+    for number, line in enumerate(_LINE.finditer(text)):
+        letter = line[1] or line[2]
+        if number == _MOST_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
+            break  # `a)` in a long reply is a part of the task
+        letter = letter.upper()
+        if letter in allowed and (_follows(text, line.end()) or not was_cut):
+            letters.setdefault(letter, line.end())
+    if len(letters) != 1:
+        return LetterReading(None, None, ("multi",) if letters else ())
+    ((letter, end),) = letters.items()
+    if not text[end:].strip() and _IS_LETTER.fullmatch(text.strip()):
+        return LetterReading(letter, "alone")
+    return LetterReading(letter, "line", _mismatch(letter, text, end, texts))
+
+
+def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
+    stripped = text.strip()
+    if len(stripped) >= _BELOW_IS_SHORT:
+        return LetterReading(None)
+    if whole := _IS_LETTER.fullmatch(stripped):
+        letter = whole[1].upper()
+        return LetterReading(letter, "alone") if letter in allowed else LetterReading(None, None, ("outside",))
+    if _DANGLING.search(lower):
+        return LetterReading(None)
+    lone = set(_lone_letters(stripped)) & set(allowed)
+    if len(lone) > 1 or (lone and _NEGATED_LETTER.search(stripped)):
+        return LetterReading(None, None, ("multi",) if len(lone) > 1 else ())
+    if lone:
+        return LetterReading(lone.pop(), "lone")
+    named = texts.named_in(stripped) if texts else set()
+    if len(named) == 1:
+        return LetterReading(LETTERS_OF_OPTIONS[named.pop()], "option_text")
+    return LetterReading(None, None, ("multi",) if named else () if stripped else ("empty",))
+
+
+def _lone_letters(text: str) -> Iterator[str]:
+    for found in _LONE.finditer(text):
+        if found[1] not in "AI" or not _SMALL_WORD_BEHIND.match(text, found.end()):
+            yield found[1]

@@ -1,0 +1,203 @@
+"""The places of a reply that say outright which option it chooses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dtef_pipeline.qa.reading.letters import CLOSING, OPENING, NamedLetters, letters_at
+from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex
+
+LETTERS_OF_OPTIONS = "ABCDEFGHIJ"
+_LAST_PLACES = 60
+"""So many places of a cue from the end are looked at: a bound for hostile text."""
+_VERB = re.compile(
+    r"""answers?\b[*_"')\]]{0,4}(?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
+        (?:\s{1,3}(?P<verb>is|are|was|(?:would|will|should|must|has\s+to)\s+be)\b(?P<negated>\s*n[o']t\b|\s+(?:neither|none|never)\b)?
+          |[^\S\n]{0,3}["*_]{0,4}(?:[:=]|->|→))[ \t]{0,3}""",
+    re.VERBOSE,
+)
+_FILLER = re.compile(
+    r"""(?:[\s*_:,]{0,4}\b(?:most\s+likely|probably|likely|clearly|therefore|thus|hence|definitely|simply|obviously|actually|still|then|indeed|also
+        |the\s+closest\s+to|closest\s+to|closest|nearest\s+to|given\s+by|option|choice|letter|answer|statement|alternative|response|correct|both
+        |either|the|as\s+follows)s?\b[\s:,]{0,4}){1,4}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DIRECT = re.compile(r"answers?(?:[ ](?:choice|option|letter))?[*_: ]{0,4}(?=[(\[A-J*])")
+_ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)]|\Z|\n)")
+_SPOKEN_ABOUT = re.compile(r"\s{1,3}(?:is|was|isn|would|does|do|cannot|can|could|has|states?|suggests?|refers?|describes?)\b")
+_REVERSED = re.compile(
+    r"""(?:^|[\s(*"\[])(?:[(\[*"]{0,3}([A-J])(?P<closed>[).:*"\]]{0,4})(?P<between>(?:\s[^.\n;]{0,60})?))
+        \s(?:is|must\sbe|would\sbe|should\sbe)\s(?:therefore\s|thus\s)?the\s
+        (?:(?:most|correct|right|best|only|likely|appropriate|accurate|final|closest)\s){0,3}\Z""",
+    re.VERBOSE,
+)
+_CLOSEST = re.compile(
+    r"closest\b(?:[^\n.]|\.\d){0,100}?\b(?:is|to|:)\s{0,3}(?:option |choice |answer )?(?=\(?[*_]{0,3}\(?[A-J]\b)"
+)
+_END_OF_STATEMENT = re.compile(r"\n|[.!?](?=\s|\Z)")
+_OPTION = r"(?:option|choice|letter|statement)"
+_WEAK = (
+    re.compile(
+        rf"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+{_OPTION}\s*(?:is|:|=)\s*(?:{_OPTION}\s+)?(?={OPENING}[A-J]\b)",
+        re.I,
+    ),
+    re.compile(
+        rf"\b(?:is|be|choose|chose|select|pick|with|would be|:|=|so|therefore|thus|hence,?)\s+(?:the\s+)?{_OPTION}\s+(?={OPENING}[A-J]\b)",
+        re.I,
+    ),
+    re.compile(rf"\b(?:I|we)(?:'d| would| will|'ll)?\s+(?:choose|chose|select|pick|go with|say)\s+(?={OPENING}[A-J]\b)", re.I),
+    re.compile(
+        rf"(?<![a-zA-Z])(?:so|therefore|thus|hence|consequently)[,:]?\s+(?:(?:it|this)(?:'s| is| must be)\s+)?(?={OPENING}[A-J]{CLOSING}[.!]?\s*$)",
+        re.I | re.M,
+    ),
+    re.compile(rf"^\W{{0,6}}{_OPTION}\s+(?={OPENING}[A-J]\b)", re.I | re.M),
+)
+_WEAK_REVERSED = re.compile(
+    rf"\b{_OPTION}\s+[(*\"]{{0,3}}([A-J])[)*\".:]{{0,3}}\s+(?:is|must be|seems|appears)\s+(?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b",
+    re.I,
+)
+_HAS_WEAK = (
+    "option",
+    "choice",
+    "letter",
+    "statement",
+    "choose",
+    "chose",
+    "select",
+    "pick",
+    "go with",
+    " say",
+    "so",
+    "therefore",
+    "thus",
+    "hence",
+    "consequently",
+)
+
+
+class Statement(NamedTuple):
+    """The letters (in capitals; several: it is undecided) that one statement names, where it begins and ends, and the rule that read it."""
+
+    start: int
+    end: int
+    letters: tuple[str, ...]
+    how: str = "statement"
+
+
+def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
+    """Statements with `answer`, boxes, and `closest`, in order; `lower` is the text in lower case, as long as it."""
+    found: list[Statement] = []
+    if "answer" in lower:
+        found += _answers(text, lower, texts)
+    if "closest" in lower:
+        found += _closest(text, lower)
+    if "box" in lower or "oxed" in lower:
+        found += _boxed(text, texts)
+    return sorted(set(found))
+
+
+def weak_statements(text: str, lower: str) -> list[Statement]:
+    """Statements with `option` and `choice`, `I choose X`, and `so X` at the end of a line, in order."""
+    if not any(cue in lower for cue in _HAS_WEAK):
+        return []
+    found = [
+        Statement(letters.start, letters.end, letters.letters)
+        for pattern in _WEAK
+        for cue in pattern.finditer(text)
+        if (letters := letters_at(text, cue.end())) and not _SPOKEN_ABOUT.match(text, letters.end)
+    ]
+    found += [Statement(cue.start(1), cue.end(), (cue[1].upper(),)) for cue in _WEAK_REVERSED.finditer(text)]
+    return sorted(set(found))
+
+
+def _places(cue: str, lower: str) -> list[int]:
+    """The last places of a cue, from left to right."""
+    places: list[int] = []
+    place = lower.rfind(cue)
+    while place >= 0 and len(places) < _LAST_PLACES:
+        places.append(place)
+        place = lower.rfind(cue, 0, place)
+    return places[::-1]
+
+
+def _answers(text: str, lower: str, texts: OptionTexts | None) -> Iterator[Statement]:
+    for place in _places("answer", lower):
+        stated = _answer_at(text, lower, place, texts) or _reversed(text, place)
+        if stated:
+            yield stated
+
+
+def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
+    verb = _VERB.match(lower, place)
+    if verb is None:
+        return _direct(text, lower, place)
+    if verb["negated"]:
+        return None
+    begins = verb.end()
+    letters = letters_at(text, begins)
+    if letters is None and (filler := _FILLER.match(text, begins)):
+        letters = letters_at(text, filler.end())
+    if texts and (letters is None or (letters.is_bare and text[letters.end : letters.end + 1] == ".")):
+        named = _option_text(text, begins, texts, letters)
+        if named:
+            return named
+    return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, lower, place)
+
+
+def _direct(text: str, lower: str, place: int) -> Statement | None:
+    """`answer (F)`, `answer F.`; not `answer (F) would be`."""
+    cue = _DIRECT.match(text, place) or _DIRECT.match(lower, place)
+    letters = letters_at(text, cue.end()) if cue else None
+    if letters is None or _SPOKEN_ABOUT.match(text, letters.end):
+        return None
+    if letters.is_bare and not _ENDS_STATEMENT.match(text, letters.end):
+        return None
+    return Statement(letters.start, letters.end, letters.letters)
+
+
+def _option_text(text: str, begins: int, texts: OptionTexts, letters: NamedLetters | None) -> Statement | None:
+    """The one option whose text the statement gives. A bare letter with a dot (`C. elegans`) gives way only to a text that begins with it."""
+    end = _END_OF_STATEMENT.search(text, begins + 1 if text[begins : begins + 1] == "\n" else begins, begins + 400)
+    stretch = text[begins : end.start() if end else begins + 400]
+    named = texts.begun_by(text[begins : begins + 400])
+    if letters is not None:
+        named = {number for number in named if number != LETTERS_OF_OPTIONS.find(letters.letters[0])}
+    elif len(named) != 1:
+        named = texts.named_in(stretch)
+    if len(named) != 1:
+        return None
+    return Statement(begins, begins + len(stretch), (LETTERS_OF_OPTIONS[named.pop()],), "option_text")
+
+
+def _reversed(text: str, place: int) -> Statement | None:
+    """`(C) is the correct answer`."""
+    cue = _REVERSED.search(text, max(0, place - 110), place)
+    if cue is None or (cue["between"] and not cue["closed"]):
+        return None
+    return Statement(cue.start(1), place + len("answer"), (cue[1],))
+
+
+def _closest(text: str, lower: str) -> Iterator[Statement]:
+    for place in _places("closest", lower):
+        cue = _CLOSEST.match(text, place)
+        letters = letters_at(text, cue.end()) if cue else None
+        if letters and (not letters.is_bare or _ENDS_STATEMENT.match(text, letters.end)):
+            yield Statement(letters.start, letters.end, letters.letters)
+
+
+def _boxed(text: str, texts: OptionTexts | None) -> Iterator[Statement]:
+    for box in boxes_in(text):
+        content = without_latex(box.content).strip()
+        letters = letters_at(content, 0)
+        named = texts.begun_by(content, whole=True) if texts else set()
+        if letters and (
+            content[letters.end :].strip(" .") == ""
+            or content[letters.end : letters.end + 1] in (".", ":")
+            or not letters.is_bare
+        ):
+            yield Statement(box.start, box.end, letters.letters, "boxed")
+        elif len(named) == 1:
+            yield Statement(box.start, box.end, (LETTERS_OF_OPTIONS[named.pop()],), "boxed")
