@@ -57,7 +57,7 @@ def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     if source is None and defined:
         source = _with_preamble(code, _unix(prompt), entry_point, compiler)
     if source is None:
-        return CodeProgram("", NOT_PYTHON, compiler.first_fault)
+        return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of it defines the function")
     return CodeProgram(source)
 
 

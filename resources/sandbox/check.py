@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
-from resources.sandbox.levels import Interpreter, Started, Way, start
+from resources.sandbox.levels import Interpreter, Started, StartWay, start
 from resources.sandbox.worker import NotPlain, decoded, encoded
 
 START_PATIENCE = 60.0
@@ -84,7 +84,7 @@ class _End:
         return _Frame(letter, payload)
 
 
-def check(task: SandboxTask, way: Way, python: Interpreter, timeout_s: float) -> CheckResult:
+def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
     """The verdict on one program. A process that cannot be started is asked twice more; then the sandbox is at fault."""
     result = CheckResult("sandbox_error")
     for _ in range(START_TRIES):
@@ -102,7 +102,7 @@ def check(task: SandboxTask, way: Way, python: Interpreter, timeout_s: float) ->
 
 
 def check_once(
-    task: SandboxTask, way: Way, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
+    task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> CheckResult:
     """The verdict of two processes started for it. Raises NotStarted or _TesterLost."""
     started: list[Started] = []

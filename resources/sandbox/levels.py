@@ -19,13 +19,14 @@ from typing import IO, Any
 from resources.sandbox.worker import encoded
 
 LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
-NOBODY = 65534
+NOBODY_UID = 65534
 MOST_MEMORY = 2**30
 """Bytes of address space that a process may have."""
 _MOST_TASKS = 16
 """Processes and threads at a level where those of other users of this machine are not counted with them."""
 _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
+_SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
@@ -46,7 +47,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StartWay:
     """One way of starting a process at a level."""
 
     level: str
@@ -83,14 +84,14 @@ class Started:
 
 def interpreter() -> Interpreter:
     """The system's Python, or the one that runs this where the system has none."""
-    for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
+    for path in _SYSTEM_PYTHONS:
         if Path(path).exists() and Path(path).resolve().is_relative_to("/usr"):
             return Interpreter(path, None)
     own = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     return Interpreter(own, None if own.startswith("/usr/") else os.path.realpath(sys.base_prefix))
 
 
-def ways(level: str, python: Interpreter) -> list[Way]:
+def ways(level: str, python: Interpreter) -> list[StartWay]:
     """The ways of a level, best first."""
     if level == "bwrap":
         return _bwrap_ways(python)
@@ -98,13 +99,13 @@ def ways(level: str, python: Interpreter) -> list[Way]:
         return _unshare_ways()
     root = _is_root()  # a change of user undoes what sandlock does so that no process outlives this one
     most = 1 if level == "rlimits" else _MOST_TASKS if root else None
-    own = [Way(level, (), own_user=True, dies_with_parent=True, most_tasks=most)] if root else []
+    own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most)] if root else []
     if level == "sandlock":
-        return [*own, Way(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
-    return [*own, Way(level, (), drops_to_nobody=root, dies_with_parent=True, most_tasks=most)]
+        return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
+    return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=True, most_tasks=most)]
 
 
-def _bwrap_ways(python: Interpreter) -> list[Way]:
+def _bwrap_ways(python: Interpreter) -> list[StartWay]:
     name = shutil.which("bwrap")
     if name is None:
         return []
@@ -113,12 +114,12 @@ def _bwrap_ways(python: Interpreter) -> list[Way]:
         tree += ["--ro-bind", python.folder, python.folder]
     tree += ["--dev-bind", "/dev/null", "/dev/null", "--dir", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108
     common = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    users = Way("bwrap", (*_as_nobody(), name, "--unshare-all", *common, *tree, "--"))
+    users = StartWay("bwrap", (*_as_nobody(), name, "--unshare-all", *common, *tree, "--"))
     if not _is_root():
         return [users]
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     change = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    return [users, Way("bwrap", (name, *spaces, *common, *change, *tree, "--"), own_user=True)]
+    return [users, StartWay("bwrap", (name, *spaces, *common, *change, *tree, "--"), own_user=True)]
 
 
 def _system_folders() -> list[str]:
@@ -132,38 +133,44 @@ def _system_folders() -> list[str]:
     return found
 
 
-def _unshare_ways() -> list[Way]:
+def _unshare_ways() -> list[StartWay]:
     name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
     if name is None or setpriv is None:
         return []
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
-    users = Way("unshare", (*dying, *_as_nobody()[1:], name, "--user", "--map-current-user", *spaces, "--"))
-    return [users, Way("unshare", (*dying, name, *spaces, "--"), own_user=True)] if _is_root() else [users]
+    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, "--user", "--map-current-user", *spaces, "--"))
+    return [users, StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True)] if _is_root() else [users]
 
 
 def _as_nobody() -> list[str]:
     """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
     if not _is_root():
         return []
-    return [shutil.which("setpriv") or "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+    return [
+        shutil.which("setpriv") or "setpriv",
+        f"--reuid={NOBODY_UID}",
+        f"--regid={NOBODY_UID}",
+        "--clear-groups",
+        "--inh-caps=-all",
+    ]
 
 
-def start(way: Way, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
+def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
     setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent)
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
 
 
-def _user(way: Way) -> int:
+def _user(way: StartWay) -> int:
     """-1: as it is."""
     if way.own_user:
         return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # given to nobody by any convention
-    return NOBODY if way.drops_to_nobody else -1
+    return NOBODY_UID if way.drops_to_nobody else -1
 
 
-def _limits(way: Way, timeout_s: float) -> dict[str, int]:
+def _limits(way: StartWay, timeout_s: float) -> dict[str, int]:
     """No file, no core, little memory; the wall limit ends the check before the seconds of the processor do."""
     seconds = int(timeout_s) + 2
     limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}

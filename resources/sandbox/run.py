@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
-from resources.sandbox.levels import LEVELS, Interpreter, Way, complaints_file, interpreter, sandlock_problem, ways
+from resources.sandbox.levels import LEVELS, Interpreter, StartWay, complaints_file, interpreter, sandlock_problem, ways
 from resources.settings import Settings
 
 LEVEL_CHOICES = ("auto", *LEVELS, "off")
@@ -68,7 +68,7 @@ def found_level(level: str | None = None, *, trust_answers: bool = False) -> Fou
             reasons[one] = "it needs --trust-answers, since a program can reach the network and files at it"
             continue
         found = usable_way(one)
-        if isinstance(found, Way):
+        if isinstance(found, StartWay):
             return FoundLevel(one, reasons)
         reasons[one] = found
     return FoundLevel(None, reasons)
@@ -89,7 +89,7 @@ def run_checks(
     """
     found = found_level(level, trust_answers=trust_answers)
     way = usable_way(found.level) if found.level else None
-    if not isinstance(way, Way):
+    if not isinstance(way, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {found.words}"[:300]) for _ in tasks)
         return
     python = _interpreter()
@@ -108,7 +108,7 @@ def _interpreter() -> Interpreter:
 
 
 @functools.cache
-def usable_way(level: str) -> Way | str:
+def usable_way(level: str) -> StartWay | str:
     """The first way of a level at which a program was run, or why there is none."""
     if os.name != "posix":
         return "this system has no means for it"
@@ -122,7 +122,7 @@ def usable_way(level: str) -> Way | str:
     return reason
 
 
-def _tried(way: Way) -> str:
+def _tried(way: StartWay) -> str:
     """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
     may_read = way.level in ("unshare", "rlimits")
     task = SandboxTask(_TRIED, "tried", _TRIED_TESTS.replace("{may_read}", str(may_read)))
