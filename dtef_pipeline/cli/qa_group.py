@@ -23,6 +23,7 @@ from dtef_pipeline.cli.qa_options import (
     of_sandbox,
     of_scoring,
 )
+from dtef_pipeline.cli.qa_policies_group import replay_policies
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
 
@@ -185,3 +186,4 @@ qa.add_command(estimate)
 
 qa.add_command(board)
 qa.add_command(socioscope)
+qa.add_command(replay_policies)

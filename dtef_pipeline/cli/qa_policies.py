@@ -1,0 +1,131 @@
+"""What `dtef qa replay-policies` does: stored scores, costs and latencies of a suite, and what each policy would have made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.policies.front import pareto_plot
+from dtef_pipeline.qa.policies.replay import POLICY_NAMES, POLICY_RESULTS, PolicyReplay, replay_policies
+from dtef_pipeline.qa.policies.stream import outcome_stream
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import counted
+from resources.table_reader import TableReader
+
+_REPLAYED_FROM = ("qa_scores", "qa_responses", "qa_items")
+_ALWAYS_SHOWN = ["policy", "quality", "cost_usd", "regret"]
+_SHOWN_WITH_ROOM = [
+    "on_front",
+    "latency_s",
+    "quality_low",
+    "quality_high",
+    "regret_low",
+    "regret_high",
+    "cost_low",
+    "cost_high",
+]
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """Options of `dtef qa replay-policies`."""
+
+    suite: str
+    metric: str | None = None
+    measured_by: str | None = None
+    condition: str | None = None
+    models: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    seeds: int = 100
+    seed: int = 0
+    out: Path | None = None
+
+
+@reads_tables
+def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
+    rows = reader.query(lambda connection: _outcomes(connection, options), only=_REPLAYED_FROM)
+    stream = outcome_stream(rows, categories=["cluster"])
+    found = replay_policies(stream, options.policies or POLICY_NAMES, seeds=options.seeds, seed=options.seed)
+    if options.out is not None:
+        _write(options.out, found)
+    if output != "table":
+        click.echo(render(found.results.to_pandas(), output))
+        return
+    left_out = f", {counted(stream.left_out, 'item')} without a score of each left out" if stream.left_out else ""
+    orders = f"{options.seeds:,} orders of the items, seed {options.seed}"
+    click.echo(
+        f"{options.suite}: {counted(len(stream.scores), 'item')}, {counted(len(stream.models), 'model')}{left_out}; {orders}\n"
+    )
+    frame = found.results.to_pandas()[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values(
+        "quality", ascending=False, kind="stable"
+    )
+    fit = terminal_fit(_ALWAYS_SHOWN, _SHOWN_WITH_ROOM)
+    click.echo(render(frame, "table", fit=fit))
+    meanings = {column.name: description(column) for column in POLICY_RESULTS}
+    click.echo(column_lines(columns_that_fit(frame, (), None, fit), meanings, fit.width))
+    if options.out is not None:
+        say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
+
+
+def _write(folder: Path, found: PolicyReplay) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in (("policies", found.results), ("regret", found.regret)):
+        (folder / f"{name}.csv").write_text(render(table.to_pandas(), "csv") + "\n", encoding="utf-8")
+    (folder / "pareto.svg").write_text(pareto_plot(found.results), encoding="utf-8")
+
+
+def _outcomes(connection: duckdb.DuckDBPyConnection, options: ReplayOptions) -> pa.Table:
+    """One row per response of the suite's latest snapshots, in one condition and by one measure."""
+    connection.register("scores_replayed", latest_scores(connection))
+    own = "true"
+    for column in ("suite", "condition", "metric", "measured_by"):
+        own += f" AND {column} = {_quoted(_chosen(connection, column, own, getattr(options, column)))}"
+    if options.models:
+        own += f" AND model IN ({', '.join(map(_quoted, options.models))})"
+    rows = connection.execute(_OUTCOMES.format(own=own)).to_arrow_table()
+    connection.unregister("scores_replayed")
+    if missing := sorted(set(options.models) - set(rows["name"].to_pylist())):
+        raise ConfigError(f"--model {missing[0]}: no response of {options.suite} that is meant here is of it")
+    return rows
+
+
+_SAME_ASKED = " AND ".join(
+    f"own.{name}::VARCHAR = scored.{name}::VARCHAR"
+    for name in ("suite", "part", "item_id", "condition", "model_variant", "draw", "snapshot")
+)
+_OUTCOMES = f"""
+    WITH scored AS (SELECT * FROM scores_replayed WHERE {{own}})
+    SELECT scored.suite::VARCHAR AS suite, scored.part || '/' || scored.item_id AS item_id, scored.model_variant::VARCHAR AS model,
+        scored.model::VARCHAR AS name, scored.cluster::VARCHAR AS cluster, scored.score, own.cost_usd, own.latency_s,
+        length(items.text) AS text_length
+    FROM scored LEFT JOIN qa_responses AS own ON {_SAME_ASKED}
+    LEFT JOIN qa_items AS items ON items.suite::VARCHAR = scored.suite::VARCHAR AND items.part::VARCHAR = scored.part::VARCHAR
+        AND items.item_id = scored.item_id
+    ORDER BY scored.part, scored.item_id, model, scored.draw
+"""
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, column: str, own: str, given: str | None) -> str:
+    """The value of a column that is replayed. Raises ConfigError where it is unknown, or where there are several and none is named."""
+    rows = connection.execute(f"SELECT DISTINCT {column}::VARCHAR FROM scores_replayed WHERE {own} ORDER BY 1").fetchall()
+    known = [str(value) for (value,) in rows]
+    if not known:
+        raise WarehouseError("nothing to replay: no response is scored yet; `dtef qa run` does that")
+    if given in known or (given is None and len(known) == 1):
+        return known[0] if given is None else given
+    flag = column.upper() if column == "suite" else f"--{column.replace('_', '-')}"
+    raise ConfigError(f"{flag}: got {'none' if given is None else repr(given)}; allowed: one of {', '.join(known)}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
