@@ -10,7 +10,7 @@ import click
 
 from dtef_pipeline.cli.export_blueprints import export_blueprints
 from dtef_pipeline.cli.options import (
-    COSTS_BY,
+    ADDED_UP_BY,
     VIEWS_OF_FAMILIES,
     Commands,
     OfFamily,
@@ -138,7 +138,7 @@ def estimate(output: str, **options: Any) -> None:
 @click.option(
     "--by",
     multiple=True,
-    type=COSTS_BY,
+    type=ADDED_UP_BY,
     help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: model; of rubrics role and "
     "model; of qa role, suite, evaluator and model]",
 )

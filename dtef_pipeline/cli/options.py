@@ -84,7 +84,7 @@ class OfFamily(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-COSTS_BY = OfFamily(
+ADDED_UP_BY = OfFamily(
     survey=["model", "round", "segment", "snapshot", "condition"],
     rubric=["role", "model", "variant"],
     qa=["role", "suite", "evaluator", "model", "variant"],

@@ -36,7 +36,7 @@ QA_NAMES = Names(
     subject=QA_WATCHED,
 )
 """What the qa family calls the things that drift is about."""
-_ASK_AGAIN = (
+_ASK_QA_AGAIN = (
     "To have something to compare, ask the same again: the same `dtef qa run` on another day, with that day as --snapshot (such as "
     "2026-01-31). Only responses at temperature 0 are compared."
 )
@@ -114,7 +114,7 @@ def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> i
     told = {name: description(QA_MODEL_DRIFT.field(name)) for name in QA_WATCHED_KEYS.asked}
     click.echo(render_drift(checks, QA_NAMES, {**DRIFT, **told}))
     if all(row["verdict"] is None for row in rows):
-        say(f"\n{_ASK_AGAIN}")
+        say(f"\n{_ASK_QA_AGAIN}")
     return exit_code(rows, fail_on, QA_WATCHED)
 
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import in_order, place_sql
 
-BOARD_COLUMNS = (
+QA_BOARD_COLUMNS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
     *("cluster", "type", "status", "value", "score"),
 )
 """The columns of `qa_scores` that boards read."""
-_CODED = (
+_CODED_TEXTS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "cluster"),
     *("type",),
 )
-_SERIES = "suite, part, condition, metric, measured_by, model_variant"
+_BOARD_SERIES = "suite, part, condition, metric, measured_by, model_variant"
 _ENOUGH_ITEMS = 0.5
 """Of the items that the fullest snapshot of a part has a score for, the share that another one must have to be the latest: a night of a few
 items, or a run that was stopped, hides no whole one."""
@@ -31,9 +31,9 @@ def qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
 
 
-def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = BOARD_COLUMNS) -> pa.Table:
+def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
     """The rows of `qa_scores` in one order; columns that repeat are dictionaries. `connection` has the table."""
-    text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED}
+    text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
     text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
     own = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
     named = ", ".join(own.get(name, name) for name in columns)
@@ -42,7 +42,7 @@ def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = BO
 
 
 def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot; columns BOARD_COLUMNS.
+    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot; columns QA_BOARD_COLUMNS.
 
     It is the latest that has a score for at least half as many items as the fullest one; where none has a score, the latest of all.
     `connection` has `qa_scores`.
@@ -52,17 +52,17 @@ def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     found = connection.sql(
         f"""
         WITH counted AS (
-            SELECT {_SERIES}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
+            SELECT {_BOARD_SERIES}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
         ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {_SERIES}) AS most FROM counted
+            SELECT *, max(n) OVER (PARTITION BY {_BOARD_SERIES}) AS most FROM counted
         ), latest AS (
-            SELECT {_SERIES}, snapshot FROM beside
+            SELECT {_BOARD_SERIES}, snapshot FROM beside
             QUALIFY row_number() OVER (
-                PARTITION BY {_SERIES} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place} DESC NULLS LAST
+                PARTITION BY {_BOARD_SERIES} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place} DESC NULLS LAST
             ) = 1
         )
-        SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({_SERIES}, snapshot)
-        ORDER BY {_SERIES}, item_id, draw
+        SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({_BOARD_SERIES}, snapshot)
+        ORDER BY {_BOARD_SERIES}, item_id, draw
         """
     ).to_arrow_table()
     connection.unregister("rows_of_boards")
@@ -70,7 +70,7 @@ def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def _coded(rows: pa.Table) -> pa.Table:
-    for name in {*_CODED} & {*rows.column_names}:
+    for name in {*_CODED_TEXTS} & {*rows.column_names}:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(name).cast(pa.string()).combine_chunks().dictionary_encode())
     return rows

@@ -18,13 +18,15 @@ OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
 """What tells boards apart: rows that differ in any of these are never averaged together."""
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
 _BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
-_MEANS = {column.name: column for column in MEAN_COLUMNS}
+_MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
 _COUNTED_STATUSES = tuple(field(f"n_{status}", pa.int64(), f"Responses of the status {status}") for status in QA_STATUSES)
 _OF_ITEMS = tuple(
-    _MEANS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
+    _MEAN_FIELDS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
 )
-_OF_CLUSTERS = tuple(_MEANS[name] for name in ("macro_score", "macro_low", "macro_high"))
-_COUNTED_RESPONSES = tuple(_MEANS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed"))
+_OF_CLUSTERS = tuple(_MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
+_COUNTED_RESPONSES = tuple(
+    _MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")
+)
 _SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
 _NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
 _RANKED = (
@@ -52,9 +54,9 @@ QA_RESULTS = pa.schema(
         MEASURED_BY_FIELD,
         *MODEL_FIELDS,
         SNAPSHOT_FIELD,
-        _MEANS["n_items"],
-        _MEANS["n_total"],
-        _MEANS["n_scored"],
+        _MEAN_FIELDS["n_items"],
+        _MEAN_FIELDS["n_total"],
+        _MEAN_FIELDS["n_scored"],
         *_COUNTED_STATUSES,
         *_OF_ITEMS,
         _NOTE_FIELD,

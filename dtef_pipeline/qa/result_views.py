@@ -32,7 +32,7 @@ _BOARD_WAYS = ("condition", "metric", "measured_by")
 _RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
 _COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "parse_rate", "score_given_parsed")
 _SCORE_ENDS = ("score_low", "score_high")
-_FIRST_OUT = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
+_FIRST_OUT_OF_SCORES = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
 _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn")
 QA_VIEWS = (
     QaView(
@@ -41,7 +41,7 @@ QA_VIEWS = (
         "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
         ("suite", *_BOARD_WAYS, *_RANKED_COLUMNS, "macro_score", "n_parts", *_COUNT_COLUMNS),
         ("suite", "rank", "model", "score"),
-        _FIRST_OUT,
+        _FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("suite", "model"),
     ),
@@ -51,7 +51,7 @@ QA_VIEWS = (
         "the same in each part of a suite, such as a subject",
         ("suite", "part", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("part", "rank", "model", "score"),
-        _FIRST_OUT,
+        _FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("part", "model"),
     ),
@@ -61,7 +61,7 @@ QA_VIEWS = (
         "the same for each transcript or subject with several items",
         ("suite", "cluster", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("cluster", "rank", "model", "score"),
-        _FIRST_OUT,
+        _FIRST_OUT_OF_SCORES,
         ends=_SCORE_ENDS,
         who=("cluster", "model"),
         needs="items that hang together, such as questions on one transcript",

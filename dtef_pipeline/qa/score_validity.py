@@ -33,9 +33,9 @@ MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
 _RANGE_DRAWS = 10_000
 _ROTATED = r"^(.*),rotated-\d+$"
 _WHOSE = ("suite", "condition", "model", "model_variant")
-_ASKED = ("suite", "part", "condition", "model", "model_variant", "snapshot")
-_TEXTS = (*_ASKED, "item_id")
-_NO_JUDGE = ("skipped_sample", "skipped_budget", "budget")
+_ASKED_TEXTS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
+_TEXTS = (*_ASKED_TEXTS, "item_id")
+_NOT_JUDGED = ("skipped_sample", "skipped_budget", "budget")
 """Reasons without a score that are no failure of the judge."""
 
 
@@ -59,9 +59,9 @@ def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     rows = [
         *_checked(connection.execute(_OF_ORDERS).df(), POSITION, _position_bias),
         *_checked(connection.execute(_AGAINST).df(), AGAINST_NUMERIC, _disagreement),
-        *_checked(connection.execute(_JUDGED).df(), SELF_JUDGED, _self_judged),
-        *_checked(connection.execute(_JUDGED).df(), FAILURES, _failures),
-        *_checked(connection.execute(_LENGTHS).df(), LENGTH, _by_length),
+        *_checked(connection.execute(_EVERY_JUDGEMENT).df(), SELF_JUDGED, _self_judged),
+        *_checked(connection.execute(_EVERY_JUDGEMENT).df(), FAILURES, _failures),
+        *_checked(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _by_length),
     ]
     connection.unregister("latest_of_parts")
     place = {check: at for at, check in enumerate(QA_VALIDITY_CHECKS)}
@@ -91,26 +91,26 @@ _OF_ORDERS = f"""
 _LATEST_JUDGEMENTS = f"""(
     SELECT {", ".join(f"{name}::VARCHAR AS {name}" for name in _TEXTS)}, draw, evaluator, judge_variant, score, reason, self_judged
     FROM qa_judgements AS judged WHERE EXISTS (
-        FROM latest_of_parts AS latest WHERE {" AND ".join(f"latest.{name}::VARCHAR = judged.{name}::VARCHAR" for name in _ASKED)}
+        FROM latest_of_parts AS latest WHERE {" AND ".join(f"latest.{name}::VARCHAR = judged.{name}::VARCHAR" for name in _ASKED_TEXTS)}
     )
 )"""
-_JUDGED = f"""
+_EVERY_JUDGEMENT = f"""
     SELECT suite, condition, model, model_variant, evaluator AS metric, judge_variant AS measured_by, score, reason, self_judged
     FROM {_LATEST_JUDGEMENTS}
 """
-_SAME_RESPONSE = " AND ".join(
+_OF_ONE_ANSWER = " AND ".join(
     (*(f"judged.{name} = own.{name}::VARCHAR" for name in _TEXTS), "judged.draw = own.draw"),
 )
 _AGAINST = f"""
     SELECT judged.suite, judged.condition, judged.model, judged.model_variant, evaluator AS metric, judge_variant AS measured_by,
         (judged.score >= 0.5) <> (own.score >= 0.5) AS disagrees
-    FROM qa_scores AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_SAME_RESPONSE}
+    FROM qa_scores AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_OF_ONE_ANSWER}
     WHERE own.scorer = 'numeric' AND own.score IS NOT NULL AND judged.evaluator = 'factuality' AND judged.score IS NOT NULL
 """
-_LENGTHS = f"""
+_LENGTHS_AND_SCORES = f"""
     SELECT judged.suite, judged.condition, judged.model, judged.model_variant, evaluator AS metric, judge_variant AS measured_by,
         length(own.response) AS length, judged.score AS score, judged.part || '/' || judged.item_id AS item
-    FROM qa_responses AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_SAME_RESPONSE}
+    FROM qa_responses AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_OF_ONE_ANSWER}
     WHERE judged.evaluator = 'semantic' AND judged.score IS NOT NULL AND own.response IS NOT NULL
     ORDER BY ALL
 """
@@ -158,7 +158,7 @@ def _self_judged(own: pd.DataFrame) -> ValidityFinding | None:
 
 
 def _failures(own: pd.DataFrame) -> ValidityFinding | None:
-    wanted = own[~own["reason"].isin(_NO_JUDGE)]
+    wanted = own[~own["reason"].isin(_NOT_JUDGED)]
     return _share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(wanted) else None
 
 

@@ -36,7 +36,7 @@ QA_WATCHED_KEYS = Keys(
     cluster="cluster",
     score_again="score those parts again with `dtef qa run`",
 )
-_SCORES = """
+_WATCHED_ITEM_SCORES = """
     CREATE OR REPLACE TEMP TABLE scores AS
     SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, coalesce(metric, '') AS metric,
         coalesce(measured_by, '') AS measured_by, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, score, status,
@@ -52,9 +52,9 @@ _SERVED = """
         FROM qa_responses
     ) AS served USING (suite, condition, model, model_variant, snapshot)
 """
-_PAIRED_BY = (*(column.name for column in OF_ONE_PART), *MODEL, *QA_WATCHED_KEYS.asked)
+_RULED_BY = (*(column.name for column in OF_ONE_PART), *MODEL, *QA_WATCHED_KEYS.asked)
 _ITEM_MEANS = f"""
-    SELECT {", ".join(_PAIRED_BY)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || coalesce(truth_id, '') AS item, snapshot,
+    SELECT {", ".join(_RULED_BY)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || coalesce(truth_id, '') AS item, snapshot,
         avg(score) AS score, max(temperature) AS temperature, count(temperature) = count(*) AS is_set
     FROM scores GROUP BY ALL ORDER BY ALL
 """
@@ -85,14 +85,14 @@ QA_WATCHED = Subject(
 def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """QA_DRIFT: the documented rule on every part and series at temperature 0. `connection` has the tables of QA_DRIFT_READS."""
     connection.execute("SET threads = 1")
-    connection.execute(_SCORES)
+    connection.execute(_WATCHED_ITEM_SCORES)
     cells = connection.execute(_ITEM_MEANS).df()
     order, times = qa_snapshot_order(connection), _times(connection)
     rows = []
-    for keys, own in cells.groupby(list(_PAIRED_BY), sort=True):
+    for keys, own in cells.groupby(list(_RULED_BY), sort=True):
         if not own["is_set"].all() or (own["temperature"] != 0).any():
             continue
-        named: dict[str, str] = dict(zip(_PAIRED_BY, map(str, keys), strict=True))
+        named: dict[str, str] = dict(zip(_RULED_BY, map(str, keys), strict=True))
         grid = own.pivot_table(values="score", index="item", columns="snapshot", dropna=False)
         labels = among(order, map(str, grid.columns))
         when = {label: times.get((named["suite"], named["part"], label)) for label in labels}
@@ -111,6 +111,6 @@ def _times(connection: duckdb.DuckDBPyConnection) -> Mapping[tuple[str, str, str
 
 def qa_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
     """The project's evidence: QA_MODEL_DRIFT and its timeline QA_DRIFT_SERIES. `connection` has the tables of QA_DRIFT_READS."""
-    for statement in (_SCORES, _SERVED):
+    for statement in (_WATCHED_ITEM_SCORES, _SERVED):
         connection.execute(statement)
     return model_drift(connection, QA_WATCHED, options)
