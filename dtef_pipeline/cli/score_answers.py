@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TextIO
 
 import click
@@ -33,5 +34,7 @@ def score_answers(file: TextIO) -> None:
     from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
+    out = sys.stdout
     for line in scored_answer_lines(read_answer_lines(file, where)):
-        click.echo(line)
+        out.write(f"{line}\n")  # click.echo would send each line on its way alone
+    out.flush()

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtef_pipeline.errors import ConfigError
@@ -113,10 +114,8 @@ class ListedWords(NamedTuple):
     def items_without(self, found: Iterable[NamedValue]) -> int:
         """How many items have words, and none of them in the name of a value."""
         used = {place for one in found for place in range(one.start, one.end)}
-        starts = [0, *self.ends[:-1]]
-        items = [
-            [place for place in range(*item) if self.words[place] != "and"] for item in zip(starts, self.ends, strict=True)
-        ]
+        places = (range(*item) for item in pairwise((0, *self.ends)))
+        items = [[place for place in item if self.words[place] != "and"] for item in places]
         return sum(bool(item) and used.isdisjoint(item) for item in items)
 
 

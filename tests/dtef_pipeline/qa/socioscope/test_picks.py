@@ -44,7 +44,7 @@ class TestPickOne:
         assert (found.how, found.value) == (how, None if how is None else 1)
 
     @pytest.mark.parametrize(
-        "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵"]
+        "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵", "[]"]
     )
     def test_no_option_cannot_be_read(self, answer: str | None) -> None:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
