@@ -64,7 +64,7 @@ class ValueNames:
                     claims[name].add(_Claim(kind, -values[counts_as].weight, counts_as))
         claims.pop((), None)
         self._winner = {name: min(rivals) for name, rivals in claims.items()}
-        self._is_shared = {name: _is_shared(rivals) for name, rivals in claims.items()}
+        self._shared = {name for name, rivals in claims.items() if len(rivals) > 1 and _is_shared(rivals)}
         self._lengths: dict[str, list[int]] = defaultdict(list)
         for first, length in sorted({(name[0], len(name)) for name in claims}):
             self._lengths[first].append(length)
@@ -87,7 +87,7 @@ class ValueNames:
                 name = tuple(text[start : start + length])
                 if (winner := self._winner.get(name)) is not None:
                     how = NAME_KINDS[winner.kind]
-                    yield NamedValue(winner.value, start, start + length, how, self._is_shared[name])
+                    yield NamedValue(winner.value, start, start + length, how, name in self._shared)
 
 
 def _is_shared(rivals: Collection[_Claim]) -> bool:

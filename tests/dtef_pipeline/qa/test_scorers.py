@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 
@@ -9,8 +10,10 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa import scorers
+from dtef_pipeline.qa.metric import parse_metric
 from dtef_pipeline.qa.model import ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, lexicon_of, no_scorer, scorer_names, scorer_of
+from tests.conftest import SHARED
 
 
 class Shouting:
@@ -86,3 +89,31 @@ class TestAdded:
     def test_none_takes_the_place_of_ours(self) -> None:
         found = scorer_of("yes_no")
         assert type(found).__name__ == "YesNo"
+
+
+def ideal_answer(kind: str, metric: str) -> str:
+    """What an answer that knows the metric would say."""
+    if kind == "Yes/No with Rationale":
+        found = json.loads(metric)
+        return f"{found['answer']}, because of {' and '.join(found['rationale'])}"
+    values = parse_metric(metric)
+    return ", ".join(value.text for value in values) if kind.endswith("Many") else max(values, key=lambda one: one.weight).text
+
+
+def test_an_ideal_answer_to_each_shared_question_has_the_whole_score() -> None:
+    path = SHARED / "transcripts" / "questions.json"
+    if not path.exists():
+        pytest.skip(f"no questions at {path}")
+    pairs = json.loads(path.read_text(encoding="utf-8"))["qa_pairs"]
+    scores = {}
+    for pair in pairs:
+        asked = pair["question"]
+        scorer = scorer_of(asked["type"])
+        assert scorer is not None
+        ready = scorer.for_item(asked["metric"], asked.get("options", ()), ScorerSettings())
+        text = ideal_answer(asked["type"], asked["metric"])
+        scores[pair["id"]] = [
+            ready(Written(answer)).value for answer in (text, f"<think>No.</think>\n**{text}.**", text.upper())
+        ]
+    assert len(scores) == 42
+    assert {name: found for name, found in scores.items() if found != pytest.approx([1, 1, 1])} == {}
