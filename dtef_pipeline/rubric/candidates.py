@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
-from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, base_selector
 from dtef_pipeline.errors import ConfigError
 
 CANDIDATE_TOKENS = 1_500
@@ -65,18 +65,22 @@ class Candidates:
         for selector in selectors:
             own = selector != base_selector(selector) and "temperature=" in selector.rpartition("@")[2]
             for spec in models.resolve([known_selector(selector, models)]):
-                if spec.is_computed or spec.is_local:
+                if spec.is_computed or spec.model == LOCAL_EMBEDDER:
                     raise ConfigError(
                         f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
                     )
-                self._chosen.setdefault(spec.variant, (spec.name, own or spec.temperature is None))
+                fixed = own or spec.is_local or spec.temperature is None
+                self._chosen.setdefault(spec.variant, (spec.name, fixed))
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self._chosen.values())
 
     def at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
-        """Every model at each temperature, each variant once. One that takes no temperature, or was chosen with its own, stands once."""
+        """Every model at each temperature, each variant once.
+
+        One that takes no temperature, or was chosen with its own, stands once, as does the local model.
+        """
         found = {}
         for name, own in self._chosen.values():
             for temperature in temperatures:

@@ -59,3 +59,14 @@ def test_what_embeds_no_texts_is_refused_before_anything_is_asked() -> None:
         chosen_embedder("local/smollm2-135m", MODELS)
     with pytest.raises(ConfigError, match="analyst local/smollm2-135m: it writes no text"):
         chosen_analysts(["local/smollm2-135m"], MODELS)
+
+
+def test_the_local_model_answers_at_its_one_temperature_under_its_usual_variant() -> None:
+    for temperatures in ([0.0], [0.0, 0.7], [1.0]):
+        (spec,) = Candidates(MODELS, ["local/smollm2-135m"]).at(temperatures)
+        assert (spec.variant, spec.name) == ("local/smollm2-135m[temperature=0]", "local/smollm2-135m")
+
+
+def test_the_local_embedder_is_no_candidate() -> None:
+    with pytest.raises(ConfigError, match="model local/minilm-l6-int8: it writes no text, so no rubric can judge it"):
+        Candidates(MODELS, ["local/minilm-l6-int8"])
