@@ -24,7 +24,7 @@ def provider_pools(
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
         # In one order everywhere, so that no two runs wait for each other.
-        for pool in sorted({provider_of(spec) for spec in models if not spec.is_computed}):
+        for pool in sorted({provider_of(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
             held.callback(claims.free_step, _holder(pool))
             _wait(instance, run, claims, pool, log)
         yield

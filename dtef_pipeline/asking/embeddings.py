@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, SAMPLING, ModelSpec
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
+from dtef_pipeline.asking.selectors import SAMPLING
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -60,7 +61,7 @@ def embedder_of(spec: ModelSpec) -> str:
     Raises:
         ConfigError: the model embeds no texts, or has a sampling parameter, which an embedder would ignore.
     """
-    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
+    if spec.is_computed or spec.is_imported or (spec.is_local and spec.model != LOCAL_EMBEDDER):
         raise ConfigError(
             f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
         )

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from dtef_pipeline.asking.addresses import Address
+from dtef_pipeline.asking.selectors import SAMPLING, settings_text, spelled_setting, split_selector
 from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.nearest import nearest
@@ -29,23 +30,15 @@ COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
+IMPORTED = "imported/"
+"""How a model string begins whose responses were made elsewhere and only added to the store, so that nobody is ever asked for one."""
 LOCAL_EMBEDDER = "local/minilm-l6-int8"
 LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
-
-SAMPLING = (
-    "temperature",
-    "max_tokens",
-    "top_p",
-    "seed",
-    "reasoning_effort",
-    "presence_penalty",
-    "frequency_penalty",
-)
-"""The parameters that change what a model writes: with the model string, and nothing else, its variant."""
 
 # The settings of a model without a server; the others concern servers and would be without effect, unnoticed.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
+_IMPORTED_KEYS = frozenset({"name", "model", "description"})
 
 _TOP_LEVEL = ("collections", "models")
 _MEMBERS = {"collections": "collection", "models": "model"}
@@ -116,6 +109,9 @@ class ModelSpec(_Settings):
         if isinstance(model, str) and is_computed(model):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _computed(info).get(model), **values, "temperature": None, "max_tokens": None}
+        if isinstance(model, str) and model.startswith(IMPORTED):
+            _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
+            return {**values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
             _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, samples nothing")
             return {**values, "max_tokens": None, "max_concurrency": 1}
@@ -139,7 +135,7 @@ class ModelSpec(_Settings):
     def variant(self) -> str:
         """Model string and sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
         given = {key: getattr(self, key) for key in sorted(SAMPLING)}
-        spelled = [f"{key}={_spelled(value)}" for key, value in given.items() if value is not None]
+        spelled = [f"{key}={spelled_setting(value)}" for key, value in given.items() if value is not None]
         return f"{self.model}[{','.join(spelled)}]" if spelled else self.model
 
     @property
@@ -151,6 +147,11 @@ class ModelSpec(_Settings):
     def is_computed(self) -> bool:
         """Whether the predictions are computed from the data, so that no server is asked."""
         return is_computed(self.model)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether its responses were made elsewhere, and only those that are stored are used."""
+        return self.model.startswith(IMPORTED)
 
     @property
     def is_local(self) -> bool:
@@ -188,9 +189,11 @@ class Models:
         return tuple(first.values())
 
     def _selected(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
-        base, own = (selector, {}) if selector in self.specs else _split_selector(selector)
+        base, own = (selector, {}) if selector in self.specs else split_selector(selector)
         found = self._named(base)
-        return [self._with_settings(spec, own if spec.is_computed else {**own, **settings}) for spec in found]
+        return [
+            self._with_settings(spec, own if spec.is_computed or spec.is_imported else {**own, **settings}) for spec in found
+        ]
 
     def _named(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
@@ -205,9 +208,9 @@ class Models:
         """The model with other sampling parameters, under the selector that stands for it."""
         if not settings:
             return spec
-        allowed = _COMPUTED_KEYS if spec.is_computed else _LOCAL_KEYS if spec.is_local else None
+        allowed = _allowed_keys(spec)
         given = {key: getattr(spec, key) for key in spec.model_fields_set if allowed is None or key in allowed}
-        where = f"model {spec.name!r} with {_settings_text(settings)}"
+        where = f"model {spec.name!r} with {settings_text(settings)}"
         if unknown := [key for key in settings if key not in SAMPLING]:
             raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
         try:
@@ -215,7 +218,7 @@ class Models:
         except ValidationError as error:
             raise ConfigError(f"{where}: {in_one_line(error, ModelSpec)}") from error
         differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
-        return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
+        return changed.model_copy(update={"name": f"{spec.name}@{settings_text(differing)}"}) if differing else spec
 
     def _unknown(self, selector: str) -> ConfigError:
         held = "".join(f" ({file} holds none)" for file in self.files_of_none)
@@ -229,7 +232,7 @@ class Models:
 
 def base_selector(selector: str) -> str:
     """The selector without its settings: `gpt-4.1-mini` of `gpt-4.1-mini@temperature=0.7`."""
-    return _split_selector(selector)[0]
+    return split_selector(selector)[0]
 
 
 def is_computed(model: str) -> bool:
@@ -270,26 +273,6 @@ def _spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> 
     return document.checked(ModelSpec, {**model, **values, "name": str(name)}, place, context=computed)
 
 
-def _split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
-    """(`core`, settings as text) of `core@temperature=0.7`. An @ without = belongs to the name: vertex_ai/claude@20250101."""
-    base, _, tail = selector.rpartition("@")
-    if not base or "=" not in tail:
-        return selector, {}
-    settings: dict[str, str | None] = {}
-    for part in tail.split(","):
-        key, _, value = (text.strip() for text in part.partition("="))
-        if key not in SAMPLING or not value or key in settings:
-            raise ConfigError(
-                f"model {selector!r}: setting {part.strip()!r}; allowed, each once: {', '.join(f'{name}=...' for name in SAMPLING)}"
-            )
-        settings[key] = None if value == "null" else value
-    return base, settings
-
-
-def _settings_text(settings: Mapping[str, Any]) -> str:
-    return ",".join(f"{key}={'null' if value is None else _spelled(value)}" for key, value in settings.items())
-
-
 def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: Document) -> tuple[str, ...]:
     place = ("collections", name)
     if name in specs:
@@ -305,6 +288,13 @@ def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: 
 def _computed(info: ValidationInfo) -> Mapping[str, int | None]:
     """The computed models that `load_models` was given; none where a ModelSpec is made by itself."""
     return info.context or {}
+
+
+def _allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
+    """The settings that a model can have; None: all."""
+    if spec.is_computed:
+        return _COMPUTED_KEYS
+    return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], allowed: frozenset[str], because: str) -> None:
@@ -337,10 +327,3 @@ def _is_litellm_string(selector: str) -> bool:
         and provider != "local"
         and not any(character.isspace() for character in selector)
     )
-
-
-def _spelled(value: float | str) -> str:
-    """One spelling per value: 0 for 0, 0.0 and -0.0."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

@@ -149,7 +149,7 @@ class Failure:
     message: str
     attempts: int
     status: str = "error"
-    """error | budget: the request was not sent, because a budget was reached."""
+    """error | budget: the request was not sent, because a budget was reached | missing: the model is imported, and has no such response."""
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

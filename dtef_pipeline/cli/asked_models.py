@@ -40,7 +40,9 @@ def check_models(settings: Settings) -> Iterator[Diagnosis]:
     yield Diagnosis(
         "models file", "ok", f"{own}: {counted(len(models.specs), 'model')}, {counted(len(models.collections), 'collection')}"
     )
-    asked = [spec for spec in models.specs.values() if not spec.is_computed and spec.model != LOCAL_EMBEDDER]
+    asked = [
+        spec for spec in models.specs.values() if not (spec.is_computed or spec.is_imported) and spec.model != LOCAL_EMBEDDER
+    ]
     yield from _keys({spec.name: quick_problem(spec, os.environ) for spec in asked})
     problem = local_problem()
     yield Diagnosis("offline embedder", "ok", problem or f"{LOCAL_EMBEDDER} can embed texts")

@@ -53,7 +53,12 @@ class PlannedCalls:
     response_tokens_most: float = 0.0
 
     def send(self, calls: int, prompt: float, usual: float, most: float) -> None:
-        """So many calls, whose prompts have so many tokens together, with responses of `usual` and of at most `most` tokens each."""
+        """So many calls, whose prompts have so many tokens together, with responses of `usual` and of at most `most` tokens each.
+
+        A model whose responses were made elsewhere is sent none.
+        """
+        if self.model.is_imported:
+            return
         self.calls += calls
         self.calls_most += calls
         self.prompt_tokens += prompt

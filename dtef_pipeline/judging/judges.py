@@ -34,7 +34,7 @@ class JudgeConfig:
     def __post_init__(self) -> None:
         if self.approach not in APPROACHES:
             raise ConfigError(f"approach {self.approach!r} of judge {self.model.name!r}: allowed: {', '.join(APPROACHES)}")
-        if self.model.is_computed or self.model.is_local:
+        if self.model.is_computed or self.model.is_local or self.model.is_imported:
             raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model that writes")
 
     @property
@@ -144,7 +144,7 @@ def judges_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
 
 def _judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
     """The model under its own name, as it judges."""
-    if spec.is_computed or spec.is_local:
+    if spec.is_computed or spec.is_local or spec.is_imported:
         return spec
     own = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
     (judging,) = models.resolve([spec.name], own)

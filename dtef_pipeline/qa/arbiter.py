@@ -80,7 +80,7 @@ def arbiter_of(config: ArbiterConfig, models: Models) -> Arbiter:
     """The judge that a configuration names. Raises ConfigError for an unknown model, several ones, or one that cannot judge."""
     own = config.model.removeprefix(base_selector(config.model))
     (named, *others) = models.resolve([config.model])
-    if others or named.is_computed or named.is_local:
+    if others or named.is_computed or named.is_local or named.is_imported:
         found = ", ".join(one.name for one in (named, *others))
         raise ConfigError(f"arbiter: model {config.model!r}: got {found}; allowed: one language model with a server")
     settings = {

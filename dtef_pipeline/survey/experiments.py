@@ -20,7 +20,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.selectors import SAMPLING
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import ONLY_WITH, BlueprintOptions, ContextLevel

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.budget import Accounts
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.responses.store import ResponseStore
+
+ONLY_STORED = "only its stored responses are used, and there is none to this prompt"
 
 
 def refuse(problems: Mapping[str, str | None]) -> None:
@@ -19,12 +22,18 @@ def refuse(problems: Mapping[str, str | None]) -> None:
         raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
 
 
+def missing_of_imported(wanted: Mapping[str, Request], known: Collection[str]) -> dict[str, Failure]:
+    """By request key, of what is wanted and not known, the requests that nobody can be asked: their models' responses were made elsewhere."""
+    absent = {key: one for key, one in wanted.items() if one.model.is_imported and key not in known}
+    return {key: Failure(key, f"{one.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, one in absent.items()}
+
+
 def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
     """What is missing before the model can be asked; None: nothing, as far as a quick look tells.
 
     litellm, whose import takes seconds, is consulted only where neither the models file nor the usual name of the provider's key tells.
     """
-    if spec.is_computed:
+    if spec.is_computed or spec.is_imported:
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
@@ -44,7 +53,7 @@ def refuse_early(
     Raises:
         GatewayError: a model that must be asked cannot be: no key, no package, no price under a limit in dollars.
     """
-    asked = [spec for spec in models if not spec.is_computed]
+    asked = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
     problems = {spec.name: problem for spec in asked if (problem := quick_problem(spec, environ))}
     # The price list is litellm's; a model at an address of its own is not in it.
     unpriced = [spec for spec in asked if spec.api_base and accounts.needs_price(spec.name) and price(spec) is None]

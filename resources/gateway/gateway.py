@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Failure, Request
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import refuse
+from resources.gateway.askable import missing_of_imported, refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.dispatch import Dispatch, Rules
@@ -116,7 +116,9 @@ class Gateway:
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         wanted = {request.key: request for request in requests}
-        queues = self._queues(wanted, self.store.known(wanted))
+        known = self.store.known(wanted)
+        failures = missing_of_imported(wanted, known)
+        queues = self._queues({key: request for key, request in wanted.items() if key not in failures}, known)
         asked = [queue for queue in queues if queue.unclaimed]
         self._refuse_unaskable(asked)
         lines: deque[str] = deque()
@@ -131,13 +133,13 @@ class Gateway:
                 on_progress(tuple(queue.progress() for queue in queues))
 
         report()
-        failures: dict[str, Failure] = {}
         sent = 0
         if asked:
             try:
-                failures, sent = self._ask(asked, lines.append, report)
+                failed, sent = self._ask(asked, lines.append, report)
             finally:
                 tell_lines()
+            failures |= failed
             report()
         return Outcome(failures, asked=sent, replayed=sum(queue.replayed for queue in queues))
 

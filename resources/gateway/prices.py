@@ -24,14 +24,14 @@ FREE = Price(0.0, 0.0)
 
 
 def price(spec: ModelSpec) -> Price | None:
-    """The model's price; None: unknown. What is computed on this machine costs nothing.
+    """The model's price; None: unknown. What is computed on this machine, or was made elsewhere, costs nothing.
 
     A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
     Discounts (cached prompts, batches) and dearer tiers of very long prompts are not in it.
     """
     if own := own_price(spec):
         return own
-    if spec.is_local or spec.is_computed:
+    if spec.is_local or spec.is_computed or spec.is_imported:
         return FREE
     return None if spec.api_base else _listed(spec.model)
 

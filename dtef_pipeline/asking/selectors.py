@@ -1,0 +1,50 @@
+"""The spelling of settings behind a model's name: `gpt-4.1-mini@max_tokens=512,temperature=0.7`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+
+SAMPLING = (
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "seed",
+    "reasoning_effort",
+    "presence_penalty",
+    "frequency_penalty",
+)
+"""The parameters that change what a model writes: with the model string, and nothing else, its variant."""
+
+
+def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
+    """(`core`, settings as text) of `core@temperature=0.7`. An @ without = belongs to the name: vertex_ai/claude@20250101.
+
+    Raises ConfigError for a setting that is none, has no value, or stands twice.
+    """
+    base, _, tail = selector.rpartition("@")
+    if not base or "=" not in tail:
+        return selector, {}
+    settings: dict[str, str | None] = {}
+    for part in tail.split(","):
+        key, _, value = (text.strip() for text in part.partition("="))
+        if key not in SAMPLING or not value or key in settings:
+            raise ConfigError(
+                f"model {selector!r}: setting {part.strip()!r}; allowed, each once: {', '.join(f'{name}=...' for name in SAMPLING)}"
+            )
+        settings[key] = None if value == "null" else value
+    return base, settings
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """The settings as they are spelled behind an @."""
+    return ",".join(f"{key}={'null' if value is None else spelled_setting(value)}" for key, value in settings.items())
+
+
+def spelled_setting(value: float | str) -> str:
+    """One spelling per value: 0 for 0, 0.0 and -0.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
