@@ -4,8 +4,8 @@ In order; the first rule that applies decides (`how` names it):
 
 1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where there is
-   none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a line. The last one counts
-   because models that are shown examples answer those first; different ones are flagged `several`. Several letters in one statement
+   none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a line. The
+   last one counts because models that are shown examples answer those first; different ones are flagged `several`. Several letters in one statement
    (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
 2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
    (a small one only at the beginning of a short reply);
@@ -91,16 +91,20 @@ def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: b
     allowed = LETTERS_OF_OPTIONS[:count]
     seen = aligned(without_thinking(text or ""))
     lower = seen.lower() if seen.isascii() else aligned_lower(seen)
-    for found in (strong_statements(seen, lower, texts), weak_statements(seen, lower)):
-        counting = [one for one in found if not was_cut or _follows(seen, one.end)]
-        if counting:
-            return _stated(counting, seen, texts, allowed)
+    counting = _counting(strong_statements(seen, lower, texts), seen, was_cut)
+    counting = counting or _counting(weak_statements(seen, lower), seen, was_cut)
+    if counting:
+        return _stated(counting, seen, texts, allowed)
     reading = _by_line(seen, texts, allowed, was_cut)
     if reading.letter is None and not was_cut:
         reading = _of_short(seen, lower, texts, allowed)
     if was_cut and reading.letter is None:
         return LetterReading(None, None, ("truncated",))
     return reading
+
+
+def _counting(statements: list[Statement], text: str, was_cut: bool) -> list[Statement]:
+    return [one for one in statements if _follows(text, one.end)] if was_cut else statements
 
 
 def _follows(text: str, end: int) -> bool:

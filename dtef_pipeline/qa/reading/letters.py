@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-OPENING = r"(?:[\s*_\"'`$(\[{<]|\\(?:text|textbf|mathrm|mathbf|boxed|rm|bf)?\s?\{|\\[(\[]){0,12}"
+LETTER_OPENING = r"(?:[\s*_\"'`$(\[{<]|\\(?:text|textbf|mathrm|mathbf|boxed|rm|bf)?\s?\{|\\[(\[]){0,12}"
 """What may stand between a cue and its letter."""
-CLOSING = r"[)\]}>*_\"'`$]{0,6}"
-_ONE_LETTER = re.compile(rf"({OPENING})([A-J](?![\w]|['-]\w)|[a-j](?=[)\]}}*.,;:!\"'$]|\s*\Z|\s*\n))({CLOSING})")
+LETTER_CLOSING = r"[)\]}>*_\"'`$]{0,6}"
+_ONE_LETTER = re.compile(rf"({LETTER_OPENING})([A-J](?![\w]|['-]\w)|[a-j](?=[)\]}}*.,;:!\"'$]|\s*\Z|\s*\n))({LETTER_CLOSING})")
 _JOINED = re.compile(
     r"\s{0,3}(?:,\s{0,3}(?:and|or)?|and(?:/or)?|or|&|/|\+)\s{0,3}(?:also\s)?(?:(?:the\s)?(?:option|choice|answer|letter)s?\s)?"
 )
 _SPOKEN_OF = re.compile(r"\s{1,3}(?:is|was|isn|has|would|does|cannot|can|could|states?|says)\b")
 _GOES_ON_SMALL = re.compile(r"[ \t]+([a-z]+)")
-_AFTER_A_LETTER = frozenset(
-    ["because", "since", "as", "and", "or", "but", "which", "with", "due", "given", "while", "is", "in", "per", "though", "if", "so", "where", "when", "that", "rather", "instead", "not", "by", "from", "for", "according", "based", "assuming", "the", "it", "was", "will", "would", "can"]
-)
+_AFTER_A_LETTER = {
+    "because", "since", "as", "and", "or", "but", "which", "with", "due", "given", "while", "is", "in", "per", "though", "if", "so",
+    "where", "when", "that", "rather", "instead", "not", "by", "from", "for", "according", "based", "assuming", "the", "it", "was",
+    "will", "would", "can",
+}  # fmt: skip
 _MOST_LETTERS = 12
 
 

@@ -27,7 +27,8 @@ class OptionTexts:
 
     def named_in(self, stretch: str) -> set[int]:
         """Numbers of the options whose whole texts stand in the stretch; a place belongs to the longest text there."""
-        rest, named = plain(stretch), set()
+        rest = plain(stretch)
+        named: set[int] = set()
         for text, number in self._texts:
             place = _place_of(text, rest)
             if place >= 0:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dtef_pipeline.qa.reading.letters import CLOSING, OPENING, NamedLetters, letters_at
+from dtef_pipeline.qa.reading.letters import LETTER_CLOSING, LETTER_OPENING, NamedLetters, letters_at
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex
 
@@ -39,42 +39,32 @@ _CLOSEST = re.compile(
 )
 _END_OF_STATEMENT = re.compile(r"\n|[.!?](?=\s|\Z)")
 _OPTION = r"(?:option|choice|letter|statement)"
+_OPTION_CUES = ("option", "choice", "letter", "statement")
+_CHOOSING_CUES = ("choose", "chose", "select", "pick", "go with", "say")
+_SO_CUES = ("so", "therefore", "thus", "hence", "consequently")
+_LETTER_AHEAD = rf"(?={LETTER_OPENING}[A-J]\b)"
+_LETTER_ENDS_LINE = rf"(?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?\s*$)"
 _WEAK = (
-    re.compile(
-        rf"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+{_OPTION}\s*(?:is|:|=)\s*(?:{_OPTION}\s+)?(?={OPENING}[A-J]\b)",
-        re.I,
+    (
+        _OPTION_CUES,
+        rf"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+{_OPTION}\s*(?:is|:|=)\s*(?:{_OPTION}\s+)?{_LETTER_AHEAD}",
     ),
-    re.compile(
-        rf"\b(?:is|be|choose|chose|select|pick|with|would be|:|=|so|therefore|thus|hence,?)\s+(?:the\s+)?{_OPTION}\s+(?={OPENING}[A-J]\b)",
-        re.I,
+    (
+        _OPTION_CUES,
+        rf"\b(?:is|be|choose|chose|select|pick|with|so|therefore|thus|hence),?\s+(?:the\s+)?{_OPTION}\s+{_LETTER_AHEAD}",
     ),
-    re.compile(rf"\b(?:I|we)(?:'d| would| will|'ll)?\s+(?:choose|chose|select|pick|go with|say)\s+(?={OPENING}[A-J]\b)", re.I),
-    re.compile(
-        rf"(?<![a-zA-Z])(?:so|therefore|thus|hence|consequently)[,:]?\s+(?:(?:it|this)(?:'s| is| must be)\s+)?(?={OPENING}[A-J]{CLOSING}[.!]?\s*$)",
-        re.I | re.M,
+    (_OPTION_CUES, rf"^\W{{0,6}}{_OPTION}\s+{_LETTER_AHEAD}"),
+    (_CHOOSING_CUES, rf"\b(?:I|we)(?:'d| would| will|'ll)?\s+(?:choose|chose|select|pick|go with|say)\s+{_LETTER_AHEAD}"),
+    (
+        _SO_CUES,
+        rf"\b(?:so|therefore|thus|hence|consequently)[,:]?\s+(?:(?:it|this)(?:'s| is| must be)\s+)?{_LETTER_ENDS_LINE}",
     ),
-    re.compile(rf"^\W{{0,6}}{_OPTION}\s+(?={OPENING}[A-J]\b)", re.I | re.M),
 )
+_WEAK_PATTERNS = tuple((cues, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for cues, pattern in _WEAK)
 _WEAK_REVERSED = re.compile(
-    rf"\b{_OPTION}\s+[(*\"]{{0,3}}([A-J])[)*\".:]{{0,3}}\s+(?:is|must be|seems|appears)\s+(?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b",
-    re.I,
-)
-_HAS_WEAK = (
-    "option",
-    "choice",
-    "letter",
-    "statement",
-    "choose",
-    "chose",
-    "select",
-    "pick",
-    "go with",
-    " say",
-    "so",
-    "therefore",
-    "thus",
-    "hence",
-    "consequently",
+    rf"""\b{_OPTION}\s+[(*"]{{0,3}}([A-J])[)*".:]{{0,3}}\s+(?:is|must\sbe|seems|appears)\s+
+        (?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -101,15 +91,15 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, and `so X` at the end of a line, in order."""
-    if not any(cue in lower for cue in _HAS_WEAK):
-        return []
     found = [
         Statement(letters.start, letters.end, letters.letters)
-        for pattern in _WEAK
+        for cues, pattern in _WEAK_PATTERNS
+        if any(cue in lower for cue in cues)
         for cue in pattern.finditer(text)
         if (letters := letters_at(text, cue.end())) and not _SPOKEN_ABOUT.match(text, letters.end)
     ]
-    found += [Statement(cue.start(1), cue.end(), (cue[1].upper(),)) for cue in _WEAK_REVERSED.finditer(text)]
+    if any(cue in lower for cue in _OPTION_CUES):
+        found += [Statement(cue.start(1), cue.end(), (cue[1].upper(),)) for cue in _WEAK_REVERSED.finditer(text)]
     return sorted(set(found))
 
 

@@ -19,7 +19,7 @@ def json_rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (BENCHMARKS / name).read_text(encoding="utf-8").splitlines()]
 
 
-def vectors(**wanted: str) -> list[dict[str, Any]]:
+def vectors(**wanted: object) -> list[dict[str, Any]]:
     """The cases of vectors.json whose input has these members; `fn` is the function."""
     if not BENCHMARKS.is_dir():
         pytest.skip(f"no published benchmarks at {BENCHMARKS}")
