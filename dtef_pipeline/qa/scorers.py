@@ -7,6 +7,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, ScoreWritten
+from dtef_pipeline.qa.reading.choice import ExactChoice
+from dtef_pipeline.qa.reading.numeric import Numeric
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
@@ -24,7 +26,16 @@ SCORER_OF_TYPE = {
     "Yes/No with Rationale": "yes_no_rationale",
 }
 """Socioscope's types of items, and who scores them."""
-_SCORERS: tuple[Scorer, ...] = (YesNo(), ListOne(), ListMany(), PickOne(), PickMany(), YesNoRationale())
+_SCORERS: tuple[Scorer, ...] = (
+    YesNo(),
+    ListOne(),
+    ListMany(),
+    PickOne(),
+    PickMany(),
+    YesNoRationale(),
+    ExactChoice(),
+    Numeric(),
+)
 _BY_SCORER_NAME = {scorer.name: scorer for scorer in _SCORERS}
 _BY_FOLDED_TYPE = {spelled.casefold(): name for spelled, name in SCORER_OF_TYPE.items()}
 
