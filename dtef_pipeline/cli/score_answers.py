@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -12,8 +13,16 @@ from dtef_pipeline.cli.reported import reports_errors
 
 @click.command("score-answers", short_help="Score answers to questions in a file of JSON lines.")
 @click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
+@click.option(
+    "--tasks",
+    type=click.Path(exists=True, path_type=Path),
+    help="File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`.",
+)
+@click.option(
+    "--trust-answers", is_flag=True, help="Run code where only resource limits hold it: it can read files and use the network."
+)
 @reports_errors
-def score_answers(file: TextIO) -> None:
+def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None:
     """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
 
     \b
@@ -26,15 +35,18 @@ def score_answers(file: TextIO) -> None:
          tells beside them, such as raw, binary, rationale, found
 
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
-    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale). An answer of a type that nothing scores has the status no_scorer.
+    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with a task or a
+    reference of prompt, entry_point and test, whose status is the verdict; verbatim, with context and citations. An answer of a type that
+    nothing scores has the status no_scorer.
 
     \b
     Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.
     """
+    from dtef_pipeline.cli.outside_scorers import outside_scorers
     from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
     out = sys.stdout
-    for line in scored_answer_lines(read_answer_lines(file, where)):
+    for line in scored_answer_lines(read_answer_lines(file, where, outside_scorers(tasks, trust_answers))):
         out.write(f"{line}\n")  # click.echo would send each line on its way alone
     out.flush()

@@ -121,9 +121,9 @@ class _Reader:
             value = item.get(key)
             if (value is not None or key == "response") and not is_allowed(value):
                 _refuse_value(key, value, allowed)
-        if "response" not in item:
+        if "response" not in item and "citations" not in item:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
-        return AnswerLine(item, Written(item["response"], item.get("finish_reason")), self._scores(item))
+        return AnswerLine(item, Written(item.get("response"), item.get("finish_reason")), self._scores(item))
 
     def _scores(self, item: dict[str, Any]) -> ScoreWritten:
         name = item.get("scorer")
