@@ -92,7 +92,7 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, options: ReplayOptions) -> 
         own += f" AND {column} = {_quoted(_chosen(connection, column, own, getattr(options, column)))}"
     if options.models:
         own += f" AND model IN ({', '.join(map(_quoted, options.models))})"
-    rows = connection.execute(_OUTCOMES.format(own=own)).to_arrow_table()
+    rows = connection.sql(_OUTCOMES.format(own=own)).to_arrow_table()
     connection.unregister("scores_replayed")
     if missing := sorted(set(options.models) - set(rows["name"].to_pylist())):
         raise ConfigError(f"--model {missing[0]}: no response of {options.suite} that is meant here is of it")

@@ -19,7 +19,10 @@ REPLAY = ("qa", "replay-policies", "gsm8k", "--seeds", "10")
 
 
 def replied(call: Call) -> str:
-    """`large` is right about half of the sums, `small` about none."""
+    """`large` is right about half of the sums, `small` about none; the judge knows it by the form of the answer."""
+    if call.body["model"] == "judge":
+        answer = call.user.partition("[BEGIN ANSWER ")[2]
+        return f'{{"score": {int("####" in answer)}, "reason": "its form"}}'
     if call.body["model"] == "large" and len(call.user) % 2:
         return next(f"#### {answer}" for text, answer in KNOWN if text in call.user)
     return "The answer is 987654."
@@ -39,12 +42,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         use(folder, patch)
         specs = {
             name: {"model": f"openai/{name}", "api_base": server.base_url, "input_price": price, "output_price": price}
-            for name, price in (("small", 1.0), ("large", 10.0))
+            for name, price in (("small", 1.0), ("large", 10.0), ("judge", 1.0))
         }
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
         patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
         ok("qa", "add", "gsm8k", SUMS)
-        ok("qa", "run", "--model", "small", "--model", "large", "--judge", "none", "--no-roll-ups")
+        ok("qa", "run", "--model", "small", "--model", "large", "--judge", "judge", "--sample-rate", "1", "--no-roll-ups")
     return folder
 
 
@@ -54,7 +57,7 @@ def _reading(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_policy_is_replayed_over_what_is_stored() -> None:
-    rows = {row["policy"]: row for row in strict(ok(*REPLAY, "--metric", "correct", "--format", "json"))}
+    rows = {row["policy"]: row for row in strict(ok(*REPLAY, "--metric", "judged", "--format", "json"))}
     assert tuple(rows) == POLICY_NAMES
     assert {row["n_items"] for row in rows.values()} == {len(KNOWN)}
     assert rows["always-cheapest"]["quality"] == 0
@@ -64,7 +67,7 @@ def test_every_policy_is_replayed_over_what_is_stored() -> None:
 
 
 def test_results_curves_and_the_plot_are_written(tmp_path: Path) -> None:
-    told = ok(*REPLAY, "--metric", "correct", "--out", tmp_path / "new", "--policy", "ucb1", "--policy", "oracle")
+    told = ok(*REPLAY, "--metric", "judged", "--out", tmp_path / "new", "--policy", "ucb1", "--policy", "oracle")
     assert f"gsm8k: {len(KNOWN)} items, 2 models; 10 orders of the items, seed 0" in told
     with (tmp_path / "new" / "policies.csv").open(encoding="utf-8") as file:
         assert [row["policy"] for row in csv.DictReader(file)] == ["ucb1", "oracle"]
@@ -75,6 +78,6 @@ def test_results_curves_and_the_plot_are_written(tmp_path: Path) -> None:
 def test_what_cannot_be_replayed_is_refused_with_what_can() -> None:
     assert "SUITE: got 'mmlu'; allowed: one of gsm8k" in refused("qa", "replay-policies", "mmlu")
     assert "--metric: got 'style'; allowed: one of" in refused(*REPLAY, "--metric", "style")
-    assert "policy 'softmax': allowed: epsilon-greedy" in refused(*REPLAY, "--metric", "correct", "--policy", "softmax")
-    assert "got 1 model" in refused(*REPLAY, "--metric", "correct", "--model", "small")
-    assert "--model nobody: no response" in refused(*REPLAY, "--metric", "correct", "--model", "nobody")
+    assert "policy 'softmax': allowed: epsilon-greedy" in refused(*REPLAY, "--metric", "judged", "--policy", "softmax")
+    assert "got 1 model" in refused(*REPLAY, "--metric", "judged", "--model", "small")
+    assert "--model nobody: no response" in refused(*REPLAY, "--metric", "judged", "--model", "nobody")
