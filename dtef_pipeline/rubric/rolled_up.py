@@ -76,7 +76,8 @@ def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) 
     What judges cost is of each call once, as in RUBRIC_COSTS (`count_calls_once`).
     """
     judged = latest_judgements(connection)
-    by_scale = variance_shares(judged, ["scale"] if judged["score"].notna().any() else [])
+    any_class = judged["score"].notna().any()
+    by_scale = variance_shares(judged, ["scale"]) if any_class else variance_shares(judged).assign(scale=None)
     by_blueprint = variance_shares(judged, ["blueprint", "scale"])
     parts = [
         by_scale.assign(cut="overall", value="all"),

@@ -139,6 +139,19 @@ def test_judges_cost_each_request_once_as_rubric_costs_has_it_and_their_judgemen
     assert judges["cost_usd"].sum() == pytest.approx(spent["cost_usd"].sum()) == pytest.approx(0.05 * (len(asked) + 1))
 
 
+def test_blueprints_that_no_judge_is_asked_about_have_empty_tables_of_validity(tmp_path: Path) -> None:
+    """The board failed with "KeyError: 'scale'" where all criteria were functions."""
+    made = made_tables(1, 2, 2)
+    made.rows["rubric_judgements"] = []
+    house = keep(made, tmp_path)
+    house.write("rubric_judgements", RUBRIC_JUDGEMENTS.empty_table(), blueprint="health__topic-0", snapshot="base")
+    reader = TableReader(house, lambda line: None)
+    tables = reader.query(lambda connection: validity_tables(connection, stored), only=JUDGED_READ)
+    assert tables["rubric_judges"].num_rows == 0
+    (row,) = tables["rubric_variance_shares"].to_pylist()
+    assert (row["cut"], row["scale"], row["n"], row["reason"]) == ("overall", None, 0, "no scores")
+
+
 def test_grades_of_blueprints_with_the_tag_test_make_no_champion() -> None:
     connection = duckdb.connect()
     names = ("blueprint", "snapshot", "analyst", "model", "dimension", "grade")
