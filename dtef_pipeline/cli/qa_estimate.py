@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
+from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import QaOptions, chosen_parts
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -24,10 +22,8 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.answering import prompts_of
 from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
-from dtef_pipeline.qa.item_rows import stored_examples, stored_items
-from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.embedded import retriever_of
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.text.counted import counted
@@ -77,29 +73,12 @@ def _asked(
     how = AskedHow(**{name: getattr(options, name) for name in shown})
     for key in keys:
         items = reader.rows("qa_items", **QA_SPACE.levels(key))
-        prompts = _prompts(reader, how, key, items)
+        prompts = made_prompts(reader, how, key, items)
         for condition in prompts["condition"].unique().to_pylist():
             chosen = prompts_of(prompts, condition, options.limit)
             yield AskedPart(
                 chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None)
             )
-
-
-def _prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
-    """The prompts that a run would make; what is stored of them is not looked at, since it may be of other items."""
-    at = QA_SPACE.levels(key)
-    items = stored_items(rows)
-    documents = reader.rows("qa_documents", **at)
-    if len(documents):
-        return cited_prompts(items, documents, how, retriever_of(how.retriever, documents, _embedded)).qa_prompts
-    examples = stored_examples(reader.rows("qa_examples", **at), items[0].type if items else "")
-    return plain_prompts(items, examples, how).qa_prompts
-
-
-def _embedded(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    from resources.gateway.local_embedder import embed_locally
-
-    return np.array([one.vector for one in embed_locally(texts)], dtype=np.float32)
 
 
 def _usual_lengths(reader: TableReader) -> UsualLengths:

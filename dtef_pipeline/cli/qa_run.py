@@ -12,6 +12,7 @@ import click
 
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
@@ -97,7 +98,9 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     warehouse = open_warehouse()
     keys = chosen_parts(warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
-    asked = {spec.name for spec in models.resolve(options.models)} if options.models else set()
+    specs = models.resolve(options.models) if options.models else ()
+    require_imported(specs, options.snapshot, settings)
+    asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
     first = _FROM_JUDGEMENTS if only_judging else 0 if options.ingest else _FROM_PROMPTS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,9 +42,61 @@ def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, 
 
 @responses.command("import", short_help="Add the responses of a file to the store.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--suite",
+    metavar="SUITE",
+    help="FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
+)
+@click.option("--part", "parts", multiple=True, metavar="PART|PATTERN", help="Only questions of this part; may be repeated.")
+@click.option(
+    "--condition",
+    metavar="CONDITION",
+    help="Way of asking that the answers are taken for.  [default: that of a plain `dtef qa run`]",
+)
+@click.option("--snapshot", metavar="LABEL", help="Snapshot to store the answers in.  [default: base]")
+@click.option("--model", metavar="NAME", help="Model of lines that name none.")
+@click.option("--key", metavar="FIELD", help="Field that names the question.  [default: item_id, task_id, id or index]")
+@click.option(
+    "--items",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists by subject.",
+)
+@click.option("--repeats-are-draws", is_flag=True, help="Lines of one model and question are its draws, in the order of FILE.")
+@click.option("--skip-unknown", is_flag=True, help="Pass over lines about questions that were not added.")
 @reports_errors
-def import_responses(file: Path) -> None:
-    """Add the responses of FILE to the response store. Those it has already stay as they are. If a row is faulty, nothing is added."""
-    from dtef_pipeline.cli import responses
+def import_responses(file: Path, suite: str | None, **given: Any) -> None:
+    """Add the responses of FILE to the response store. Those it has already stay as they are. If a row is faulty, nothing is added.
 
-    responses.import_file(file)
+    Without --suite, FILE is what `dtef responses export` wrote. With it, FILE holds answers that models gave elsewhere: JSON lines (.jsonl,
+    .jsonl.gz) or Parquet (.parquet), one answer a line:
+
+    \b
+        {"task_id": "HumanEval/4", "model": "gpt-4", "completion": "    return 1"}
+        {"subject": "astronomy", "index": 2, "model": "mine", "text": "B"}
+        {"index": 17, "model": "mine", "samples": ["... A: 3", "... A: 4"]}
+
+    A line names its question (item_id, task_id, or index, beside subject where there are several), the model, and the text (text, response or
+    completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
+    latency_s; other fields are passed over. A number counts the questions of the file that was added, from 0. Where the numbers are those of
+    a larger file, --items gives them.
+
+    The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite SUITE --model imported/mine`
+    scores what is stored. How often questions are asked (--draws) and how (--few-shot, ...) is said there as for other models.
+
+    \b
+    Exit code: 0 done; 2 a line, or an option, needs mending, and nothing was added.
+    """
+    if suite is None:
+        _refuse_options(given)
+        from dtef_pipeline.cli import responses
+
+        responses.import_file(file)
+    else:
+        from dtef_pipeline.cli import import_answers
+
+        import_answers.import_answers(file, suite, import_answers.ImportedHow(**given))
+
+
+def _refuse_options(given: Mapping[str, Any]) -> None:
+    if named := [f"--{name.replace('_', '-')}" for name, value in given.items() if value]:
+        raise click.UsageError(f"{', '.join(named)}: of use only with --suite")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import messages_id
-from dtef_pipeline.qa.conditions import LETTERS, QaCondition
+from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
 from dtef_pipeline.qa.item_rows import truth_id
 from dtef_pipeline.qa.model import QaItem
@@ -22,6 +23,7 @@ from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relev
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever
 
 RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
+_SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks")
 ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 
@@ -51,6 +53,15 @@ class AskedHow:
                 f"items of type {', '.join(unknown)} are asked about documents: add the part again with --corpus, the file or folder of these"
             )
         return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
+
+    @classmethod
+    def of_condition(cls, text: str) -> Self:
+        """The settings of a spelling that `condition` gives. Raises ConfigError for another one."""
+        if found := _SHOWN_CHUNKS.fullmatch(text):
+            return cls(retriever=found["retriever"], k=int(found["k"]))
+        one = QaCondition.of_text(text)
+        template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
+        return cls(template, one.shots, "turns" if one.as_turns else "message", ORDERS[one.rotation])
 
     def choice(self, type: str) -> QaCondition:
         """The condition of items that are asked without documents."""

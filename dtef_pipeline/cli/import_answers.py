@@ -1,0 +1,114 @@
+"""What `dtef responses import --suite` does: answers made elsewhere become stored responses. No Dagster is loaded for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from dtef_pipeline.asking.request import Response
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.qa_made_prompts import made_prompts
+from dtef_pipeline.cli.qa_run import chosen_parts, known_parts
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import nearest
+from resources.responses.store import ResponseStore
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+_MODELS_NAMED = 8
+
+
+@dataclass(frozen=True)
+class ImportedHow:
+    """Options of `dtef responses import --suite`."""
+
+    parts: tuple[str, ...] = ()
+    condition: str | None = None
+    snapshot: str | None = None
+    model: str | None = None
+    key: str | None = None
+    items: Path | None = None
+    repeats_are_draws: bool = False
+    skip_unknown: bool = False
+
+    @property
+    def rules(self) -> ImportRules:
+        numbers = read_numbers(self.items) if self.items else None
+        return ImportRules(self.key, self.model, numbers, self.repeats_are_draws, self.skip_unknown)
+
+
+def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
+    """Add all answers of a file, or none, and say what is there now."""
+    snapshot = require_safe(how.snapshot or "base")
+    reader = open_reader()
+    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known_parts(reader.warehouse)))
+    if known_suites and suite not in known_suites:
+        raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
+    keys = chosen_parts(reader.warehouse, [suite], how.parts)
+    asked = {key: _asked_how(reader, key, how.condition) for key in keys}
+    rules = how.rules
+    rows = {key: reader.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
+    ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
+    file = read_imported(path, suite, list(ids), rules)
+    used = {ids[one.item_id] for one in file.answers}
+    prompts: dict[str, str] = {}
+    for key in (key for key in keys if key in used):
+        made = made_prompts(reader, asked[key], key, rows[key])
+        prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
+    found = imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
+    with ResponseStore(Settings.from_environment().responses_url) as store:
+        other = _answered_otherwise(store, found.responses)
+        added = store.add(found.responses)
+        there = len(found.responses) - added
+        click.echo(f"{store.name}: {counted(added, 'response')} added from {path}, {there:,} there already")
+    for line in (*_left_out(file, found.outvoted, other), *_told_models(found.responses, suite)):
+        say(line, err=line.startswith("warning"))
+
+
+def _asked_how(reader: TableReader, key: str, condition: str | None) -> AskedHow:
+    """How the items of a part are asked. Raises ConfigError for a condition that they cannot be asked under."""
+    how = AskedHow() if condition is None else AskedHow.of_condition(condition)
+    at = QA_SPACE.levels(key)
+    types = reader.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
+    usual = how.condition(types, about_documents=bool(len(reader.rows("qa_documents", columns=["doc_id"], **at))))
+    if condition not in (None, usual):
+        raise ConfigError(f"{key} is not asked under the condition {condition!r}; allowed: one such as {usual!r}")
+    return how
+
+
+def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> int:
+    """How many responses are stored with another text, which stays."""
+    given: Mapping[str, str] = {one.request_key: one.text for one in responses}
+    there = store.responses(list(given))
+    pairs = zip(there["request_key"].to_pylist(), there["text"].to_pylist(), strict=True)
+    return sum(given[key] != text for key, text in pairs)
+
+
+def _left_out(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
+    if file.skipped:
+        yield f"warning: {counted(file.skipped, 'line')} passed over, about questions that were not added"
+    if outvoted:
+        yield f"warning: {counted(outvoted, 'answer')} left out: another question has the same words, and its answer, which comes first, is kept"
+    if other:
+        yield f"warning: of those that were there already, {other:,} had another text, which stays; --snapshot LABEL keeps both"
+
+
+def _told_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
+    """Which models answered how much, and what to do next."""
+    counts = Counter(one.model for one in responses)
+    draws = 1 + max((one.draw for one in responses), default=0)
+    if counts:
+        yield and_more([f"{model} ({number:,})" for model, number in counts.items()], _MODELS_NAMED)
+        more = f" --draws {draws}" if draws > 1 else ""
+        yield f"`dtef qa run --suite {suite} --model {next(iter(counts))}{more}` scores them"
