@@ -26,13 +26,14 @@ LISTS_OF_OPTIONS: tuple[tuple[str, ...], ...] = (
     ("same", "same"),
 )
 CUES = (
-    "The answer is ", "answer", "Answer: ", "ANSWER ", "\nA: ", "final answer ", "final result is ", "the correct option is ", "option ",
+    "The answer is ", "answer", "Answer: ",
+    "ANSWER ", "\nA: ", "final answer ", "final result is ", "the correct option is ", "option ",
     "choice ", "closest to ", "so ", "therefore, ", " is the correct answer", "I choose ", "not ", "n't ", "\\boxed{", "\\fbox{", "\\frac{",
     "\\text{", "}", "{", "#### ", "####", "<think>", "</think>", "```python\n", "```", "Step 1: ", "\n1. ", "= ",
 )  # fmt: skip
 SAID = (
-    "A", "B", "(C)", "D.", "**A**", "I ", "J)", "e", "(a)", "London", "Paris", "E. coli", "none", "____", "1,234", "-5", "$18", "50%", "3/4", "1/0",
-    "½", "1e3", "1e99999", "3:45", "5th", "seven hundred and five ", "one ", "a half ", "minus ", "twenty-first", "9" * 50, ".5", "5.", "1.2.3",
+    "A", "B", "(C)", "D.", "**A**", "I ", "J)", "e", "(a)", "London", "Paris", "E. coli", "none", "____", "1,234", "-5", "$18", "50%", "3/4",
+    "1/0", "½", "1e3", "1e99999", "3:45", "5th", "seven hundred and five ", "one ", "a half ", "minus ", "twenty-first", "9" * 50, ".5", "5.", "1.2.3",
     "٣", "Ａ", "（Ｃ）", "−", "x10^3", "k", "million ",
 )  # fmt: skip
 BETWEEN = (

@@ -3,9 +3,10 @@ r"""The letter that a free reply chooses, and the `exact_choice` scorer.
 In order; the first rule that applies decides (`how` names it):
 
 1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
-   `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where there is
-   none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a line. The
-   last one counts because models that are shown examples answer those first; different ones are flagged `several`. Several letters in one statement
+   `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where
+   there is none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a
+   line. The last one counts because models that are shown examples answer those first; different ones are flagged `several`.
+   Several letters in one statement
    (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
 2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
    (a small one only at the beginning of a short reply);

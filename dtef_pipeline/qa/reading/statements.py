@@ -43,27 +43,19 @@ _OPTION_CUES = ("option", "choice", "letter", "statement")
 _CHOOSING_CUES = ("choose", "chose", "select", "pick", "go with", "say")
 _SO_CUES = ("so", "therefore", "thus", "hence", "consequently")
 _LETTER_AHEAD = rf"(?={LETTER_OPENING}[A-J]\b)"
-_LETTER_ENDS_LINE = rf"(?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?\s*$)"
-_WEAK = (
-    (
-        _OPTION_CUES,
-        rf"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+{_OPTION}\s*(?:is|:|=)\s*(?:{_OPTION}\s+)?{_LETTER_AHEAD}",
-    ),
-    (
-        _OPTION_CUES,
-        rf"\b(?:is|be|choose|chose|select|pick|with|so|therefore|thus|hence),?\s+(?:the\s+)?{_OPTION}\s+{_LETTER_AHEAD}",
-    ),
-    (_OPTION_CUES, rf"^\W{{0,6}}{_OPTION}\s+{_LETTER_AHEAD}"),
-    (_CHOOSING_CUES, rf"\b(?:I|we)(?:'d| would| will|'ll)?\s+(?:choose|chose|select|pick|go with|say)\s+{_LETTER_AHEAD}"),
-    (
-        _SO_CUES,
-        rf"\b(?:so|therefore|thus|hence|consequently)[,:]?\s+(?:(?:it|this)(?:'s| is| must be)\s+)?{_LETTER_ENDS_LINE}",
-    ),
+_AFTER_OPTION = re.compile(rf"{_OPTION}\s*(?P<verb>is\b|:|=)?\s*(?:{_OPTION}\s+)?{_LETTER_AHEAD}", re.IGNORECASE)
+_BEFORE_STATED = re.compile(r"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+\Z")
+_BEFORE_CHOSEN = re.compile(
+    r"(?:\b(?:is|be|choose|chose|select|pick|with|so|therefore|thus|hence),?\s+(?:the\s+)?|(?:^|\n)[^\w\n]{0,6})\Z"
 )
-_WEAK_PATTERNS = tuple((cues, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for cues, pattern in _WEAK)
-_WEAK_REVERSED = re.compile(
-    rf"""\b{_OPTION}\s+[(*"]{{0,3}}([A-J])[)*".:]{{0,3}}\s+(?:is|must\sbe|seems|appears)\s+
-        (?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b""",
+_CALLED_CORRECT = re.compile(
+    r"\s+(?:is|must be|seems|appears)\s+(?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b"
+)
+_AFTER_CHOOSING = re.compile(rf"(?:choose|chose|select|pick|go with|say)\s+{_LETTER_AHEAD}", re.IGNORECASE)
+_BEFORE_CHOOSING = re.compile(r"\b(?:i|we)(?:'d| would| will|'ll)?\s+\Z")
+_AFTER_SO = re.compile(
+    rf"""(?:so|therefore|thus|hence|consequently)[,:]?\s{{1,3}}(?:(?:it|this)(?:'s|\sis|\smust\sbe)\s{{1,3}})?
+        (?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?[^\S\n]{{0,9}}(?:\n|\Z))""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -91,16 +83,37 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, and `so X` at the end of a line, in order."""
-    found = [
-        Statement(letters.start, letters.end, letters.letters)
-        for cues, pattern in _WEAK_PATTERNS
-        if any(cue in lower for cue in cues)
-        for cue in pattern.finditer(text)
-        if (letters := letters_at(text, cue.end())) and not _SPOKEN_ABOUT.match(text, letters.end)
-    ]
-    if any(cue in lower for cue in _OPTION_CUES):
-        found += [Statement(cue.start(1), cue.end(), (cue[1].upper(),)) for cue in _WEAK_REVERSED.finditer(text)]
-    return sorted(set(found))
+    return sorted({*_optional(text, lower), *_chosen(text, lower)})
+
+
+def _optional(text: str, lower: str) -> Iterator[Statement]:
+    for place in (place for cue in _OPTION_CUES for place in _places(cue, lower)):
+        cue = _AFTER_OPTION.match(text, place)
+        letters = letters_at(text, cue.end()) if cue else None
+        if cue is None or letters is None:
+            continue
+        called = _CALLED_CORRECT.match(lower, letters.end)
+        before = _BEFORE_STATED if cue["verb"] else _BEFORE_CHOSEN
+        if called or (before.search(lower, max(0, place - 25), place) and not _SPOKEN_ABOUT.match(lower, letters.end)):
+            yield Statement(letters.start, letters.end, letters.letters)
+
+
+def _chosen(text: str, lower: str) -> Iterator[Statement]:
+    """`I choose X`, and `so X` at the end of a line."""
+    for place in (place for cue in _CHOOSING_CUES for place in _places(cue, lower)):
+        cue = _AFTER_CHOOSING.match(text, place)
+        if cue and _BEFORE_CHOOSING.search(lower, max(0, place - 12), place):
+            yield from _named(text, cue.end())
+    for place in (place for cue in _SO_CUES for place in _places(cue, lower)):
+        cue = None if lower[place - 1 : place].isalnum() else _AFTER_SO.match(text, place)
+        if cue:
+            yield from _named(text, cue.end())
+
+
+def _named(text: str, place: int) -> Iterator[Statement]:
+    letters = letters_at(text, place)
+    if letters and not _SPOKEN_ABOUT.match(text, letters.end):
+        yield Statement(letters.start, letters.end, letters.letters)
 
 
 def _places(cue: str, lower: str) -> list[int]:
