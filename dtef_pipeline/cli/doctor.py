@@ -47,6 +47,7 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         ("state", _state),
         ("models", _models),
         ("batteries", _batteries),
+        ("sandbox", _sandbox),
         ("webhook", _webhook),
         ("Dagster's home", _home),
     )
@@ -81,6 +82,20 @@ def _batteries(settings: Settings) -> Iterator[Diagnosis]:
     from dtef_pipeline.cli.corrected_batteries import check_batteries
 
     yield from check_batteries(settings)
+
+
+def _sandbox(settings: Settings) -> Iterator[Diagnosis]:
+    from resources.sandbox.run import found_level
+
+    found = found_level(settings.sandbox)
+    if found.level is None:
+        remedy = "programs that models wrote are not run, so that HumanEval has no scores: install bubblewrap, or see docs/sandbox.md"
+        yield Diagnosis("sandbox", "warning", found.words, remedy)
+    elif found.is_weak:
+        remedy = "a program that a model wrote could read files of this machine: install bubblewrap, or see docs/sandbox.md"
+        yield Diagnosis("sandbox", "warning", found.words, remedy)
+    else:
+        yield Diagnosis("sandbox", "ok", found.words)
 
 
 def _home(settings: Settings) -> Iterator[Diagnosis]:

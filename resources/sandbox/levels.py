@@ -19,6 +19,8 @@ from typing import IO, Any
 from resources.sandbox.worker import encoded
 
 LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
+WEAK_LEVELS = ("unshare", "rlimits")
+"""At these a program could read files of this machine."""
 NOBODY_UID = 65534
 MOST_MEMORY = 2**30
 """Bytes of address space that a process may have."""
@@ -64,7 +66,7 @@ class StartWay:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return ("weak_isolation",) if self.level in ("unshare", "rlimits") else ()
+        return ("weak_isolation",) if self.level in WEAK_LEVELS else ()
 
 
 class Started:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
-from resources.sandbox.levels import LEVELS, Interpreter, StartWay, complaints_file, interpreter, sandlock_problem, ways
+from resources.sandbox.levels import (
+    LEVELS,
+    WEAK_LEVELS,
+    Interpreter,
+    StartWay,
+    complaints_file,
+    interpreter,
+    sandlock_problem,
+    ways,
+)
 from resources.settings import Settings
 
 LEVEL_CHOICES = ("auto", *LEVELS, "off")
@@ -43,6 +52,11 @@ class FoundLevel:
     """None: none can be used; programs are not checked."""
     not_better: Mapping[str, str]
     """Each better level, or each, where none is left: why it is not used."""
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether a program that is run at it could read files of this machine."""
+        return self.level in WEAK_LEVELS
 
     @property
     def words(self) -> str:
@@ -124,7 +138,7 @@ def usable_way(level: str) -> StartWay | str:
 
 def _tried(way: StartWay) -> str:
     """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
-    may_read = way.level in ("unshare", "rlimits")
+    may_read = way.level in WEAK_LEVELS
     task = SandboxTask(_TRIED, "tried", _TRIED_TESTS.replace("{may_read}", str(may_read)))
     with complaints_file() as complaints:
         try:

@@ -285,3 +285,12 @@ def test_rows_of_corrected_batteries_that_name_what_is_not_there_are_told(
     assert found["found"].startswith(unknown)
     named = 's1-07 ("How much do you trust your nearest hospital?")'
     assert named in found["found"], "a list of bare ids says nothing to the one who mixed them up"
+
+
+def test_the_sandbox_is_named_with_the_reason_for_none_better(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert findings()["sandbox"]["found"].split(" ")[0] in ("sandlock", "bwrap", "unshare", "none")
+    monkeypatch.setenv("DTEF_SANDBOX", "rlimits")
+    found = findings()["sandbox"]
+    assert (found["state"], found["found"].split(":")[0]) == ("warning", "none (no rlimits")
+    monkeypatch.setenv("DTEF_SANDBOX", "jail")
+    assert "allowed: auto, sandlock, bwrap" in findings(1)["sandbox"]["found"]
