@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 from statistics import fmean
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.qa.pass_rates import pass_rates
+from tests.conftest import SHARED
 from tests.dtef_pipeline.qa.vectors import cases
 
 
@@ -66,3 +68,14 @@ def test_each_model_has_its_rates_in_the_order_of_k() -> None:
         {"model": "a", "k": 1, "pass_at_k": 0.0},
         {"model": "a", "k": 2, "pass_at_k": 0.0},
     ]
+
+
+def test_the_published_samples_of_codegen_have_their_known_rates() -> None:
+    path = SHARED / "benchmarks" / "humaneval" / "outputs" / "codegen-16b.jsonl"
+    if not path.is_file():
+        pytest.skip(f"the published samples are not at {path}")
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    found = rates({row["task_id"]: [float(one) for one in row["passed"]] for row in rows}, 1, 10)
+    assert [row["pass_at_k"] for row in found] == pytest.approx([0.206667, 0.481324], abs=1e-6)
+    assert [row["n_items"] for row in found] == [60, 60]
+    assert all(row["pass_low"] < row["pass_at_k"] < row["pass_high"] for row in found)
