@@ -18,6 +18,7 @@ from tests.dtef_pipeline.report.browser import Browser, running_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+SANDBOX_TESTS = "tests/resources/sandbox/"
 
 # A machine that is busy with other things is no fault of a test.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,6 +45,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
             places[str(report.longrepr[2]).removeprefix("Skipped: ")].append(report.nodeid.partition("::")[0])
     for reason, files in sorted(places.items()):
         reporter.write_line(f"left out: {len(files)} in {', '.join(sorted(set(files)))}: {reason}", yellow=True)
+    if any(report.nodeid.startswith(SANDBOX_TESTS) for report in reporter.stats.get("passed", [])):
+        from resources.sandbox.run import found_level
+
+        reporter.write_line(f"sandbox: programs were run at the level {found_level(trust_answers=True).words}")
 
 
 @pytest.fixture(scope="session", autouse=True)
