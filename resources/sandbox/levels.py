@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import itertools
 import os
@@ -36,6 +37,8 @@ _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("removexattr", "lremovexattr", "fremovexattr", "mknod", "settimeofday", "clock_settime", "quotactl", "acct", "syslog"),
 )
 """System calls that Landlock lets pass: the mode, owner and times of any file could be changed with them."""
+_CHANGES_USER = 1 << 6 | 1 << 7
+"""CAP_SETGID and CAP_SETUID."""
 _OWN_USERS = itertools.count()
 
 
@@ -99,7 +102,7 @@ def ways(level: str, python: Interpreter) -> list[StartWay]:
         return _bwrap_ways(python)
     if level == "unshare":
         return _unshare_ways()
-    root = _is_root()  # a change of user undoes what sandlock does so that no process outlives this one
+    root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
     most = 1 if level == "rlimits" else _MOST_TASKS if root else None
     own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most)] if root else []
     if level == "sandlock":
@@ -117,7 +120,7 @@ def _bwrap_ways(python: Interpreter) -> list[StartWay]:
     tree += ["--dev-bind", "/dev/null", "/dev/null", "--dir", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108
     common = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     users = StartWay("bwrap", (*_as_nobody(), name, "--unshare-all", *common, *tree, "--"))
-    if not _is_root():
+    if not can_change_user():
         return [users]
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     change = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -142,12 +145,12 @@ def _unshare_ways() -> list[StartWay]:
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
     users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, "--user", "--map-current-user", *spaces, "--"))
-    return [users, StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True)] if _is_root() else [users]
+    return [users, StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True)] if can_change_user() else [users]
 
 
 def _as_nobody() -> list[str]:
     """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
-    if not _is_root():
+    if not can_change_user():
         return []
     return [
         shutil.which("setpriv") or "setpriv",
@@ -237,8 +240,18 @@ def sandlock_problem() -> str | None:
     return None
 
 
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
+@functools.cache
+def can_change_user() -> bool:
+    """Whether this process is root, and can make other processes nobody's. In some containers root is alone, or has no such right."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    try:
+        mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+    except (OSError, ValueError, IndexError):
+        return True
+    rights = int(status.partition("CapEff:")[2].split()[0], 16)
+    return mapped > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
 
 
 def complaints_file() -> IO[bytes]:

@@ -16,6 +16,7 @@ from resources.sandbox.levels import (
     WEAK_LEVELS,
     Interpreter,
     StartWay,
+    can_change_user,
     complaints_file,
     interpreter,
     sandlock_problem,
@@ -34,7 +35,7 @@ def tried(path):
         readable = True
     except OSError:
         readable = False
-    return os.getuid() != 0, readable
+    return os.getuid() != 0 or MAY_BE_ROOT, readable
 """
 _TRIED_TESTS = """
 def check(candidate):
@@ -139,7 +140,9 @@ def usable_way(level: str) -> StartWay | str:
 def _tried(way: StartWay) -> str:
     """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
     may_read = way.level in WEAK_LEVELS
-    task = SandboxTask(_TRIED, "tried", _TRIED_TESTS.replace("{may_read}", str(may_read)))
+    task = SandboxTask(
+        _TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIED_TESTS.replace("{may_read}", str(may_read))
+    )
     with complaints_file() as complaints:
         try:
             found = check_once(task, way, _interpreter(), 30.0, complaints)
