@@ -33,7 +33,8 @@ CUES = (
 )  # fmt: skip
 SAID = (
     "A", "B", "(C)", "D.", "**A**", "I ", "J)", "e", "(a)", "London", "Paris", "E. coli", "none", "____", "1,234", "-5", "$18", "50%", "3/4",
-    "1/0", "½", "1e3", "1e99999", "3:45", "5th", "seven hundred and five ", "one ", "a half ", "minus ", "twenty-first", "9" * 50, ".5", "5.", "1.2.3",
+    "1/0", "½", "1e3", "1e99999", "3:45", "5th", "seven hundred and five ", "one ", "a half ", "minus ", "twenty-first", "9" * 50, ".5",
+    "5.", "1.2.3",
     "٣", "Ａ", "（Ｃ）", "−", "x10^3", "k", "million ",
 )  # fmt: skip
 BETWEEN = (

@@ -6,8 +6,7 @@ In order; the first rule that applies decides (`how` names it):
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where
    there is none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a
    line. The last one counts because models that are shown examples answer those first; different ones are flagged `several`.
-   Several letters in one statement
-   (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
+   Several letters in one statement (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
 2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
    (a small one only at the beginning of a short reply);
 3. `alone`: the whole reply is a letter;
@@ -45,6 +44,7 @@ _NEGATED_LETTER = re.compile(
     r"(?:\b(?:not|never|neither|nor|except)|n't)\s+(?:option |choice )?[(\"'*]{0,3}[A-J](?!\w)", re.IGNORECASE
 )
 _SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b)[a-z]")
+_COUNTS_IN_ROMAN = re.compile(r"\bII\b")
 _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
 
 
@@ -138,7 +138,11 @@ def _by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) 
         if number == _MOST_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
             break  # `a)` in a long reply is a part of the task
         letter = letter.upper()
-        if letter in allowed and (_follows(text, line.end()) or not was_cut):
+        if (
+            letter in allowed
+            and not (letter == "I" and _COUNTS_IN_ROMAN.search(text))
+            and (_follows(text, line.end()) or not was_cut)
+        ):
             letters.setdefault(letter, line.end())
     if len(letters) != 1:
         return LetterReading(None, None, ("multi",) if letters else ())
@@ -169,6 +173,9 @@ def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) ->
 
 
 def _lone_letters(text: str) -> Iterator[str]:
+    counts = _COUNTS_IN_ROMAN.search(text)
     for found in _LONE.finditer(text):
+        if found[1] == "I" and counts:
+            continue
         if found[1] not in "AI" or not _SMALL_WORD_BEHIND.match(text, found.end()):
             yield found[1]

@@ -25,7 +25,7 @@ _FILLER = re.compile(
         |either|the|as\s+follows)s?\b[\s:,]{0,4}){1,4}""",
     re.VERBOSE | re.IGNORECASE,
 )
-_DIRECT = re.compile(r"answers?(?:[ ](?:choice|option|letter))?[*_: ]{0,4}(?=[(\[A-J*])")
+_DIRECT = re.compile(r"(?i:answers?(?:[ ](?:choice|option|letter))?)[*_: ]{0,4}(?=[(\[A-J*])")
 _ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)]|\Z|\n)")
 _SPOKEN_ABOUT = re.compile(r"\s{1,3}(?:is|was|isn|would|does|do|cannot|can|could|has|states?|suggests?|refers?|describes?)\b")
 _REVERSED = re.compile(
@@ -136,7 +136,7 @@ def _answers(text: str, lower: str, texts: OptionTexts | None) -> Iterator[State
 def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
     verb = _VERB.match(lower, place)
     if verb is None:
-        return _direct(text, lower, place)
+        return _direct(text, place)
     if verb["negated"]:
         return None
     begins = verb.end()
@@ -147,12 +147,12 @@ def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> 
         named = _option_text(text, begins, texts, letters)
         if named:
             return named
-    return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, lower, place)
+    return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, place)
 
 
-def _direct(text: str, lower: str, place: int) -> Statement | None:
+def _direct(text: str, place: int) -> Statement | None:
     """`answer (F)`, `answer F.`; not `answer (F) would be`."""
-    cue = _DIRECT.match(text, place) or _DIRECT.match(lower, place)
+    cue = _DIRECT.match(text, place)
     letters = letters_at(text, cue.end()) if cue else None
     if letters is None or _SPOKEN_ABOUT.match(text, letters.end):
         return None

@@ -17,7 +17,7 @@ ORGANS = ("The heart", "The lung", "The kidney", "The liver", "The skin", "Bone"
 READ_AS = {
     "statement": {
         "The answer is C.": "C", "The answer is **C**": "C", "The answer is (c).": "C", "the answer is c": "C", "Answer: C) Paris": "C",
-        "ANSWER: C": "C", "**Answer: C**": "C", "Answer:\n\n(C) Paris": "C", "The correct answer is\n\nC. Paris": "C",
+        "ANSWER: C": "C", "Answer C": "C", "**Answer: C**": "C", "Answer:\n\n(C) Paris": "C", "The correct answer is\n\nC. Paris": "C",
         "A. London is wrong. Answer: C": "C", "The answer is: Option (C)": "C", "The answer is most likely C": "C",
         "The answer is A because B is wrong": "A", "The answer is (A), (B) is wrong": "A", "The answer is C rather than D": "C",
         "The answer is not among these, but the closest is (D).": "D",
@@ -104,6 +104,7 @@ def test_i_is_a_letter_of_ten_options_and_a_word() -> None:
     for text in ("The answer is I", "(I)", "I", "The answer is I because of it", "I. Nose"):
         assert read_letter(text, ORGANS).letter == "I", text
     assert read_letter("I think it is H", ORGANS).letter == "H"
+    assert read_letter("I. is true\nII. is false", ORGANS).letter is None
     assert read_letter("The answer is (E and I).", ORGANS).letter is None
 
 
