@@ -5,9 +5,10 @@ In order; the first rule that applies decides (`how` names it):
 1. `marker`: the last `####` with a number in its line;
 2. `boxed`: the last `\boxed{}` or `\fbox{}` with a number;
 3. `statement`: the last `answer is`, `answer:`, `final answer|number|result is`, or line `A:`. The number after the last `=` of
-   that sentence, else its first number (`4 + 2 = 6 bolts` is 6). Where the last statement is prose without a number, the one
-   before it counts. Statements of which none has a number (`The answer is ____`) make the reply unparseable: a number of the
-   working is never taken. `Answer:` with a whole working behind it is a heading, no statement;
+   that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets behind the number, and behind `because`, are
+   reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
+   (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
+   it is a heading, no statement;
 4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
 
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
@@ -55,6 +56,8 @@ _DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
 _END_OF_SENTENCE = re.compile(r"\n|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
 _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
 _WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
+_EQUATION_ASIDE = re.compile(r"(?<=[0-9%] )\([^()\n]*=[^()\n]*\)")
+_REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since)\b")
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
@@ -190,13 +193,20 @@ def _statements(text: str, lower: str) -> Iterator[_Given]:
             begins = end
         stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
         ends = stop.start() if stop else min(len(text), begins + _SENTENCE)
-        sentence = without_latex(text[begins:ends])
+        sentence = _without_reasons(without_latex(text[begins:ends]))
         found = _said_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
         rest = sentence[found.end :] if found else ""
         yield _Given(found.value if found else None, _goes_on(rest, text, ends), blank)
+
+
+def _without_reasons(sentence: str) -> str:
+    """The sentence without the equations that only support its number: `7 (7 = 3 + 4)`, `7 because 3 + 4 = 7`."""
+    kept = _EQUATION_ASIDE.sub(" ", sentence)
+    reason = _REASON_FOLLOWS.search(kept)
+    return kept[: reason.end(1)] + " because" if reason else kept
 
 
 def _is_working(before: str, behind: str) -> bool:
