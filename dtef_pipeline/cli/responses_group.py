@@ -98,5 +98,6 @@ def import_responses(file: Path, suite: str | None, **given: Any) -> None:
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
-    if named := [f"--{name.replace('_', '-')}" for name, value in given.items() if value]:
+    names = {name: name.replace("_", "-") for name in given} | {"parts": "part"}
+    if named := [f"--{names[name]}" for name, value in given.items() if value]:
         raise click.UsageError(f"{', '.join(named)}: of use only with --suite")
