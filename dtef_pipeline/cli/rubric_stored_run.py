@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, read_run
-from dtef_pipeline.rubric.report.stored import ByPrompt, RubricRows
+from dtef_pipeline.rubric.report.stored import ByPrompt
 from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
 from resources.table_reader import TableReader
@@ -57,7 +58,7 @@ def stored_run(reader: TableReader, blueprint: str, snapshot: str | None) -> Blu
     require_blueprint(reader, blueprint)
     chosen = known_snapshot(blueprint, snapshot, scored_snapshots(reader, blueprint))
     run: BlueprintRun = reader.query(
-        lambda connection: read_run(RubricRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
+        lambda connection: read_run(StoredRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
     )
     return run
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.report.addresses import INDEX_PAGE, further_page
+from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import Column, described, is_unknown, long_text, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.findings import FINDING_LEVELS
-from dtef_pipeline.rubric.report.addresses import INDEX_PAGE, prompt_page
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
 from dtef_pipeline.rubric.report.judges_part import judges_section
-from dtef_pipeline.rubric.report.marks import SCALE_STYLE, inline, own_file, source
+from dtef_pipeline.rubric.report.marks import SCALE_STYLE, own_file, source
 from dtef_pipeline.rubric.report.prompt_part import prompt_body, prompt_details, prompt_title
 from dtef_pipeline.rubric.report.rendered import rendered
 from dtef_pipeline.rubric.report.score_grid import scores_section
 from dtef_pipeline.rubric.report.spending import costs_section
-from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
 from dtef_pipeline.rubric.report.summary_part import summary_section
 
 _PROMPTS_HOW = (
@@ -46,13 +47,13 @@ _FINDING_COLUMNS = (
 )
 
 
-def blueprint_pages(rows: RubricRows, run: BlueprintRun, page: str, most_bytes: int) -> Iterator[tuple[str, str]]:
+def blueprint_pages(rows: StoredRows, run: BlueprintRun, page: str, most_bytes: int) -> Iterator[tuple[str, str]]:
     """The files of one blueprint with what they hold; `page` is the first one's name."""
     title = str(run.about["title"] or run.id)
     apart = run.size > most_bytes
 
     def link(at: int) -> str:
-        return prompt_page(page, at) if apart else f"#prompt-{at}"
+        return further_page(page, "prompt", at) if apart else f"#prompt-{at}"
 
     yield page, build_report(title, _introduction(run), _chapters(rows, run, link, apart=apart))
     if apart:
@@ -60,7 +61,7 @@ def blueprint_pages(rows: RubricRows, run: BlueprintRun, page: str, most_bytes: 
             yield _page_of_prompt(run, prompt, page, title)
 
 
-def _chapters(rows: RubricRows, run: BlueprintRun, link: Callable[[int], str], *, apart: bool) -> list[Chapter]:
+def _chapters(rows: StoredRows, run: BlueprintRun, link: Callable[[int], str], *, apart: bool) -> list[Chapter]:
     style = f"{SCALE_STYLE}\n{own_file('rubric.css')}"
     return [
         Chapter("scores", "Scores", scores_section(run, link), style=style, script=own_file("rubric.js")),
@@ -140,8 +141,8 @@ def _page_of_prompt(run: BlueprintRun, prompt: StoredRow, page: str, title: str)
     at = run.positions[prompt["prompt"]]
     others = [
         f'<a href="{page}">{escape(title)}</a>',
-        *([f'<a href="{prompt_page(page, at - 1)}" rel="prev">Previous prompt</a>'] if at > 1 else []),
-        *([f'<a href="{prompt_page(page, at + 1)}" rel="next">Next prompt</a>'] if at < len(run.prompts) else []),
+        *([f'<a href="{further_page(page, "prompt", at - 1)}" rel="prev">Previous prompt</a>'] if at > 1 else []),
+        *([f'<a href="{further_page(page, "prompt", at + 1)}" rel="next">Next prompt</a>'] if at < len(run.prompts) else []),
     ]
     tools = _ALL_PARTS.replace('<button type="button" data-opens="details.prompt">Open all prompts</button>', "")
     body = section(
@@ -149,7 +150,9 @@ def _page_of_prompt(run: BlueprintRun, prompt: StoredRow, page: str, title: str)
     )
     style = f"{SCALE_STYLE}\n{own_file('rubric.css')}"
     chapter = Chapter("prompt", f"Prompt {at}", body, style=style, script=own_file("rubric.js"))
-    return prompt_page(page, at), build_report(f"{title}: {prompt['prompt']}", f"<p>{' · '.join(others)}</p>", [chapter])
+    return further_page(page, "prompt", at), build_report(
+        f"{title}: {prompt['prompt']}", f"<p>{' · '.join(others)}</p>", [chapter]
+    )
 
 
 def _findings(run: BlueprintRun) -> str:

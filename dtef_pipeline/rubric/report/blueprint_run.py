@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from dtef_pipeline.report.markup import is_unknown
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.report.marks import mean
-from dtef_pipeline.rubric.report.stored import ByPrompt, RubricRows, StoredRow
+from dtef_pipeline.rubric.report.stored import ByPrompt
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
@@ -165,7 +166,7 @@ def _sortable(key: ResponseKey) -> tuple[Any, ...]:
     return tuple((value is not None, value if value is not None else 0) for value in key)
 
 
-def read_run(rows: RubricRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
+def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """The rows of one blueprint; of its results those of the snapshot."""
     own = {"blueprint": blueprint}
     of_run = {**own, "snapshot": snapshot}

@@ -8,15 +8,16 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, named, section, table, text, three, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.board import TEST_TAG
 from dtef_pipeline.rubric.levels import RUN_KEYS
-from dtef_pipeline.rubric.report.marks import inline, missing, own_file
+from dtef_pipeline.rubric.report.marks import own_file
 from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section, drift_section
 from dtef_pipeline.rubric.report.slider import board_section
 from dtef_pipeline.rubric.report.spending import all_costs_section
-from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
 from dtef_pipeline.rubric.runs_alike import averaged_runs, unlike_runs
 from dtef_pipeline.statistics.resampling import RESAMPLES
 
@@ -48,7 +49,7 @@ _BLUEPRINT_COLUMNS = (
 
 
 def index_page(
-    rows: RubricRows,
+    rows: StoredRows,
     scores: pd.DataFrame,
     order: Sequence[str],
     runs: Mapping[str, str],
@@ -76,7 +77,7 @@ def index_page(
     return build_report("DTEF: rubrics", _INTRODUCTION, chapters)
 
 
-def _warnings(rows: RubricRows, scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> Sequence[str]:
+def _warnings(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """How the runs on the leaderboard differ, but for beta, at which the page scores all of them anew."""
     runs = rows.frame("rubric_runs")
     if not len(scores) or not {*RUN_KEYS, "judges", "judge_hash", "policy"} <= set(runs):

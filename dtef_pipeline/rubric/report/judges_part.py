@@ -6,11 +6,11 @@ from html import escape
 
 import pandas as pd
 
+from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import Column, dollars, estimate, named, note, percent, section, table, whole
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.report.marks import missing, wrapping_name
 from dtef_pipeline.rubric.report.shared_tables import agreement_part
-from dtef_pipeline.rubric.report.stored import RubricRows
 from dtef_pipeline.rubric.report.verdicts import criteria_counted, criterion_words
 
 _JUDGES_HOW = (
@@ -38,7 +38,7 @@ _SPREAD_COLUMNS = (
 )
 
 
-def judges_section(rows: RubricRows, run: BlueprintRun) -> str:
+def judges_section(rows: StoredRows, run: BlueprintRun) -> str:
     table_of_judges = _judges(rows, run)
     if not table_of_judges:
         made = missing(
@@ -49,7 +49,7 @@ def judges_section(rows: RubricRows, run: BlueprintRun) -> str:
     return section("judges", "Judges", _JUDGES_HOW, body)
 
 
-def _judges(rows: RubricRows, run: BlueprintRun) -> str:
+def _judges(rows: StoredRows, run: BlueprintRun) -> str:
     there = rows.columns("rubric_judgements")
     if not {"judge", "class", "score", "reason"} <= there or run.snapshot is None:
         return ""
@@ -79,7 +79,7 @@ def _judges(rows: RubricRows, run: BlueprintRun) -> str:
     return table(frame, _JUDGE_COLUMNS, caption="Judges", row_head="judge", data=data)
 
 
-def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
+def _disputed(rows: StoredRows, run: BlueprintRun) -> str:
     """The criteria on which judges differ widely: by the standard deviation of a response's judgements, mean over responses."""
     there = rows.columns("rubric_judgements")
     place = ("prompt", "block", "path", "position")

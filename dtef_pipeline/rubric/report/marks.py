@@ -12,7 +12,7 @@ from importlib.resources import files
 from math import fsum
 from typing import Any, NamedTuple
 
-from dtef_pipeline.report.markup import DASH, breakable, is_unknown, paragraph, shortened
+from dtef_pipeline.report.markup import DASH, is_unknown, shortened
 from dtef_pipeline.report.palette import STEPS, colour
 
 TENTHS = tuple(at / 10 for at in range(1, len(STEPS)))
@@ -26,23 +26,6 @@ _LONGEST_HEADING = 34
 def own_file(name: str) -> str:
     """A style sheet or script of these pages."""
     return files("dtef_pipeline.rubric.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def inline(value: Any) -> str:
-    """A short text from data."""
-    return DASH if is_unknown(value) else f"<bdi>{escape(str(value))}</bdi>"
-
-
-def wrapping_name(value: Any) -> str:
-    """A name from data that a narrow column may break after its parts."""
-    return DASH if is_unknown(value) else f"<bdi>{breakable(escape(str(value)))}</bdi>"
-
-
-def said(value: Any, kind: str = "") -> str:
-    """A text from data in a box, as it was written."""
-    if is_unknown(value) or not str(value):
-        return '<p class="count">No text.</p>'
-    return f'<div class="said {kind}" dir="auto">{escape(str(value))}</div>'
 
 
 def source(value: Any) -> str:
@@ -64,11 +47,6 @@ def with_links(words: str) -> str:
         parts += [escape(words[end : match.start()]), f'<a href="{shown}" rel="noopener noreferrer nofollow">{shown}</a>']
         end = match.start() + len(address)
     return "".join((*parts, escape(words[end:])))
-
-
-def missing(what: str, made_by: str) -> str:
-    """What is said where a part has nothing to be made of. Both are our words; what stands in backticks is a command."""
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", paragraph(f"{what}: {made_by}."))
 
 
 class Heat(NamedTuple):

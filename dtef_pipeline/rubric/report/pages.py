@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import duckdb
 
-from dtef_pipeline.rubric.report.addresses import INDEX_PAGE, page_names
+from dtef_pipeline.report.addresses import INDEX_PAGE, page_names
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_page import blueprint_pages
 from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.index_page import index_page
-from dtef_pipeline.rubric.report.stored import RubricRows, model_scores, shown_runs, snapshots_in_order
+from dtef_pipeline.rubric.report.stored import model_scores, shown_runs, snapshots_in_order
 from dtef_pipeline.statistics.resampling import RESAMPLES
 
 MOST_PROMPT_BYTES = 6_000_000
@@ -30,7 +31,7 @@ def rubric_pages(
     latest run with a score; `snapshot`: by that run alone, and the leaderboard is of it. `resamples` are those of the leaderboard's intervals;
     none: 0. A blueprint whose prompts would take more than `most_bytes` has a page for each of them besides, named after its own.
     """
-    rows = RubricRows(connection)
+    rows = StoredRows(connection)
     order = snapshots_in_order(rows)
     scores = model_scores(rows, snapshot)
     runs = shown_runs(rows, scores, order, snapshot)
@@ -40,7 +41,7 @@ def rubric_pages(
         yield from blueprint_pages(rows, read_run(rows, blueprint, runs.get(blueprint)), page, most_bytes)
 
 
-def _blueprints(rows: RubricRows, runs: dict[str, str]) -> list[str]:
+def _blueprints(rows: StoredRows, runs: dict[str, str]) -> list[str]:
     """All that were read or run, by id."""
     read = rows.rows("rubric_blueprints", ("blueprint",), {})
     return sorted({*(str(row["blueprint"]) for row in read), *runs})

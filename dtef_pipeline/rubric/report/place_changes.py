@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.report.isolated import inline, wrapping_name
 from dtef_pipeline.report.markup import Column, as_is, fold, named, table, whole
 from dtef_pipeline.rubric.hybrid import crossing, hybrid_at
-from dtef_pipeline.rubric.report.marks import inline, wrapping_name
 
 _MOST_CHANGES = 60
 """Changes that are listed, those of the best places."""

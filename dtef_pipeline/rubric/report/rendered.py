@@ -8,8 +8,9 @@ from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dtef_pipeline.report.isolated import said
 from dtef_pipeline.report.markup import is_unknown
-from dtef_pipeline.rubric.report.marks import said, with_links
+from dtef_pipeline.rubric.report.marks import with_links
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

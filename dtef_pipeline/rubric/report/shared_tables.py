@@ -7,6 +7,7 @@ from html import escape
 
 import pandas as pd
 
+from dtef_pipeline.report.isolated import inline, missing, wrapping_name
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -26,8 +27,7 @@ from dtef_pipeline.report.markup import (
     whole,
     with_intervals,
 )
-from dtef_pipeline.rubric.report.marks import inline, missing, wrapping_name
-from dtef_pipeline.rubric.report.stored import RubricRows
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.text.counted import counted
 
@@ -172,7 +172,7 @@ _SHOWN_ENDS = (
 _FIRST_TO_BE_SHOWN = {"overall": 0, "judges": 1, "criterion": 2, "language": 3, "blueprint": 4}
 
 
-def champions_section(rows: RubricRows) -> str:
+def champions_section(rows: StoredRows) -> str:
     found = rows.frame("rubric_champions")
     if not {"dimension", "model", "mean"} <= set(found) or not len(found):
         made = missing(
@@ -209,7 +209,7 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement_part(rows: RubricRows, blueprint: str | None = None) -> str:
+def agreement_part(rows: StoredRows, blueprint: str | None = None) -> str:
     """The table of agreement as markup: every cut of all judgements, or one blueprint alone."""
     found = rows.frame("rubric_agreement", {} if blueprint is None else {"cut": "blueprint", "value": blueprint})
     if not len(found):
@@ -224,7 +224,7 @@ def agreement_part(rows: RubricRows, blueprint: str | None = None) -> str:
     return _as_published(found, _AGREEMENT_COLUMNS, "Agreement of judges")
 
 
-def agreement_section(rows: RubricRows) -> str:
+def agreement_section(rows: StoredRows) -> str:
     beside = ((title, columns, _with_whole(rows.frame(name))) for name, title, columns in _BESIDE_AGREEMENT)
     parts = [
         fold(escape(title), _as_published(found, columns, title), is_open=True)
@@ -239,7 +239,7 @@ def _with_whole(found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(blueprint=found["blueprint"].fillna("all blueprints")) if "blueprint" in found else found
 
 
-def drift_section(rows: RubricRows) -> str:
+def drift_section(rows: StoredRows) -> str:
     models, judges = rows.frame("rubric_drift"), rows.frame("rubric_judge_drift")
     made = "`dtef rubric rollup` makes rubric_drift from two runs or more of a blueprint under one run label"
     body = (

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.report.download import packed
+from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import DASH, is_unknown, note, paragraph, scrolling, section
 from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
 from dtef_pipeline.rubric.policy import ScoringPolicy
-from dtef_pipeline.rubric.report.marks import missing, two_digits, wrapping_name
+from dtef_pipeline.rubric.report.marks import two_digits
 from dtef_pipeline.rubric.report.place_changes import PlaceChange, changes_part, place_changes
 
 _INTERVAL_STEPS = 20

@@ -7,9 +7,9 @@ from math import fsum
 
 import pandas as pd
 
+from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import Column, dollars, fold, named, section, table, text, whole
-from dtef_pipeline.rubric.report.marks import missing, wrapping_name
-from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 
 _ROLE_TABLES: Mapping[str, str] = {
     "Models under test": "rubric_responses",
@@ -48,7 +48,7 @@ _CALL_COLUMNS = (
 )
 
 
-def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
+def costs_section(rows: StoredRows, runs: Mapping[str, str]) -> str:
     """The section. `runs`: the blueprints whose costs are added up, each with its snapshot."""
     found = [
         {"role": role, **spent}
@@ -65,7 +65,7 @@ def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     return section("costs", "Costs", _COSTS_HOW, table(frame, _ROLE_COLUMNS, caption="Costs by role", row_head="role"))
 
 
-def all_costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
+def all_costs_section(rows: StoredRows, runs: Mapping[str, str]) -> str:
     """The section of all that the tables rest on, by role and model, each call once; before there is such a table, of the runs shown."""
     found = rows.frame("rubric_costs")
     if not len(found) or not {"role", "cost_usd"} <= set(found):
@@ -84,7 +84,7 @@ def all_costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     return section("costs", "Costs", _ALL_COSTS_HOW, body + fold("By model", apart))
 
 
-def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | None:
+def _spent(rows: StoredRows, name: str, runs: Mapping[str, str]) -> StoredRow | None:
     """What the rows of a table cost together, of the blueprints and snapshots given; None where it keeps no costs."""
     there = rows.columns(name)
     if not {"blueprint", "cost_usd"} <= there:

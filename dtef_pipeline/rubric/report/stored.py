@@ -1,4 +1,4 @@
-"""What the pages are made of: rows of the rubric family's tables, read by name. A table or a column that is not there is no error."""
+"""Which rows of the rubric family the pages show, and how they are handed out."""
 
 from __future__ import annotations
 
@@ -7,67 +7,13 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among, in_order
-from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import latest_runs
-
-StoredRow = dict[str, Any]
-"""One row of a table; a column that the table lacks is None."""
-
-
-class RubricRows:
-    """The tables of a connection."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self._columns: dict[str, frozenset[str]] = {}
-
-    def has(self, name: str) -> bool:
-        return has_table(self._connection, name)
-
-    def columns(self, name: str) -> frozenset[str]:
-        """The columns of a table, or of a query in brackets; none where it is not there."""
-        if name.startswith("("):
-            return frozenset(self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
-        if name not in self._columns:
-            there = self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
-            self._columns[name] = frozenset(there)
-        return self._columns[name]
-
-    def table(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
-        """The wanted columns of the rows that have the values of `where`, in order; without the table, no rows.
-
-        A wanted `name=expression` is computed. Conditions and places in the order on columns that are not there are left out.
-        """
-        there = self.columns(name)
-        if not there:
-            return pa.table({one.partition("=")[0]: pa.nulls(0) for one in wanted})
-        shown = ", ".join(_selected(one, there) for one in wanted)
-        conditions = [column for column in where if column in there]
-        asked = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
-        ordered = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in there)
-        query = f"SELECT {shown} FROM {name}{asked}" + (f" ORDER BY {ordered}" if ordered else "")
-        return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
-
-    def rows(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
-        """The same as one mapping per row."""
-        found: list[StoredRow] = self.table(name, wanted, where, order).to_pylist()
-        return found
-
-    def frame(self, name: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        """All columns of the rows, as they are; empty without the table."""
-        there = sorted(self.columns(name))
-        return self.table(name, there, where or {}).to_pandas() if there else pd.DataFrame()
-
-
-def _selected(wanted: str, there: frozenset[str]) -> str:
-    name, _, expression = wanted.partition("=")
-    return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in there else f'NULL AS "{name}"'
 
 
 class ByPrompt:
@@ -88,7 +34,7 @@ class ByPrompt:
         return found
 
 
-def snapshots_in_order(rows: RubricRows) -> list[str]:
+def snapshots_in_order(rows: StoredRows) -> list[str]:
     """All snapshots of the family, the earliest first."""
     times: dict[str, datetime | None] = {}
     for name in ("rubric_scores", "rubric_responses", "rubric_runs"):
@@ -102,13 +48,13 @@ def snapshots_in_order(rows: RubricRows) -> list[str]:
     return in_order(times)
 
 
-def model_scores(rows: RubricRows, snapshot: str | None = None) -> pd.DataFrame:
+def model_scores(rows: StoredRows, snapshot: str | None = None) -> pd.DataFrame:
     """The rows of scores of whole models; of one snapshot alone where it is given."""
     where = {"level": MODEL_LEVEL, **({"snapshot": snapshot} if snapshot is not None else {})}
     return rows.frame("rubric_scores", where)
 
 
-def shown_runs(rows: RubricRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None) -> dict[str, str]:
+def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None) -> dict[str, str]:
     """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):

@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import estimate, fold, is_unknown, section
+from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, inline, mean, missing
+from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean
 from dtef_pipeline.rubric.report.score_grid import model_anchor
-from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
 
 _SUMMARY_HOW = (
     "Written by a language model that was shown the responses without the names of models, makers and providers. Names were put in "
@@ -29,7 +30,7 @@ _SUMMARY_WANTED = ("analyst", "status", "reason", "findings", "share")
 _GRADE_EDGES = tuple(range(1, 10))
 
 
-def summary_section(rows: RubricRows, run: BlueprintRun) -> str:
+def summary_section(rows: StoredRows, run: BlueprintRun) -> str:
     found = (
         []
         if run.snapshot is None
@@ -88,7 +89,7 @@ def _linked(run: BlueprintRun, words: str) -> str:
     return "".join((*parts, escape(words[end:])))
 
 
-def _grades(rows: RubricRows, run: BlueprintRun) -> str:
+def _grades(rows: StoredRows, run: BlueprintRun) -> str:
     """Dimensions against models: the mean over analysts, the reasons when pointed at."""
     found = pd.DataFrame(
         rows.rows(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, inline, mean, said, score_badge, source
+from dtef_pipeline.report.isolated import inline, said
+from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, score_badge, source
 from tests.made.read_page import ReadPage
 
 

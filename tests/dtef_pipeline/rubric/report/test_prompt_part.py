@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.judges_part import judges_section
 from dtef_pipeline.rubric.report.prompt_part import MOST_ACROSS, prompt_body
 from dtef_pipeline.rubric.report.score_grid import scores_section
-from dtef_pipeline.rubric.report.stored import RubricRows
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, connected, made_tables
 
@@ -17,7 +17,7 @@ NAME = "health__topic-0"
 
 
 def body_of(made: RubricTables, prompt: int = 0) -> str:
-    run = read_run(RubricRows(connected(made.tables())), NAME, "base")
+    run = read_run(StoredRows(connected(made.tables())), NAME, "base")
     return prompt_body(run, run.prompts[prompt])
 
 
@@ -74,7 +74,7 @@ def test_the_similarity_map_is_the_matrix_and_the_ideal() -> None:
 
 def test_scores_beneath_the_criteria_are_those_of_the_cells() -> None:
     made = made_tables(1, 3, 1)
-    run = read_run(RubricRows(connected(made.tables())), NAME, "base")
+    run = read_run(StoredRows(connected(made.tables())), NAME, "base")
     markup = prompt_body(run, run.prompts[0])
     by_name = {row["model"]: row for row in run.cells["prompt-0"]}
     for part in ("hybrid", "coverage", "similarity"):
@@ -99,7 +99,7 @@ def test_criteria_on_which_judges_differ_are_listed() -> None:
     for row in made.rows["rubric_judgements"]:
         is_first = row["judge"] == made.rows["rubric_judgements"][0]["judge"]
         row["score"] = (0.25 if is_first else 1.0) if row["block"] == "should_not" else (0.5 if is_first else 1.0)
-    rows = RubricRows(connected(made.tables()))
+    rows = StoredRows(connected(made.tables()))
     text = ReadPage(judges_section(rows, read_run(rows, NAME, "base"))).text
     assert "1 criterion with a mean standard deviation above 0.3." in text
     assert text.endswith("0.3752")
@@ -121,7 +121,7 @@ def test_without_any_score_a_prompt_has_no_empty_table() -> None:
     markup = body_of(made)
     assert "No criteria." in markup
     assert "<table" not in markup
-    rows = RubricRows(connected(made.tables()))
+    rows = StoredRows(connected(made.tables()))
     text = ReadPage(scores_section(read_run(rows, NAME, "base"), lambda at: f"#{at}")).text
     assert "No response of this run has a score; the table above says why." in text
     assert "neither criteria nor an ideal answer (1)" in text

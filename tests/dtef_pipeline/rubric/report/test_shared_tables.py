@@ -5,15 +5,15 @@ import re
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.champions import champions
 from dtef_pipeline.rubric.report.shared_tables import agreement_part, agreement_section, champions_section, drift_section
-from dtef_pipeline.rubric.report.stored import RubricRows
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import connected
 
 
-def rows_of(**tables: pd.DataFrame) -> RubricRows:
-    return RubricRows(connected({name: pa.Table.from_pandas(rows) for name, rows in tables.items()}))
+def rows_of(**tables: pd.DataFrame) -> StoredRows:
+    return StoredRows(connected({name: pa.Table.from_pandas(rows) for name, rows in tables.items()}))
 
 
 def grades(**by_model: list[float]) -> pd.DataFrame:

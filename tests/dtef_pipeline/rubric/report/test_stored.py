@@ -4,14 +4,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.rubric.report.stored import ByPrompt, RubricRows, pairs_of
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.rubric.report.stored import ByPrompt, pairs_of
 
 
-def rows_of(**tables: pa.Table) -> RubricRows:
+def rows_of(**tables: pa.Table) -> StoredRows:
     connection = duckdb.connect()
     for name, rows in tables.items():
         connection.register(name, rows)
-    return RubricRows(connection)
+    return StoredRows(connection)
 
 
 def test_columns_and_tables_that_are_not_there_are_null_or_empty() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.report.addresses import page_names, prompt_page
+from dtef_pipeline.report.addresses import further_page, page_names
 
 
 def test_a_plain_id_is_its_file_name() -> None:
@@ -29,6 +29,7 @@ def test_a_plain_id_is_its_file_name() -> None:
         "x" * 300,
         "é",
         "a.prompt-1",
+        "a.items-2",
         "a.",
     ],
 )
@@ -53,5 +54,5 @@ def test_files_are_plain_and_no_two_ids_share_one(names: set[str]) -> None:
     )
 
 
-def test_the_page_of_a_prompt_is_named_after_its_blueprint() -> None:
-    assert prompt_page("a__b.html", 3) == "a__b.prompt-3.html"
+def test_a_further_page_is_named_after_the_first() -> None:
+    assert further_page("a__b.html", "prompt", 3) == "a__b.prompt-3.html"
