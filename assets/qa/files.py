@@ -14,7 +14,7 @@ from resources.warehouse import Warehouse
 DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
 QA_GROUP = {"group_name": "qa"}
 """Where the assets of the family stand in the UI."""
-_TAKEN_AWAY = "removed"
+_PART_TAKEN_AWAY = "removed"
 """The data version of a file that is not known any more."""
 
 qa_files = dg.AssetSpec(
@@ -59,7 +59,9 @@ def remove_parts(instance: dg.DagsterInstance, warehouse: Warehouse, keys: Seque
         ITEM_NOTES.delete(warehouse, key)
         # Whoever adds the same file again adds something new.
         instance.report_runless_asset_event(
-            dg.AssetObservation(qa_files.key, partition=key, metadata={"removed": True}, tags=observation_tags(_TAKEN_AWAY))
+            dg.AssetObservation(
+                qa_files.key, partition=key, metadata={"removed": True}, tags=observation_tags(_PART_TAKEN_AWAY)
+            )
         )
         if key in known:
             instance.delete_dynamic_partition(QA_SPACE.name, key)

@@ -171,5 +171,7 @@ def qa_judges_answer(context: dg.AssetCheckExecutionContext, store: Store) -> dg
         if failed > FAILED_JUDGEMENTS * len(asked):
             offenders.append(f"{key}: {failed:,} of {len(asked):,} judgements have no score")
         own = asked.filter(pc.fill_null(asked["self_judged"], False))
-        offenders += [f"{key}: {judge} judges models of its own maker" for judge in pc.unique(own["judge_model"]).to_pylist()]
+        offenders += [
+            f"{key}: models of the maker of their judge, {judge}" for judge in pc.unique(own["judge_model"]).to_pylist()
+        ]
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -16,7 +16,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.added_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.scoring import GRADED, by_response, response_keys
+from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
 from dtef_pipeline.qa.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.averages import TranscriptAverages
@@ -68,7 +68,7 @@ def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str
     ):
         if key[0] not in known or key[1] != condition:
             continue
-        row = next((one for one in scores.get(key, []) if one["metric"] == GRADED), None)
+        row = next((one for one in scores.get(key, []) if one["metric"] == GRADED_METRIC), None)
         citations = tuple({name: one[name] for name in _CITED_COLUMNS} for one in cited.get(key, []))
         found.append(ScoredAnswer(key[0], read_cited(text).answer, _item_score(row), citations, None, model))
     return found

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.program import helpers_of, program_of
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS
 
 CODE_SCORER = "code_execution"
-_NAMED_BY = tuple(one.name for one in OF_ONE_RESPONSE)
+_EXECUTED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> list[E
     wanted = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
     answered = responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
     texts = answered["response"].to_pylist()
-    named = answered.select(list(_NAMED_BY)).to_pylist()
+    named = answered.select(list(_EXECUTED_NAMES)).to_pylist()
     return [_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
 
 

@@ -17,7 +17,7 @@ from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
 
 JUDGE_SCORER = "judge"
-_RESPONSE_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
+_JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
 def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
     """Every look of an evaluator at the responses, in their order; blank ones need none."""
     texts = shown_with(items)
-    named = judged.select(list(_RESPONSE_NAMES)).to_pylist()
+    named = judged.select(list(_JUDGED_NAMES)).to_pylist()
     for row, response in zip(named, judged["response"].to_pylist(), strict=True):
         question, reference = texts[row["item_id"]]
         for one in arbitrations(question, reference, response or "", arbiter, snapshot):
@@ -71,7 +71,7 @@ def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa
 
 def skipped_rows(left_out: pa.Table, arbiter: Arbiter) -> pa.Table:
     """The rows of responses that are not in the sample, one per evaluator."""
-    named = left_out.select(list(_RESPONSE_NAMES)).to_pylist()
+    named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
     rows = [
         {
             **row,

@@ -23,7 +23,7 @@ PASS_COLUMNS = (
     field("pass_at_k", pa.float64(), "Mean over items of the chance that of k draws one or more pass, 0-1: higher is better; null: no item"),
     field("pass_low", pa.float64(), "Lower end of the 95 % interval of pass_at_k, over items; null: see the note"),
     field("pass_high", pa.float64(), "Upper end of the 95 % interval of pass_at_k, over items; null: see the note"),
-    field("note", pa.string(), "Why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
+    field("note", pa.string(), "Reason why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
 )  # fmt: skip
 """What is added to the columns of a group."""
 

@@ -24,7 +24,7 @@ from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever
 
 RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
 _SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks")
-ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
+OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class AskedHow:
     few_shot_as: str = "message"
     """`message` or `turns`."""
     order: str = "file"
-    """One of ORDERS."""
+    """One of OPTION_ORDERS."""
     retriever: str = RETRIEVERS_KNOWN[0]
     k: int = 10
     """Chunks of documents that are shown."""
@@ -61,13 +61,13 @@ class AskedHow:
             return cls(retriever=found["retriever"], k=int(found["k"]))
         one = QaCondition.of_text(text)
         template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
-        return cls(template, one.shots, "turns" if one.as_turns else "message", ORDERS[one.rotation])
+        return cls(template, one.shots, "turns" if one.as_turns else "message", OPTION_ORDERS[one.rotation])
 
     def choice(self, type: str) -> QaCondition:
         """The condition of items that are asked without documents."""
-        if self.order not in ORDERS:
-            raise ConfigError(f"order {self.order!r}: allowed: {', '.join(ORDERS)}")
-        rotation = ORDERS.index(self.order)
+        if self.order not in OPTION_ORDERS:
+            raise ConfigError(f"order {self.order!r}: allowed: {', '.join(OPTION_ORDERS)}")
+        rotation = OPTION_ORDERS.index(self.order)
         return QaCondition(
             self.template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation
         ).for_type(type)

@@ -28,7 +28,7 @@ from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
 
 CODE_VERSION, JUDGE_VERSION, VERBATIM_VERSION = 1, 1, 1
-RIGHT, PASSES, GRADED, JUDGED, EXISTENCE, EXISTENCE_RELAXED = (
+RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
     "correct",
     "passed",
     "score",
@@ -38,7 +38,7 @@ RIGHT, PASSES, GRADED, JUDGED, EXISTENCE, EXISTENCE_RELAXED = (
 )
 """Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
 that stand in their source, to the letter or but for case, marks and white space."""
-_METRICS = {"exact_choice": RIGHT, "numeric": RIGHT}
+_METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
 VERBATIM_SCORER = "verbatim"
 CHOICE_SCORER = "exact_choice"
 
@@ -111,26 +111,26 @@ class PartScoring:
         elif name == VERBATIM_SCORER:
             yield from _OF_QUOTATIONS.values()
         elif name == CODE_SCORER:
-            yield Measure(CODE_SCORER, CODE_VERSION, PASSES, self.executed_by)
+            yield Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, self.executed_by)
         elif name == JUDGE_SCORER:
             yield from self._judgements()
 
     def _judgements(self) -> Iterator[Measure]:
         """The mean of the evaluators, and each of them."""
-        return (self._judged(metric) for metric in (JUDGED, *self.evaluators))
+        return (self._judged(metric) for metric in (JUDGED_METRIC, *self.evaluators))
 
-    def _judged(self, metric: str = JUDGED) -> Measure:
+    def _judged(self, metric: str = JUDGED_METRIC) -> Measure:
         return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.judged_by)
 
     def _measure(self, name: str) -> Measure:
-        version, metric = self.registry[name].version, _METRICS.get(name, GRADED)
-        if metric == RIGHT:
+        version, metric = self.registry[name].version, _METRIC_OF.get(name, GRADED_METRIC)
+        if metric == RIGHT_METRIC:
             return Measure(name, version, metric, f"{name} {version}")
         return Measure(name, version, metric, self._graded_by(), lexicon_of(self.registry[name], self.settings))
 
     def _graded_by(self) -> str:
         """The same for all scorers that grade by type: items of several types make one mean."""
-        graded = [scorer for name, scorer in self.registry.items() if name not in _METRICS]
+        graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({found for one in graded if (found := lexicon_of(one, self.settings))})
         return ", ".join([f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)])
 
@@ -177,7 +177,7 @@ class PartScoring:
     def _by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
         score = executed_score(row) if row else ItemScore("missing", reason="its code was not run")
-        yield Measure(CODE_SCORER, CODE_VERSION, PASSES, self.executed_by), score
+        yield Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, self.executed_by), score
 
     def _by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.citations.get(key, ())
@@ -201,7 +201,7 @@ _OF_QUOTATIONS = {
     "exact": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
     "relaxed": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE_RELAXED, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
 }
-_NO_SCORER = Measure("none", 0, GRADED, "no scorer")
+_NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
 
 
 def as_shown(asked: ItemAsked) -> tuple[str, tuple[str, ...]]:
