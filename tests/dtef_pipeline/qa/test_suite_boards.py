@@ -245,7 +245,8 @@ def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
         rows.append(
             score_row(value, suite=suite, part=part, item_id=f"{part}{item}", model=model, draw=draw, status=status, **time_of)
         )
-    found = {(row["suite"], row["model"]): row for row in boards(rows, QaBoardOptions(resamples=0))["qa_board"]}
+    board = suite_board(latest_scores(connected(rows)), options=QaBoardOptions(resamples=0)).astype(object)
+    found = {(row["suite"], row["model"]): row for row in board.where(board.notna(), None).to_dict("records")}
     wanted = naive(rows)
     assert found.keys() == wanted.keys()
     for key, values in wanted.items():
