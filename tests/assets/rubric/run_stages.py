@@ -1,9 +1,9 @@
-"""Runs of the rubric family's stages in processes that can be killed: forks of one that has imported what takes ten seconds.
+"""Runs of stages of the rubric and the qa family in processes that can be killed: forks of one that has imported what takes ten seconds.
 
     python -m tests.assets.rubric.run_stages
 
-Reads a line of JSON for each run: [environment, configuration by asset name, stages]. Runs the stages for all blueprints of DAGSTER_HOME in a
-fork, whose process id it prints at once, and whose exit code when it has ended (-9: killed). Ends with its input.
+Reads a line of JSON for each run: [environment, configuration by asset name, stages]. Runs the stages for all blueprints, or parts, of
+DAGSTER_HOME in a fork, whose process id it prints at once, and whose exit code when it has ended (-9: killed). Ends with its input.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ def stage_runner() -> Iterator[StageRunner]:
 
 
 def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str]) -> int:
-    from assets.launch import OF_BLUEPRINTS, materialize
+    from assets.launch import OF_BLUEPRINTS, OF_PARTS, materialize
+    from assets.qa.files import known_parts
     from assets.rubric.files import known_blueprints
     from dtef_pipeline.cli.ready import dagster_instance
 
     os.environ.clear()
     os.environ.update(environment)
     with dagster_instance() as instance:
-        outcome = materialize(instance, stages, known_blueprints(instance), config, space=OF_BLUEPRINTS)
+        of_qa = stages[0].startswith("qa_")
+        keys = known_parts(instance) if of_qa else known_blueprints(instance)
+        outcome = materialize(instance, stages, keys, config, space=OF_PARTS if of_qa else OF_BLUEPRINTS)
     print(*outcome.failures, sep="\n", file=sys.stderr)
     return 1 if outcome.failures else 0
 
