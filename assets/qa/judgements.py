@@ -101,7 +101,7 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
 
 def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbiter | None) -> _PartJudged:
     at = QA_SPACE.levels(key)
-    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution"], **at)
+    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution", "quotes"], **at)
     judged = to_be_judged(store.warehouse.read("qa_responses", **at, snapshot=config.snapshot), items)
     chosen, left_out = by_sample(judged, arbiter.sample_rate if arbiter else 0.0)
     return _PartJudged(key, items, chosen, left_out)
@@ -139,7 +139,7 @@ def _judged(store: Store, config: QaJudgementsConfig, plan: _PartJudged, arbiter
     looks = judged_responses(plan.chosen, plan.items, arbiter, judge_snapshot(config.rejudge or None))
     for some in in_windows(looks, LOOKS_AT_A_TIME):
         tables.append(judged_rows(some, play(some, ask, store.responses.responses)))
-    return pa.concat_tables([*tables, skipped_rows(plan.left_out, arbiter)])
+    return pa.concat_tables([*tables, skipped_rows(plan.left_out, plan.items, arbiter)])
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

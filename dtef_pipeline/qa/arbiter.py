@@ -23,6 +23,8 @@ from dtef_pipeline.errors import ConfigError
 
 SEMANTIC: Final = "semantic"
 FACTUALITY: Final = "factuality"
+RATIONALE: Final = "rationale"
+"""What a judge looks at where an item has a judge read the reasons of an answer."""
 EVALUATORS = (SEMANTIC, FACTUALITY)
 """What a judge looks at, each in a call of its own: whether the answer addresses what was asked, and whether it agrees with the reference."""
 ARBITER_SETTINGS = {"temperature": 0.0, "max_tokens": 1024}

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.arbiter import FACTUALITY, SEMANTIC
+from dtef_pipeline.qa.arbiter import FACTUALITY, RATIONALE, SEMANTIC
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.well_formed import well_formed
 
@@ -35,6 +35,11 @@ _LOOKS_AT = {
         "Judge whether what the answer concludes agrees with the reference. What counts is what it says, not how: units, notation, numbers "
         "written as words, and more or less explanation make no difference. 1: it agrees in full. Between 0 and 1: only a part of what the "
         "reference asks for agrees. 0: it contradicts the reference, or comes to no conclusion."
+    ),
+    RATIONALE: (
+        "The answer is a yes or a no with reasons, and the yes or no is right. Judge the reasons alone: how well they bear out the answer, and "
+        "whether they agree with what the reference says. 1: they bear it out in full. About 0.5: they point in the right direction, and much "
+        "is missing. 0: there are none, or they have nothing to do with it, or they contradict the reference."
     ),
 }
 _FENCES = (

@@ -51,12 +51,20 @@ class Arbitration:
 
 
 def arbitrations(
-    question: str, reference: str, answer: str, arbiter: Arbiter, snapshot: str = JUDGE_SNAPSHOT
+    question: str,
+    reference: str,
+    answer: str,
+    arbiter: Arbiter,
+    snapshot: str = JUDGE_SNAPSHOT,
+    evaluators: Sequence[str] = (),
 ) -> Iterator[Arbitration]:
-    """The judgements of one answer, one for each evaluator; none where it is blank but for thinking, which needs no judge: BLANK_ANSWER."""
+    """The judgements of one answer, one for each evaluator; none where it is blank but for thinking, which needs no judge: BLANK_ANSWER.
+
+    `evaluators`: in place of the arbiter's, where there are any.
+    """
     if not shown_answer(answer):
         return
-    for evaluator in arbiter.evaluators:
+    for evaluator in evaluators or arbiter.evaluators:
         yield Arbitration(evaluator, question, reference, answer, arbiter.model, snapshot)
 
 

@@ -21,8 +21,7 @@ from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tok
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
-from dtef_pipeline.qa.arbitration import arbitrations
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER, shown_with
+from dtef_pipeline.qa.judged_rows import judged_items, looks_at
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -34,7 +33,7 @@ class AskedPart:
     prompts: pa.Table
     """The rows of `qa_prompts` that are asked: `item_id`, `prompt_id`, `messages`, `answer_tokens`."""
     items: pa.Table
-    """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `solution`, `reference`."""
+    """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `solution`, `reference`, `quotes`."""
     models: Sequence[ModelSpec]
     draws: int = 1
     snapshot: str = "base"
@@ -79,9 +78,7 @@ class _Judged:
 
     def __init__(self, asked: AskedPart, ledger: CallLedger) -> None:
         self.asked, self.ledger, self.arbiter = asked, ledger, asked.arbiter
-        columns = (asked.items[name].to_pylist() for name in ("item_id", "scorers"))
-        judged = {item for item, scorers in zip(*columns, strict=True) if JUDGE_SCORER in (scorers or ())}
-        self.material = {item: texts for item, texts in shown_with(asked.items).items() if item in judged}
+        self.material = judged_items(asked.items)
         self.items = asked.prompts["item_id"].to_pylist()
         self.is_judged = np.array([item in self.material for item in self.items], dtype=np.bool_)
 
@@ -104,15 +101,17 @@ class _Judged:
 
     def _known(self, arbiter: Arbiter, item: str, text: str) -> Iterator[tuple[str, int]]:
         """Request keys of the judgements of a response that is stored, and their tokens."""
-        for one in arbitrations(*self.material[item], text, arbiter, self.asked.judge_snapshot):
+        for one in looks_at(self.material[item], text, arbiter, self.asked.judge_snapshot):
             if (request := one.next([])) is not None:
                 # Judges are shown an answer once or twice: unlike instructions it need not be remembered.
                 yield request.key, sum(estimate_tokens(message.text) for message in request.messages)
 
     def _awaited(self, arbiter: Arbiter, item: str, key: str, usual: float) -> None:
         """A response that is yet to be had, of the usual length."""
-        for evaluator in arbiter.evaluators:
-            around = sum(tokens_of(message.text) for message in arbiter_messages(evaluator, *self.material[item], ""))
+        shown = self.material[item]
+        for evaluator in shown.evaluators or arbiter.evaluators:
+            messages = arbiter_messages(evaluator, shown.question, shown.reference, "")
+            around = sum(tokens_of(message.text) for message in messages)
             self._ask(arbiter, digest("judged later", evaluator, item, key), around + usual, False)
 
     def _ask(self, arbiter: Arbiter, key: str, tokens: float, is_stored: bool) -> None:

@@ -14,6 +14,8 @@ from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS
 from dtef_pipeline.qa.transcripts.citations import check_citations
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
+VERBATIM_SCORER = "verbatim"
+"""Scores the quotations of responses about documents."""
 _CITED_BY = tuple(one.name for one in OF_ONE_RESPONSE)
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.qa.arbiter import Arbiter, in_sample
+from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, is_self_judged, verdict_row
+from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
+from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 JUDGE_SCORER = "judge"
 _JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
@@ -32,10 +35,20 @@ class ResponseJudged:
         return self.arbitration.next(history)
 
 
+class JudgedItem(NamedTuple):
+    """What a judge is shown beside a response, and by which evaluators it looks at it."""
+
+    question: str
+    reference: str
+    evaluators: tuple[str, ...]
+    """Empty: those of the arbiter."""
+    cites: bool
+    """Whether responses are JSON with an answer and citations, of which the judge is shown the answer."""
+
+
 def to_be_judged(responses: pa.Table, items: pa.Table) -> pa.Table:
     """The answered responses to items that a judge scores. `items`: rows of `qa_items`."""
-    judged = [item for item, scorers in _columns(items, "item_id", "scorers") if JUDGE_SCORER in scorers]
-    wanted = pc.is_in(responses["item_id"], pa.array(judged, pa.string()))
+    wanted = pc.is_in(responses["item_id"], pa.array(list(judged_items(items)), pa.string()))
     return responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
 
 
@@ -47,17 +60,36 @@ def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
 
 def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
     """Every look of an evaluator at the responses, in their order; blank ones need none."""
-    texts = shown_with(items)
+    known = judged_items(items)
     named = judged.select(list(_JUDGED_NAMES)).to_pylist()
     for row, response in zip(named, judged["response"].to_pylist(), strict=True):
-        question, reference = texts[row["item_id"]]
-        for one in arbitrations(question, reference, response or "", arbiter, snapshot):
+        for one in looks_at(known[row["item_id"]], response or "", arbiter, snapshot):
             yield ResponseJudged(row, one)
 
 
-def shown_with(items: pa.Table) -> dict[str, tuple[str, str]]:
-    """By item, what a judge is shown beside a response: the text of the item, and what is expected. `items`: rows of `qa_items`."""
-    return {item: (text, _expected(*rest)) for item, text, *rest in _columns(items, "item_id", "text", "solution", "reference")}
+def looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
+    """Every look of an evaluator at one response; none at a blank one."""
+    answer = read_cited(response).answer if item.cites else response
+    return arbitrations(item.question, item.reference, answer, arbiter, snapshot, item.evaluators)
+
+
+def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
+    """By item, what a judge is shown beside a response, of the items that a judge scores, or the reasons of whose answers one reads.
+
+    `items`: rows of `qa_items`.
+    """
+    found = {}
+    for item, scorers, text, solution, reference, quotes in _columns(
+        items, "item_id", "scorers", "text", "solution", "reference", "quotes"
+    ):
+        cites = VERBATIM_SCORER in (scorers or ())
+        if JUDGE_SCORER in (scorers or ()):
+            found[item] = JudgedItem(text, _expected(solution, reference), (), cites)
+        elif YesNoRationale.name in (scorers or ()) and (metric := rationale_metric(reference)) and metric.reasons is None:
+            said = "\n".join(quote["text"] for quote in quotes)
+            expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{said}' if said else ''}"
+            found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
+    return found
 
 
 def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
@@ -69,8 +101,9 @@ def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def skipped_rows(left_out: pa.Table, arbiter: Arbiter) -> pa.Table:
+def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter) -> pa.Table:
     """The rows of responses that are not in the sample, one per evaluator."""
+    known = judged_items(items)
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
     rows = [
         {
@@ -85,7 +118,7 @@ def skipped_rows(left_out: pa.Table, arbiter: Arbiter) -> pa.Table:
             "self_judged": is_self_judged(arbiter.model.model, row["model_variant"]),
         }
         for row in named
-        for evaluator in arbiter.evaluators
+        for evaluator in known[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 

@@ -35,7 +35,7 @@ _ROTATED = r"^(.*),rotated-\d+$"
 _WHOSE = ("suite", "condition", "model", "model_variant")
 _ASKED_TEXTS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
 _TEXTS = (*_ASKED_TEXTS, "item_id")
-_NOT_JUDGED = ("skipped_sample", "skipped_budget", "budget")
+_LEFT_UNJUDGED = ("skipped_sample", "skipped_budget", "budget")
 """Reasons without a score that are no failure of the judge."""
 
 
@@ -158,7 +158,7 @@ def _self_judged(own: pd.DataFrame) -> ValidityFinding | None:
 
 
 def _failures(own: pd.DataFrame) -> ValidityFinding | None:
-    wanted = own[~own["reason"].isin(_NOT_JUDGED)]
+    wanted = own[~own["reason"].isin(_LEFT_UNJUDGED)]
     return _share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(wanted) else None
 
 

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
-from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_SAMPLE, arbiter_score
+from dtef_pipeline.qa.arbiter import RATIONALE
+from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score
+from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.executions import CODE_SCORER
 from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
@@ -26,6 +28,7 @@ from dtef_pipeline.qa.model import (
 )
 from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
+from dtef_pipeline.qa.socioscope.rationale import waits_for_judge, with_judged_rationale
 
 CODE_VERSION, JUDGE_VERSION, VERBATIM_VERSION = 1, 1, 1
 RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
@@ -39,7 +42,6 @@ RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_
 """Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
 that stand in their source, to the letter or but for case, marks and white space."""
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
-VERBATIM_SCORER = "verbatim"
 CHOICE_SCORER = "exact_choice"
 
 ResponseKey = tuple[str, str, str, int]
@@ -84,7 +86,7 @@ class PartScoring:
         """All scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
-        found = list(self._by_formula(item, condition, written))
+        found = [(one, self._with_rationale(key, score)) for one, score in self._by_formula(item, condition, written)]
         names = self.asked[item, condition].scorers
         if JUDGE_SCORER in names:
             found += self._by_judge(key, written)
@@ -151,6 +153,17 @@ class PartScoring:
                 ready = self._scorer(item, condition, name)
                 score = ready if isinstance(ready, ItemScore) else ready(answer)
                 yield self._measure(name), in_file_order(score, asked)
+
+    def _with_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
+        """The score with what a judge said of the reasons, where it waits for that."""
+        if not waits_for_judge(score):
+            return score
+        row = next((one for one in self.judgements.get(key, ()) if one["evaluator"] == RATIONALE), None)
+        if row is None:
+            return score
+        if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
+            return replace(score, status=row["reason"])
+        return with_judged_rationale(score, row["score"], row["reason"])
 
     def _scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
         key = (item, condition, name)

@@ -38,6 +38,7 @@ def part(items: int = 3, scorers: Sequence[str] = ("judge", "numeric"), **change
             "scorers": [list(scorers)] * items,
             "text": texts,
             "solution": [""] * items,
+            "quotes": [[]] * items,
             "reference": ["#### 2"] * items,
         }
     )

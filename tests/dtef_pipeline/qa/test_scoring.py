@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +11,12 @@ import pytest
 
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
 from dtef_pipeline.qa.item_rows import item_tables
+from dtef_pipeline.qa.judged_rows import judged_items
 from dtef_pipeline.qa.model import QaItem, Written
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
+    ItemAsked,
     PartScoring,
     as_shown,
     asked_items,
@@ -193,3 +196,43 @@ def test_equal_responses_are_read_once() -> None:
     scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses))
     first = scoring.scores_of(0, Written("The answer is C", "stop"))
     assert scoring.scores_of(4, Written("The answer is C", "stop"))[0][1] is first[0][1]
+
+
+REASONED = QaItem(
+    "q/1",
+    "socioscope",
+    "q",
+    "Yes/No with Rationale",
+    "Was it cold?",
+    reference='{"answer": "yes", "rationale": {"judge": true}}',
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "value"),
+    [
+        ([], "missing", None),
+        ([{"evaluator": "rationale", "score": 0.8, "reason": None}], "ok", 0.9),
+        ([{"evaluator": "rationale", "score": None, "reason": "unreadable"}], "judge_failed", None),
+        ([{"evaluator": "rationale", "score": None, "reason": "skipped_budget"}], "skipped_budget", None),
+    ],
+)
+def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]], status: str, value: float | None) -> None:
+    items = item_tables("socioscope", "q", LoadedItems((REASONED,)), lambda _: ["yes_no_rationale"]).qa_items
+    responses = responses_to(REASONED, "Yes, because of the ice.", "No, because of the sun.", condition="bm25,2-chunks")
+    asked = {("q/1", "bm25,2-chunks"): ItemAsked(("yes_no_rationale",), REASONED.reference, (), None)}
+    judgements = {("q/1", "bm25,2-chunks", "p/m", 0): rows}
+    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), judgements=judgements)
+    right, wrong = score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+    assert right["status"] == status
+    assert right["value"] == (None if value is None else pytest.approx(value))
+    assert (wrong["status"], wrong["value"]) == ("ok", 0.0)
+
+
+def test_whose_reasons_a_judge_reads_is_told_by_the_metric() -> None:
+    named = replace(REASONED, item_id="q/2", reference='{"answer": "yes", "rationale": {"ice": 1}}')
+    items = item_tables("socioscope", "q", LoadedItems((REASONED, named)), lambda _: ["yes_no_rationale", "verbatim"]).qa_items
+    found = judged_items(items)
+    assert list(found) == ["q/1"]
+    assert (found["q/1"].evaluators, found["q/1"].cites) == (("rationale",), True)
+    assert found["q/1"].reference.startswith("Yes.")
