@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.drift.anchored import night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
@@ -73,6 +72,5 @@ def anchor_rows(episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Tab
 def judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
     """RUBRIC_JUDGE_DRIFT: one row per judge, from the rows of `rubric_anchors`."""
     frame = judged.to_pandas().astype({"snapshot": "str"})
-    nights = in_order({label: snapshot_time(label, None) for label in dict.fromkeys(frame["snapshot"])})
-    found = judge_drifts(frame, {label: snapshot_time(label, None) for label in nights}, options)
+    found = judge_drifts(frame, night_times(frame["snapshot"].tolist()), options)
     return pa.Table.from_pylist([one.row for one in found], schema=RUBRIC_JUDGE_DRIFT)

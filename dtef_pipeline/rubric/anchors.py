@@ -1,27 +1,22 @@
 """Anchors: stored answers and criteria that judges are shown again every night, so that a drift of a judge is told apart from one of a model.
 
-The answer and the criterion never change, so whatever moves is the judge. The evidence is that of drift of models: an item is an anchor, a
-series a judge, its clusters are prompts.
+The answer and the criterion never change, so whatever moves is the judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.paired import Paired
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.model import SHOULD_NOT
-from dtef_pipeline.tables import EVIDENCE
 from dtef_pipeline.text.counted import and_more, counted
 
 COVERAGE_PART = 0.65
@@ -48,71 +43,18 @@ def anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = (
     return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeDrift:
-    """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
-
-    judge: str
-    row: dict[str, Any]
-    """`judge`, `judge_variant`, `n_anchors`, `latest_snapshot`, the columns of the rule, and of EVIDENCE where there is a verdict."""
-    verdict: Verdict | None
-    pairs: Paired | None
-
-    @property
-    def moved(self) -> bool:
-        return self.verdict is not None and self.verdict.verdict in NEWS
-
-    def shift_since(self, first: str) -> float | None:
-        """Mean difference of its points from the snapshot `first` on, less that before; None where either side has no snapshot of its."""
-        if self.pairs is None or first not in self.pairs.snapshots:
-            return None
-        at = self.pairs.snapshots.index(first)
-        return float(self.pairs.means[at:].mean() - self.pairs.means[:at].mean()) if at else None
-
-
 def judge_drifts(
     judgements: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
-    """One verdict per judge, in the order of their names.
+    """One verdict per judge, in the order of their names, as of `drifts_of_judges`.
 
     `judgements`: of anchors, with `snapshot` (the night), `judge`, `judge_variant`, `item`, `blueprint`, `prompt`, `block`, `score`. What is
-    compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score: below 0 the judge
-    became stricter. `times`: of all nights, in their order in time, when each was (`snapshot_time`). The chance of a false `drift` anywhere is
-    `options.alpha`, split evenly over the judges with two nights or more.
+    compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors hang
+    together by prompt.
     """
-    options = options or WatchOptions()
-    rows = judgements.assign(point=np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"]))
-    series = {key: _grid(own, times) for key, own in rows.groupby(["judge", "judge_variant"], sort=True)}
-    threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
-    return [_judged(key, values, prompts, times, options, threshold) for key, (values, prompts) in series.items()]
-
-
-def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
-    """(items, snapshots) points, draws averaged, and the prompt of each item."""
-    values = own.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
-    values = values[[label for label in times if label in values.columns]]
-    prompts = own.drop_duplicates("item").set_index("item")
-    return values, (prompts["blueprint"] + "/" + prompts["prompt"]).reindex(values.index).tolist()
-
-
-def _judged(
-    key: Any,
-    values: pd.DataFrame,
-    prompts: Sequence[str],
-    times: Mapping[str, datetime | None],
-    options: WatchOptions,
-    threshold: float,
-) -> JudgeDrift:
-    judge, variant = key
-    rule = drift_verdict(values, times, temperature=0.0)
-    latest = str(values.columns[-1]) if len(values.columns) else None
-    row = {"judge": judge, "judge_variant": variant, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
-    if not rule.is_comparable:
-        return JudgeDrift(judge, row, None, None)
-    found = verdict_on(values, prompts, baseline=options.baseline, threshold=threshold)
-    row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
-    row["reason"] = "; ".join([rule.reason, *found.notes])
-    return JudgeDrift(judge, row, found, found.pairs)
+    point = np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"])
+    cluster = judgements["blueprint"] + "/" + judgements["prompt"]
+    return drifts_of_judges(judgements.assign(point=point, cluster=cluster), ("judge", "judge_variant"), times, options)
 
 
 class NetDrift(NamedTuple):

@@ -20,21 +20,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.nearest import nearest
 
 PANEL_SECTION = "rubric"
-
-
-RoleName = Literal["candidate", "judge", "embedder", "analyst"]
-
-
-class RoleBudget(Part):
-    """What a night may use of models in one role."""
-
-    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    max_calls: Annotated[int, Field(ge=0)] | None = None
 
 
 class RubricPanel(Part):

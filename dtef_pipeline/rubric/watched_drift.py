@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.drift.anchored import night_times
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.subject import Subject
@@ -109,8 +109,7 @@ def net_drift(checks: pa.Table, anchored: pd.DataFrame, options: WatchOptions | 
     """
     if not len(anchored):
         return checks
-    nights = in_order(dict.fromkeys(anchored["snapshot"].astype(str).unique()))
-    judged = judge_drifts(anchored, {label: snapshot_time(label, None) for label in nights}, options)
+    judged = judge_drifts(anchored, night_times(anchored["snapshot"].astype(str).unique().tolist()), options)
     rows = []
     for row in checks.to_pylist():
         own = [one for one in judged if one.judge in row["judges"].split(", ")]

@@ -1,0 +1,96 @@
+"""Anchors: stored answers that judges are shown again every night. The answers never change, so whatever moves is the judge.
+
+The evidence is that of drift of models: an item is an anchor, a series a judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.paired import Paired
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.tables import EVIDENCE
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDrift:
+    """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
+
+    judge: str
+    row: dict[str, Any]
+    """The columns that name the judge, `n_anchors`, `latest_snapshot`, the columns of the rule, and of EVIDENCE where there is a verdict."""
+    verdict: Verdict | None
+    pairs: Paired | None
+
+    @property
+    def moved(self) -> bool:
+        return self.verdict is not None and self.verdict.verdict in NEWS
+
+    def shift_since(self, first: str) -> float | None:
+        """Mean difference of its points from the snapshot `first` on, less that before; None where either side has no snapshot of its."""
+        if self.pairs is None or first not in self.pairs.snapshots:
+            return None
+        at = self.pairs.snapshots.index(first)
+        return float(self.pairs.means[at:].mean() - self.pairs.means[:at].mean()) if at else None
+
+
+def drifts_of_judges(
+    judged: pd.DataFrame, by: Sequence[str], times: Mapping[str, datetime | None], options: WatchOptions | None = None
+) -> list[JudgeDrift]:
+    """One verdict per judge, in the order of the columns `by` that name it, of which the first is what it is called.
+
+    `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
+    `point` (0-1; NaN: none) and the columns `by`. A shift below 0 says that the judge became stricter. `times`: of all nights, in their order in
+    time, when each was (`night_times`). The chance of a false `drift` anywhere is `options.alpha`, split evenly over the judges with two nights
+    or more.
+    """
+    options = options or WatchOptions()
+    series = {key: _grid(own, times) for key, own in judged.groupby(list(by), sort=True)}
+    threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
+    return [
+        _judged(dict(zip(by, key, strict=True)), values, clusters, times, options, threshold)
+        for key, (values, clusters) in series.items()
+    ]
+
+
+def night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
+    """The snapshots, each once and in their order in time, and when each was."""
+    return {label: snapshot_time(label, None) for label in in_order({label: snapshot_time(label, None) for label in labels})}
+
+
+def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
+    """(items, snapshots) points, draws averaged, and the cluster of each item."""
+    values = own.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
+    values = values[[label for label in times if label in values.columns]]
+    clusters = own.drop_duplicates("item").set_index("item")["cluster"]
+    return values, clusters.reindex(values.index).tolist()
+
+
+def _judged(
+    named: Mapping[str, Any],
+    values: pd.DataFrame,
+    clusters: Sequence[str],
+    times: Mapping[str, datetime | None],
+    options: WatchOptions,
+    threshold: float,
+) -> JudgeDrift:
+    judge = str(next(iter(named.values())))
+    rule = drift_verdict(values, times, temperature=0.0)
+    latest = str(values.columns[-1]) if len(values.columns) else None
+    row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
+    if not rule.is_comparable:
+        return JudgeDrift(judge, row, None, None)
+    found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold)
+    row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
+    row["reason"] = "; ".join([rule.reason, *found.notes])
+    return JudgeDrift(judge, row, found, found.pairs)
