@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing is not worth its loading
 if TYPE_CHECKING:
     from typing import Any
 
-DEEPEST_VALUE = 100
+DEEPEST_CROSSING = 100
 """Levels of lists in lists that cross."""
 LONGEST_WORDS = 300
 
@@ -31,7 +31,7 @@ class LostCandidate(BaseException):
 def encoded(value: Any, depth: int = 0) -> bytes:
     """A value as tagged bytes. Raises NotPlain for anything but plain data: an object of a subclass is none."""
     kind: Any = type(value)
-    if depth > DEEPEST_VALUE:
+    if depth > DEEPEST_CROSSING:
         raise NotPlain("data nested too deeply")
     if value is None:
         return b"N"
@@ -76,7 +76,7 @@ def decoded(raw: bytes) -> Any:
 def _decoded(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
     tag = raw[at : at + 1]
     at += 1
-    if depth > DEEPEST_VALUE + 1:
+    if depth > DEEPEST_CROSSING + 1:
         raise NotPlain("data nested too deeply")
     if tag in (b"N", b"T", b"F") and tag:
         return {b"N": None, b"T": True, b"F": False}[tag], at
