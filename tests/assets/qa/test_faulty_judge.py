@@ -1,0 +1,82 @@
+"""A judge that often writes what cannot be read, and sometimes nothing: no score comes from a failure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.qa.arbiter import EVALUATORS
+from tests.assets.qa.conftest import QaPipeline, qa_pipeline
+from tests.conftest import ROOT
+from tests.made.qa_replies import breaks_at, judge_fails_at, qa_role_of, verdict_on
+
+DRAWS = 4
+SUMS = ROOT / "data" / "questions" / "gsm8k"
+
+
+@pytest.fixture
+def failing(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QaPipeline]:
+    with qa_pipeline(state, monkeypatch, judge_fails_at(0.08, seconds=20), retries=0, timeout=5) as made:
+        made.players.breaks = breaks_at(0.2)
+        yield made
+
+
+def test_no_half_and_no_zero_comes_from_a_judge_that_fails(failing: QaPipeline) -> None:
+    failing.add("gsm8k", SUMS)
+    failing.players.usual = "It is twelve.\n#### 12"
+    judging = {"judge": "arbiter", "sample_rate": 1.0}
+    failing.run(qa_responses={"models": ["honest"], "draws": DRAWS}, qa_judgements=judging)
+    judged, scores = failing.rows("qa_judgements"), failing.rows("qa_scores")
+    wanted = 20 * DRAWS
+    assert len(judged) == wanted * len(EVALUATORS)
+    reasons = Counter(row["reason"] for row in judged)
+    assert reasons["error"] > 0, "the plan has calls that never get a reply"
+    assert reasons[None] > wanted
+    assert set(reasons) <= {None, "error", "unreadable", "empty", "cut"}
+    assert all((row["score"] is None) == (row["reason"] is not None) for row in judged)
+    assert all(row["error"] for row in judged if row["reason"] == "error")
+
+    # Each score is what the judge says of this text, whenever it says something.
+    said = {verdict_on(call.body) for call in failing.server.calls if qa_role_of(call.body) == "judge"}
+    assert {row["score"] for row in judged} - {None} <= said
+
+    given: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for row in judged:
+        given[row["item_id"], row["draw"]] += [row["score"]] if row["score"] is not None else []
+    means = [row for row in scores if row["metric"] == "judged"]
+    assert len(means) == wanted
+    for row in means:
+        verdicts = given[row["item_id"], row["draw"]]
+        if verdicts:
+            assert row["value"] == row["score"] == pytest.approx(sum(verdicts) / len(verdicts))
+            assert ("partial" in row["flags"]) == (len(verdicts) < len(EVALUATORS))
+        else:
+            assert (row["status"], row["value"], row["score"]) == ("judge_failed", None, None)
+        assert bool(row["reason"]) == (len(verdicts) < len(EVALUATORS))
+    of_judge = [row["score"] for row in scores if row["scorer"] == "judge"]
+    assert not {0.0, 0.5} & set(of_judge)
+    assert None in of_judge
+
+
+def test_a_judge_that_works_again_fills_the_gaps_and_asks_nothing_else(failing: QaPipeline) -> None:
+    failing.add("gsm8k", SUMS)
+    judging = {"judge": "arbiter", "sample_rate": 1.0}
+    failing.run(qa_responses={"models": ["honest"], "draws": 2}, qa_judgements=judging)
+    before = failing.rows("qa_judgements")
+    errors = sum(row["reason"] == "error" for row in before)
+    asked = Counter(failing.players.answered)
+    failing.server.fault = lambda call: None
+    failing.players.breaks = lambda call: False
+    failing.run(["qa_judgements", "qa_scores"], qa_judgements=judging)
+    after = failing.rows("qa_judgements")
+    assert sum(row["reason"] == "error" for row in after) == 0
+    again = failing.players.answered - asked
+    # Equal answers to one item are judged once.
+    assert 0 < len(again) <= errors
+    kept = {(row["item_id"], row["draw"], row["evaluator"]): row["score"] for row in after}
+    assert all(
+        kept[row["item_id"], row["draw"], row["evaluator"]] == row["score"] for row in before if row["score"] is not None
+    )
