@@ -207,7 +207,7 @@ def _response(part: PartRows, row: StoredRow, known: _Known) -> dict[str, Any]:
         state=None if row["call_status"] == ANSWERED_CALL else row["call_status"],
         ended=None if ended == _USUAL_END else ended,
         error=cut(row["error"], TOLD_CHARACTERS),
-        scores=[_score(one, known) for one in part.scores.get(name, ())],
+        scores=sorted((_score(one, known) for one in part.scores.get(name, ())), key=lambda one: int(one["metric"])),
         quoted=[_citation(one) for one in part.citations.get(name, ())],
         judged=[_judgement(one) for one in part.judgements.get(name, ())],
         run=[_execution(one) for one in part.executions.get(name, ())],
