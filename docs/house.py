@@ -30,9 +30,11 @@ HOLDS = {
     "resources": "warehouse, sources, settings, webhook",
     "resources/gateway": "asks models",
     "resources/responses": "the response store",
+    "resources/sandbox": "runs code of models",
     "assets": "definitions, launch",
     "assets/stage": "what every stage is made of",
     "assets/rubric": "the six stages, boards",
+    "assets/qa": "the six stages, boards",
     "assets/survey": "the six stages, boards, sensors",
 }
 GROUND = "dtef"
