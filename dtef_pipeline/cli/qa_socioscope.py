@@ -14,6 +14,7 @@ from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.added_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
@@ -24,6 +25,8 @@ from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.report.bars import Bar, bars
 from dtef_pipeline.text.counted import counted
+from resources.known_models import known_models
+from resources.settings import Settings
 
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("source_index", "quote", "exact", "relaxed", "reason")
@@ -39,11 +42,15 @@ def socioscope(questions: Path, corpus: Path, models: Sequence[str], snapshot: s
     code = int(bool(added.loaded.errors))
     if models:
         code = max(code, qa_add.add(_SUITE, questions, corpus, None, False), _ask(questions, models, snapshot, k, retriever))
-        answers = _of_models(added.loaded.items, questions.stem, snapshot, f"{retriever},{k}-chunks", models)
-    else:
-        answers = scored_given(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
-        if not answers:
-            raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
+        named = [spec.name for spec in known_models(Settings.from_environment(), COMPUTED_MODELS).resolve(models)]
+        of_models = _of_models(added.loaded.items, questions.stem, snapshot, f"{retriever},{k}-chunks")
+        for name in named:
+            click.echo(f"\n{name}")
+            _write(SocioscopeResults(added.loaded.items, tuple(one for one in of_models if one.model == name)), added, out)
+        return code
+    answers = scored_given(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
+    if not answers:
+        raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
     _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, out)
     return code
 
@@ -56,7 +63,7 @@ def _ask(questions: Path, models: Sequence[str], snapshot: str, k: int, retrieve
 
 
 def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str, models: Sequence[str]) -> list[ScoredAnswer]:
-    """The answers of models as they are stored."""
+    """The answers of all models as they are stored."""
     reader, at = open_reader(), {**QA_SPACE.levels(QA_SPACE.key(_SUITE, part)), "snapshot": snapshot}
     responses = reader.rows("qa_responses", **at)
     scores = by_response(reader.rows("qa_scores", **at))

@@ -43,7 +43,8 @@ def socioscope(
     """Score the answers in QUESTIONS, or what models answer, and check that every quotation stands in CORPUS; write the results to a file.
 
     QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
-    are `results-TIME.json` and two bar charts by interview, of scores and of quotations found; both averages are printed. No file is replaced.
+    are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
+    their own; both averages are printed. No file is replaced.
 
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
