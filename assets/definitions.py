@@ -7,6 +7,7 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.qa import anchors as qa_anchors
 from assets.qa import boards as qa_boards
 from assets.qa import drift as qa_drift
 from assets.qa import executions, items, prompts
@@ -16,6 +17,7 @@ from assets.qa import roll_ups as qa_roll_ups
 from assets.qa import scores as qa_scores
 from assets.qa.automation import QA_JOBS, QA_SENSORS
 from assets.qa.files import qa_files
+from assets.qa.night import QA_SCHEDULES
 from assets.rubric import anchors, corrected, embeddings, judgements, points, responses, roll_ups, summaries
 from assets.rubric import blueprints as rubric_blueprints
 from assets.rubric import boards as rubric_boards
@@ -48,14 +50,14 @@ _RUBRIC = [
     anchors,
     rubric_report,
 ]
-_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores, qa_boards, qa_roll_ups, qa_drift]
+_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores, qa_boards, qa_roll_ups, qa_drift, qa_anchors]
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC, *_QA]
 
 defs = dg.Definitions(
     assets=[survey_files, rubric_files, qa_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS],
-    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES],
+    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES],
     sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.

@@ -37,7 +37,7 @@ class Family:
 FAMILIES = (
     Family("survey", SPACE, SURVEY_TABLES, BASELINES, asked=("predictions",)),
     Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses", "rubric_judgements"), roles=ROLES[1:]),
-    Family("qa", QA_SPACE, QA_TABLES, asked=("qa_responses", "qa_judgements")),
+    Family("qa", QA_SPACE, QA_TABLES, asked=("qa_responses", "qa_judgements", "qa_anchors")),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

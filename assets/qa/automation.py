@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.qa.anchors import qa_anchors
 from assets.qa.boards import qa_board
 from assets.qa.drift import qa_drift
 from assets.qa.executions import qa_executions
@@ -27,10 +28,21 @@ qa_roll_ups = dg.define_asset_job(
     run_tags={"dtef/roll_ups": "qa"},
 )
 
+qa_night = dg.define_asset_job(
+    "qa_night",
+    selection=dg.AssetSelection.assets(*QA_STAGES, qa_anchors),
+    description="What the schedule `nightly_questions` runs: the stages for the panel's parts, and the judge shown stored answers again.",
+)
+qa_anchors_again = dg.define_asset_job(
+    "qa_anchors_again",
+    selection=dg.AssetSelection.assets(qa_anchors),
+    description="The judge is shown stored answers again in a snapshot, so that its drift is told apart from that of models.",
+)
+
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[qa_pipeline],
+    monitored_jobs=[qa_pipeline, qa_night],
     request_job=qa_roll_ups,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Brings the boards of questions up to date after a run that scored some.",
@@ -42,5 +54,5 @@ def qa_boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | d
     return dg.RunRequest(run_key=f"qa roll-ups after {context.dagster_run.run_id}")
 
 
-QA_JOBS = [qa_pipeline, qa_roll_ups]
+QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]
 QA_SENSORS = [qa_boards_after_run]

@@ -15,6 +15,7 @@ from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict
+from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift_rule, qa_watched_drift
 
 
@@ -31,25 +32,30 @@ def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: St
 
     The documented rule flags a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0. Beside it stand
     `qa_model_drift`, the verdict by the project's evidence on each model over all parts (`drift` where the rule flags it and there is strong
-    evidence however often one looks, `watch` where the rule alone does), and its timeline `qa_drift_series`.
+    evidence however often one looks, `watch` where the rule alone does), and its timeline `qa_drift_series`. Where the judge was shown stored
+    answers again (`qa_anchors`), `qa_judge_drift` has one row per judge and evaluator: a judged score that moved with the judge is no drift of
+    the model.
     """
     require_qa_scores(store)
     options = WatchOptions(baseline=config.baseline, alpha=config.alpha)
     ruled = store.reader.query(qa_drift_rule, only=QA_DRIFT_READS)
     found = store.reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
     models = found.checks
+    judges = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(QA_WATCHED.keys)), models.schema)
     flagged = ruled.filter(pa.compute.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
     shown = ["verdict", "model", "condition", "metric", "n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot"]
+    of_judges = ["verdict", "judge_model", "evaluator", *shown[4:]]
     of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
     return publish_qa(
         context,
         store,
-        {"qa_drift": ruled, "qa_model_drift": models, "qa_drift_series": found.series},
+        {"qa_drift": ruled, "qa_model_drift": models, "qa_drift_series": found.series, "qa_judge_drift": judges},
         headline=headline(models, QA_WATCHED),
         flagged=len(flagged),
         documented=markdown(flagged, of_rule, most=15),
         models=markdown(ranked, shown, most=30),
+        judges=markdown(judges, of_judges, most=20),
     )
 
 
@@ -63,3 +69,15 @@ def qa_no_drift(store: Store) -> dg.AssetCheckResult:
         if row["verdict"] == "drift"
     ]
     return verdict(drifted, checked=len(rows))
+
+
+@dg.asset_check(asset=qa_drift)
+def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
+    """Warns of a judge that drifted: what it says of the same stored answers is not what it said before."""
+    rows = store.warehouse.read_or_empty("qa_judge_drift").to_pylist()
+    drifted = [
+        f"{row['judge_model']}, {row['evaluator']}, since {row['first_snapshot']}: {row['shift']:+.4f}"
+        for row in rows
+        if row["verdict"] == "drift"
+    ]
+    return verdict(drifted, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)

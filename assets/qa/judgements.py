@@ -35,31 +35,36 @@ FAILED_JUDGEMENTS = 0.02
 """Share of judgements without a score from which the check warns."""
 
 
-class QaJudgementsConfig(RolesConfig):
-    """Who judges, how many responses, and for how much a day."""
+class JudgeConfigured(RolesConfig):
+    """Who judges, and for how much a day."""
 
     judges_file: str = Field(default="", description="YAML file with the block `arbiter`; empty: the shipped data/judges.yaml.")
     judge: str = Field(default="", description="Judge in place of the file's; `none` has nothing judged.")
-    sample_rate: float | None = Field(
-        default=None, ge=0, le=1, description="Share of the responses that is judged, in place of the file's."
-    )
     daily_budget: float | None = Field(
         default=None, ge=0, description="US dollars for judges per day (UTC), in place of the file's."
     )
-    rejudge: str = Field(default="", description="Have everything judged afresh, stored under this label.")
     allow_unpriced: list[str] = Field(
         default=[], description="Judges that are asked under a daily budget though their price is not known."
     )
 
-    def arbiter(self, store: Store) -> Arbiter | None:
-        """The judge; None: nobody judges."""
+    def arbiter(self, store: Store, sample_rate: float | None = None) -> Arbiter | None:
+        """The judge; None: nobody judges. `sample_rate`: in place of the file's."""
         if self.judge == NOBODY:
             return None
         found = load_arbiter(Path(self.judges_file) if self.judges_file else shipped("judges.yaml"))
-        given = {"model": self.judge or None, "sample_rate": self.sample_rate, "daily_budget": self.daily_budget}
+        given = {"model": self.judge or None, "sample_rate": sample_rate, "daily_budget": self.daily_budget}
         return arbiter_of(
             found.model_copy(update={name: value for name, value in given.items() if value is not None}), models_of(store)
         )
+
+
+class QaJudgementsConfig(JudgeConfigured):
+    """Who judges how many responses, and for how much a day."""
+
+    sample_rate: float | None = Field(
+        default=None, ge=0, le=1, description="Share of the responses that is judged, in place of the file's."
+    )
+    rejudge: str = Field(default="", description="Have everything judged afresh, stored under this label.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +89,13 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
     the budget of the day, say so. Parts that no judge scores have no rows.
     """
     run = PartitionRun(context, store)
-    arbiter = config.arbiter(store)
+    arbiter = config.arbiter(store, config.sample_rate)
     plans = []
     for key in run.keys:
         with run.attempt(key):
             plans.append(_planned(store, config, key, arbiter))
     asked = [plan for plan in plans if arbiter and len(plan.chosen)]
-    with _judging(context, store, config, arbiter, sum(len(plan.chosen) for plan in asked)) as ask:
+    with judging(context, store, config, arbiter, sum(len(plan.chosen) for plan in asked)) as ask:
         for plan in plans:
             with run.attempt(plan.key):
                 rows = _judged(store, config, plan, arbiter, ask)
@@ -108,10 +113,10 @@ def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbite
 
 
 @contextmanager
-def _judging(
-    context: dg.AssetExecutionContext, store: Store, config: QaJudgementsConfig, arbiter: Arbiter | None, responses: int
+def judging(
+    context: dg.AssetExecutionContext, store: Store, config: JudgeConfigured, arbiter: Arbiter | None, responses: int
 ) -> Iterator[Ask]:
-    """Who asks the judge, within the budget of the day."""
+    """Who asks the judge about so many responses, within the budget of the day."""
     if arbiter is None or not responses:
         yield lambda requests: {}
         return

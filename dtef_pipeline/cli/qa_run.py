@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
@@ -21,6 +20,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
+from dtef_pipeline.qa.chosen_parts import parts_that_fit
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import PartsProgress, kept_terminal
@@ -144,16 +144,11 @@ def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA
 
 
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """The parts of the suites that fit any of the patterns; all without one. Raises ConfigError for a pattern that fits none.
-
-    A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`).
-    """
+    """The parts of the suites that fit any of the patterns, as of `parts_that_fit`. Raises ConfigError for a pattern that fits none."""
     known = known_parts(warehouse)
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    of_suites = set(fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, "--suite"))
-    among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
-    return fitting(among, [one if "/" in one else f"*/{one}" for one in parts], "--part")
+    return parts_that_fit(known, suites, parts)
 
 
 def materialize_parts(

@@ -84,12 +84,17 @@ def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     ):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
-            found[item] = JudgedItem(text, _expected(solution, reference), (), cites)
+            found[item] = JudgedItem(text, shown_reference(solution, reference), (), cites)
         elif YesNoRationale.name in (scorers or ()) and (metric := rationale_metric(reference)) and metric.reasons is None:
             said = "\n".join(quote["text"] for quote in quotes)
             expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{said}' if said else ''}"
             found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
     return found
+
+
+def shown_reference(solution: str, reference: str) -> str:
+    """The reference as a judge is shown it: with the worked answer, where there is one."""
+    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
@@ -121,11 +126,6 @@ def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter) -> pa.Ta
         for evaluator in known[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-
-
-def _expected(solution: str, reference: str) -> str:
-    """The reference as a judge is shown it: with the worked answer, where there is one."""
-    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def _columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:

@@ -8,11 +8,12 @@ import pyarrow as pa
 from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.used_calls import StoredUsage, count_calls_once
+from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.result_tables import QA_COSTS
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from dtef_pipeline.tables import in_schema
 
-QA_COSTS_READ = ("qa_responses", "qa_judgements")
+QA_COSTS_READ = ("qa_responses", "qa_judgements", "qa_anchors")
 # A call whose price is unknown has no cost in its first row, and 0 in the others.
 _OF_CANDIDATES = f"""
     SELECT '{CANDIDATE}' AS role, any_value(model) AS model, model_variant, [request_key] AS request_keys, 1::BIGINT AS replies,
@@ -24,7 +25,6 @@ _OF_CANDIDATES = f"""
 _OF_JUDGES = """
     SELECT 'judge' AS role, judge_model AS model, judge_variant AS model_variant, request_keys, len(raw) AS replies,
         prompt_tokens, completion_tokens, cost_usd, suite::VARCHAR AS suite, evaluator
-    FROM qa_judgements
 """
 _SPENT_BY_EVALUATOR = """
     SELECT role, under.suite AS suite, under.evaluator AS evaluator, model, model_variant, count(*) AS answered,
@@ -36,12 +36,13 @@ _SPENT_BY_EVALUATOR = """
 
 
 def qa_costs(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> pa.Table:
-    """QA_COSTS, candidates before judges, the dearest of each first. `connection` has `qa_responses`, and perhaps `qa_judgements`.
+    """QA_COSTS, candidates before judges, the dearest of each first. `connection` has the tables of QA_COSTS_READ, or but the first.
 
     Each call counts once, over all snapshots (`count_calls_once`): one that several suites rest on counts for the first of them by name.
     """
-    if not has_table(connection, "qa_judgements"):
-        connection.register("qa_judgements", QA_JUDGEMENTS.empty_table())  # nobody was ever asked to judge
-    asked = f"{_OF_CANDIDATES} UNION ALL {_OF_JUDGES}"
+    for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_anchors", QA_ANCHORS)):
+        if not has_table(connection, name):
+            connection.register(name, schema.empty_table())  # nobody was ever asked to judge
+    asked = f"{_OF_CANDIDATES} UNION ALL {_OF_JUDGES} FROM qa_judgements UNION ALL {_OF_JUDGES} FROM qa_anchors"
     count_calls_once(connection, asked, stored, under="struct_pack(suite, evaluator)")
     return in_schema(connection.execute(_SPENT_BY_EVALUATOR).df(), QA_COSTS)

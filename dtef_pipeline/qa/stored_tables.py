@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.qa import tables
+from dtef_pipeline.qa import anchor_tables, tables
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
@@ -12,6 +12,7 @@ from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 _BY_QA_ADD = Remake("dtef qa run {options} --ingest")
 _BY_QA_RUN = Remake("dtef qa run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_QA_ROLL_UP = Remake("dtef qa rollup")
+_BY_QA_ANCHORS = Remake("dtef qa anchors {options}")
 RESULTS_OF_PARTS = tuple(QA_ROLLED_UP)
 """The tables that follow from the scores of all parts."""
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
@@ -28,6 +29,9 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_executions": TableSpec(tables.QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_citations": TableSpec(tables.QA_CITATIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_scores": TableSpec(tables.QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
+    "qa_anchor_items": TableSpec(anchor_tables.QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
+    "qa_anchors": TableSpec(anchor_tables.QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
+    "qa_judge_drift": TableSpec(anchor_tables.QA_JUDGE_DRIFT, remake=_BY_QA_ROLL_UP),
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -53,6 +53,8 @@ class Panel(Part):
     drift: DriftSettings = DriftSettings()
     rubric: dict[str, Any] = {}
     """What is asked of rubrics every night: read and checked by their own schedule."""
+    qa: dict[str, Any] = {}
+    """What is asked of questions with expected answers every night: likewise."""
 
     @field_validator("context_levels")
     @classmethod

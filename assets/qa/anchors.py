@@ -1,0 +1,92 @@
+"""The judge watched on stored answers: `qa_anchors`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.qa.files import QA_GROUP
+from assets.qa.judgements import LOOKS_AT_A_TIME, JudgeConfigured, judging, qa_judgements
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
+from dtef_pipeline.qa.anchored_answers import (
+    ANCHORS_KEPT,
+    ANCHORS_READ,
+    anchor_looks,
+    judged_answers,
+    more_answers,
+    qa_anchor_rows,
+    qa_judge_drift_rows,
+)
+from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.statistics.resampling import SEED
+
+
+class QaAnchorsConfig(JudgeConfigured):
+    """Which judge is watched, on how many answers."""
+
+    n: int = Field(default=ANCHORS_KEPT, ge=1, description="How many judged answers are judged again.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of the choice of those that are new.")
+
+
+@dg.asset(
+    deps=[qa_judgements],
+    **{**roll_up("qa_anchors", code_version="1", kinds={"litellm", "parquet"}), **QA_GROUP},
+)
+def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.
+
+    An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
+    night is the judge. Each night asks afresh; what was asked in it is never asked twice. `qa_judge_drift` tells which judge has moved.
+    """
+    arbiter = config.arbiter(store)
+    kept = _kept(store, config) if arbiter else pa.table({})
+    rows = QA_ANCHORS.empty_table()
+    if arbiter is None or not len(kept):
+        context.log.info("nothing to judge again: nobody judges, or no answer has a judge's score yet")
+    else:
+        rows = _judged(context, store, config, arbiter, kept)
+    store.warehouse.write("qa_anchors", rows, snapshot=config.snapshot)
+    store.reader.refresh_database()
+    return dg.MaterializeResult(
+        metadata={**left_out(context, store.reader), **_metadata(store, rows, config.snapshot, len(kept))}
+    )
+
+
+def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:
+    """The anchors, filled up where there are fewer than were asked for."""
+    house = store.warehouse
+    kept = house.read_or_empty("qa_anchor_items")
+    if len(kept) < config.n and house.values("qa_judgements", "suite"):
+        pool = store.reader.query(judged_answers, only=ANCHORS_READ)
+        kept = more_answers(kept, config.n, config.seed, pool)
+        house.write("qa_anchor_items", kept)
+    return kept.slice(0, config.n)
+
+
+def _judged(
+    context: dg.AssetExecutionContext, store: Store, config: QaAnchorsConfig, arbiter: Arbiter, kept: pa.Table
+) -> pa.Table:
+    tables = [QA_ANCHORS.empty_table()]
+    with judging(context, store, config, arbiter, len(kept)) as ask:
+        for some in in_windows(anchor_looks(kept, arbiter, config.snapshot), LOOKS_AT_A_TIME):
+            tables.append(qa_anchor_rows(config.snapshot, some, play(some, ask, store.responses.responses)))
+    return pa.concat_tables(tables)
+
+
+def _metadata(store: Store, rows: pa.Table, snapshot: str, n: int) -> dict[str, Any]:
+    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
+    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"))
+    shown = ["judge_model", "evaluator", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
+    return {
+        "dagster/row_count": len(rows),
+        "snapshot": snapshot,
+        "anchors": n,
+        "outcomes": dg.MetadataValue.json(reasons),
+        "judges": markdown(moved, shown, most=20),
+    }

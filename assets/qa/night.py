@@ -1,0 +1,60 @@
+"""The nightly schedule of questions: the panel's parts are asked and judged again in a snapshot of the night."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.qa.files import known_parts
+from assets.qa.judgements import QaJudgementsConfig
+from assets.qa.panel_part import qa_panel
+from assets.stage.asked import models_of
+from assets.stage.partitions import SNAPSHOT_TAG
+from assets.stage.ranges import chosen_tags
+from assets.stage.resources import Store
+from dtef_pipeline.qa.night_panel import QA_PANEL_SECTION, QaPanel
+from dtef_pipeline.qa.space import QA_SPACE
+
+
+@dg.schedule(
+    name="nightly_questions",
+    job_name="qa_night",
+    cron_schedule="0 3 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every night at 3:00 UTC: the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a "
+    "snapshot named after the date. In the same run the judge is shown stored answers again. Off until switched on.",
+)
+def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+    """One run for the panel, from the prompts on. Parts that were added and never made are left out and named."""
+    panel = qa_panel(store.settings)
+    if panel is None or not panel.names_parts:
+        return dg.SkipReason(
+            f"no panel file with a section `{QA_PANEL_SECTION}` that names suites or parts is named in DTEF_PANEL"
+        )
+    known = known_parts(context.instance)
+    wanted = panel.chosen(known)
+    keys = [
+        key for key in wanted if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
+    ]
+    if not keys:
+        return dg.SkipReason("no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does")
+    if lacking := [key for key in wanted if key not in keys]:
+        context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
+    night = context.scheduled_execution_time.date().isoformat()
+    config = _config(panel, store, night)
+    return dg.RunRequest(
+        run_key=f"questions {night}",
+        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
+        run_config={"ops": {name: {"config": given} for name, given in config.items()}},
+        asset_selection=[dg.AssetKey(name) for name in config],
+    )
+
+
+def _config(panel: QaPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:
+    """Configuration by stage. Raises ConfigError for a model or a judge that is not known, before anything is asked."""
+    models_of(store).resolve(panel.models)
+    config = panel.run_config(night)
+    judges = QaJudgementsConfig(**config["qa_judgements"]).arbiter(store) is not None
+    return {**config, **(panel.anchors_config(night) if judges else {})}
+
+
+QA_SCHEDULES = [nightly_questions]

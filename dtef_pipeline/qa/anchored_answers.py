@@ -1,0 +1,100 @@
+"""Anchors: judged answers that are kept as they are and shown to the judge again every night, and whether what it says of them has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.drift.anchored import drifts_of_judges, night_times
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.anchor_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
+from dtef_pipeline.qa.arbiter import EVALUATORS, Arbiter, judge_snapshot
+from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
+from dtef_pipeline.qa.judged_rows import ResponseJudged, shown_reference
+from dtef_pipeline.tables import in_schema
+
+ANCHORS_KEPT = 50
+"""How many anchors there are unless something else is asked for."""
+ANCHORS_READ = ("qa_judgements", "qa_responses", "qa_items")
+"""The tables that anchors are chosen from."""
+_JUDGE_BY = ("judge_model", "judge_variant", "evaluator")
+_FIFTHS = 5
+"""Into so many parts is the range of scores cut that anchors are spread over."""
+_JUDGED_ANSWERS = f"""
+    WITH judged AS (
+        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model, model_variant, temperature, draw,
+            snapshot::VARCHAR AS snapshot, avg(score) AS score
+        FROM qa_judgements
+        WHERE score IS NOT NULL AND evaluator IN {EVALUATORS}
+        GROUP BY ALL
+    ), answered AS (
+        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model_variant, draw, snapshot::VARCHAR AS snapshot, response
+        FROM qa_responses
+    ), asked AS (
+        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, text, solution, reference FROM qa_items
+    )
+    SELECT * FROM judged
+    JOIN answered USING (suite, part, item_id, condition, model_variant, draw, snapshot)
+    JOIN asked USING (suite, part, item_id)
+    ORDER BY suite, part, item_id, condition, model_variant, draw, snapshot
+"""
+
+
+def judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Every answer that a judge gave a score, with what the judge was shown: the columns of QA_ANCHOR_ITEMS but `seed`.
+
+    `connection` has the tables of ANCHORS_READ. An answer that is given word for word several times is one.
+    """
+    frame = connection.execute(_JUDGED_ANSWERS).df()
+    frame["reference"] = [shown_reference(*one) for one in zip(frame["solution"], frame["reference"], strict=True)]
+    told = zip(frame["text"], frame["reference"], frame["response"], strict=True)
+    return frame.assign(anchor=[digest("anchor", *one) for one in told]).drop_duplicates("anchor")
+
+
+def more_answers(kept: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
+    """`qa_anchor_items` filled up to `n` from the `pool` of `judged_answers`; fewer where there are fewer. Those that are kept stay as they are.
+
+    They are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor, so that the choice
+    does not depend on the order of rows, and the first so many are spread too.
+    """
+    lacking = max(0, n - len(kept))
+    new = pool[~pool["anchor"].isin(kept["anchor"].to_pylist())]
+    new = new.assign(place=[digest("anchor", seed, one) for one in new["anchor"]], fifth=_fifth(new["score"]), seed=seed)
+    new = new.sort_values("place", kind="stable")
+    there = _fifth(kept["score"].to_pandas()).value_counts()
+    turn = new.groupby("fifth").cumcount() + new["fifth"].map(there).fillna(0)
+    chosen = new.assign(turn=turn).sort_values(["turn", "place"], kind="stable").head(lacking)
+    return pa.concat_tables([kept, in_schema(chosen, QA_ANCHOR_ITEMS)]) if len(chosen) else kept
+
+
+def _fifth(scores: pd.Series) -> pd.Series:
+    return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
+
+
+def anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[ResponseJudged]:
+    """Every look of an evaluator at the anchors, afresh under the label of the night."""
+    for row in kept.to_pylist():
+        for one in arbitrations(row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night)):
+            yield ResponseJudged(row, one)
+
+
+def qa_anchor_rows(night: str, looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
+    """The rows of `qa_anchors`, in the order of the looks."""
+    rows = [
+        {**one.response, **verdict_row(one.arbitration, came, one.response["model_variant"]), "snapshot": night}
+        for one, came in zip(looks, played, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
+
+
+def qa_judge_drift_rows(judged: pa.Table, options: WatchOptions | None = None) -> pa.Table:
+    """QA_JUDGE_DRIFT: one row per judge and evaluator, from the rows of `qa_anchors`. A shift below 0: the judge became stricter."""
+    frame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
+    frame = frame.assign(item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"])
+    found = drifts_of_judges(frame, _JUDGE_BY, night_times(frame["snapshot"].tolist()), options)
+    return pa.Table.from_pylist([one.row for one in found], schema=QA_JUDGE_DRIFT)

@@ -1,0 +1,107 @@
+"""What is asked of questions with expected answers every night: the section `qa` of the panel file. Without suites and parts: nothing.
+
+qa:
+  suites: [gsm8k]
+  parts: ["mmlu/high_school_*"]
+  models: [gpt-4.1-mini]
+  limit: 50
+  judge: gpt-4.1-mini
+  sample_rate: 1
+  max_cost_usd: 5
+  role_budgets: {judge: {max_cost_usd: 2}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.qa.anchored_answers import ANCHORS_KEPT
+from dtef_pipeline.qa.chosen_parts import parts_that_fit
+
+QA_PANEL_SECTION = "qa"
+_SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
+_ARBITER_SET = ("judge", "daily_budget")
+
+
+class QaPanel(Part):
+    """What a night asks. The settings are those of `dtef qa run`."""
+
+    suites: list[str] = []  # noqa: RUF012 - pydantic copies it
+    """Names, or patterns with * and ?."""
+    parts: list[str] = []  # noqa: RUF012 - pydantic copies it
+    """Parts of these suites (`college_*`), or suite and part (`mmlu/*`)."""
+    models: list[str] = []  # noqa: RUF012 - pydantic copies it
+    draws: Annotated[int, Field(ge=1)] = 1
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """At most so many items of each part, spread over it: the same ones every night."""
+    template: Literal["letters", "parens", "cot"] = "letters"
+    few_shot: Annotated[int, Field(ge=0)] = 0
+    few_shot_as: Literal["message", "turns"] = "message"
+    order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
+    retriever: Literal["bm25", "embedding", "hybrid"] = "bm25"
+    k: Annotated[int, Field(ge=1)] = 10
+    judge: Annotated[str, Field(min_length=1)] | None = None
+    """In place of that of judges.yaml; `none`: nobody judges."""
+    sample_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    daily_budget: Annotated[float, Field(ge=0)] | None = None
+    anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
+    """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    """What all stages of a night may spend together, the anchors included."""
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    role_budgets: dict[RoleName, RoleBudget] = {}  # noqa: RUF012 - pydantic copies it
+    """What a night may use of all models in one role; judging anchors is judging."""
+
+    @property
+    def names_parts(self) -> bool:
+        return bool(self.suites or self.parts)
+
+    def chosen(self, known: Sequence[str]) -> list[str]:
+        """The parts of the panel among those `known`, in their order. Raises ConfigError for a pattern that none fits."""
+        if not known or not self.names_parts:
+            return []
+        called = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")
+        return parts_that_fit(known, self.suites, self.parts, given_as=called)
+
+    def run_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
+        """Configuration of each stage, by its name."""
+        of_snapshot, asking = {"snapshot": snapshot}, self._asking(snapshot)
+        shown = self._given(_SHOWN_AS)
+        return {
+            "qa_prompts": shown,
+            "qa_responses": {**asking, **shown, "models": self.models, "draws": self.draws, **self._given(("limit",))},
+            "qa_judgements": {**asking, **self._given((*_ARBITER_SET, "sample_rate"))},
+            "qa_executions": of_snapshot,
+            "qa_scores": of_snapshot,
+        }
+
+    def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
+        """Configuration of `qa_anchors`, by its name; empty where the panel asks for no anchors."""
+        if not self.anchors:
+            return {}
+        return {"qa_anchors": {**self._asking(snapshot), **self._given(_ARBITER_SET), "n": self.anchors}}
+
+    def _asking(self, snapshot: str) -> dict[str, Any]:
+        """What all stages that ask are told."""
+        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
+        bounds = self._given(("max_cost_usd", "max_calls"))
+        return {"snapshot": snapshot, **bounds, **({"role_budgets": roles} if roles else {})}
+
+    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+        """Those of the settings that have a value, by name."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def load_qa_panel(path: Path) -> QaPanel | None:
+    """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    document = read_document(path, "panel file", [QA_PANEL_SECTION])
+    if document.values.get(QA_PANEL_SECTION) is None:
+        return None
+    section = document.mapping((QA_PANEL_SECTION,))
+    return document.checked(QaPanel, section, (QA_PANEL_SECTION,))
