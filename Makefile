@@ -3,6 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STATE := .dtef
+DEMO_SUITES := --suites data/questions/suites.yaml
 export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
 export DTEF_WAREHOUSE := $(CURDIR)/$(STATE)/warehouse
 export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
@@ -25,7 +26,7 @@ $(BIN)/.installed: $(BIN)/.runs
 	$(PYTHON) install.py --all
 	touch $@
 
-demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the leaderboard and a board of rubrics, write the report
+demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics and questions, write the reports
 	$(BIN)/dtef ingest data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
@@ -37,6 +38,16 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the
 	$(BIN)/dtef rubric run --blueprint 'demo-*'
 	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
 	$(BIN)/dtef rubric report --out $(STATE)/rubric_report
+	@echo
+	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
+	@echo "what it said of the others was stored. Code that it wrote is run in a sandbox; where there is none, it has no score."
+	$(BIN)/dtef responses import data/stored_answers.jsonl
+	$(BIN)/dtef qa add demo-mmlu data/questions/mmlu $(DEMO_SUITES)
+	$(BIN)/dtef qa add demo-gsm8k data/questions/gsm8k $(DEMO_SUITES)
+	$(BIN)/dtef qa add demo-humaneval data/questions/humaneval $(DEMO_SUITES)
+	$(BIN)/dtef qa add demo-socioscope data/questions/socioscope/questions.json --corpus data/questions/socioscope $(DEMO_SUITES)
+	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
+	$(BIN)/dtef qa board --suite 'demo-*'
 	@echo
 	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html"
 	@echo "Dagster UI on the same state: make ui"

@@ -1,7 +1,7 @@
 """Writes `stored_answers.jsonl`: what the model in this process replied to the sample items that the demo does not have it answer afresh.
 
 The texts are the model's own: it is really asked, with the prompts of `dtef qa run`. What the file has already is not asked again, and what
-nobody asks for any more is left out. This script has to be run again when the sample items or the wording of prompts change; all 60 replies
+nobody asks for any more is left out. This script has to be run again when the sample items or the wording of prompts change; all 74 replies
 take some ten minutes:
 
     python data/make_stored_answers.py [file]
@@ -14,6 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Request
@@ -40,33 +43,37 @@ class Sample(NamedTuple):
     """Below `data/questions`."""
     corpus: str | None = None
     """The same for the documents that the items are about."""
+    answered_live: tuple[str, ...] = ()
+    """Parts that the demo has the model answer afresh."""
 
 
-REPLAYED = (
-    Sample("gsm8k", "gsm8k"),
-    Sample("humaneval", "humaneval"),
-    Sample("socioscope", "socioscope/questions.json", "socioscope"),
+SAMPLES = (
+    Sample("demo-mmlu", "mmlu", answered_live=("everyday_logic",)),
+    Sample("demo-gsm8k", "gsm8k"),
+    Sample("demo-humaneval", "humaneval"),
+    Sample("demo-socioscope", "socioscope/questions.json", "socioscope"),
 )
-"""Those whose answers take long. The items of MMLU are answered afresh in the demo."""
+"""What `make demo` adds."""
 
 
 def replayed_requests(sample: Sample) -> list[Request]:
-    """What `dtef qa run` asks the model about the items, with no option given."""
-    spec = load_suites(HERE / "suites.yaml").route(sample.suite)
+    """What `dtef qa run` asks the model about the items, with no option given, of those parts that are not answered live."""
     folder = HERE / "questions"
+    spec = load_suites(folder / "suites.yaml").route(sample.suite)
     added = read_added(spec, folder / sample.path, folder / sample.corpus if sample.corpus else None, strict=True)
     items, how = added.loaded.items, AskedHow()
     if added.documents is None:
         tables = plain_prompts(items, added.loaded.examples, how)
     else:
         tables = cited_prompts(items, added.documents, how, retriever_of(how.retriever, added.documents, None))
+    replayed = pc.invert(pc.is_in(tables.qa_prompts["part"], pa.array(sample.answered_live, pa.string())))
     (model,) = load_models(HERE / "models.yaml", computed=COMPUTED_MODELS).resolve([ANSWERED_BY])
-    return qa_requests(tables.qa_prompts, model, 1, SNAPSHOT)
+    return qa_requests(tables.qa_prompts.filter(replayed), model, 1, SNAPSHOT)
 
 
 def main(path: Path) -> None:
     """Write the file, after each suite: what was answered until then is kept where the script is ended."""
-    requests = {sample: replayed_requests(sample) for sample in REPLAYED}
+    requests = {sample: replayed_requests(sample) for sample in SAMPLES}
     wanted = {request.key for of_sample in requests.values() for request in of_sample}
     with tempfile.TemporaryDirectory() as folder, ResponseStore(Path(folder) / "responses.sqlite") as store:
         if path.is_file():

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QaView
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.nearest import nearest
 from resources.table_reader import TableReader
 
 QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
@@ -48,12 +48,9 @@ def print_qa_view(view: QaView, frame: pd.DataFrame, output: str, told: dict[str
     print_rows(view, frame, output, (), {**meanings_of(view.table), **(told or {})}, ends=view.ends)
 
 
-def _of_suites(frame: pd.DataFrame, suites: Sequence[str]) -> pd.DataFrame:
-    known = sorted(frame["suite"].astype(str).unique())
-    for suite in suites:
-        if suite not in known:
-            raise ConfigError(f"--suite {suite}: no row is of it; known: {nearest(suite, known)}")
-    return frame[frame["suite"].isin(list(suites))].reset_index(drop=True)
+def _of_suites(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
+    suites = fitting(sorted(frame["suite"].astype(str).unique()), patterns, "--suite")
+    return frame[frame["suite"].isin(suites)].reset_index(drop=True)
 
 
 def _exposed(frame: pd.DataFrame) -> Iterator[str]:

@@ -17,7 +17,13 @@ from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
     show_default=True,
     help="What to show; each choice is explained below.",
 )
-@click.option("--suite", "suites", multiple=True, help="Only this suite, such as mmlu; may be repeated.  [default: all]")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="SUITE|PATTERN",
+    help="Only this suite, such as mmlu, or those that fit; may be repeated.  [default: all]",
+)
 @writes_a_table
 @reports_errors
 def board(by: str, suites: tuple[str, ...], output: str) -> None:

@@ -151,6 +151,7 @@ def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(hous
         (2, "good", 6, 120),
     ]
     assert rows[0]["interval_kind"] == "clustered"
+    assert strict(shown("--suite", "mm*", "--format", "json").stdout) == rows
 
 
 def test_what_is_not_there_is_said_with_what_makes_it(
@@ -159,7 +160,7 @@ def test_what_is_not_there_is_said_with_what_makes_it(
     none = shown("--by", "position")
     assert none.exit_code == 2
     assert "it needs items asked in several orders: `dtef qa run --order rotated-1`" in none.stderr
-    assert "--suite gsm8k: no row is of it; known:" in shown("--suite", "gsm8k").stderr
+    assert "--suite 'gsm8k' fits none; known:" in shown("--suite", "gsm8k").stderr
     (tmp_path / "warehouse").mkdir()
     use(tmp_path, monkeypatch)
     for words in (("leaderboard",), ("costs",), ("drift",), ("drift", "--by", "part")):
