@@ -62,7 +62,7 @@ def _ask(questions: Path, models: Sequence[str], snapshot: str, k: int, retrieve
     return qa_run.run(options)
 
 
-def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str, models: Sequence[str]) -> list[ScoredAnswer]:
+def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str) -> list[ScoredAnswer]:
     """The answers of all models as they are stored."""
     reader, at = open_reader(), {**QA_SPACE.levels(QA_SPACE.key(_SUITE, part)), "snapshot": snapshot}
     responses = reader.rows("qa_responses", **at)
