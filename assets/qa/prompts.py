@@ -1,17 +1,15 @@
 """Stage 2 of the qa family: `qa_prompts`."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.items import qa_items
+from assets.qa.vectors import KeptVectors
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -20,7 +18,6 @@ from dtef_pipeline.qa.item_rows import stored_examples, stored_items
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.embedded import retriever_of
-from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retriever
 
 
 class HowConfig(dg.Config):
@@ -68,23 +65,12 @@ def _made(store: Store, how: AskedHow, key: str) -> PromptTables:
     items = stored_items(store.warehouse.read("qa_items", **at))
     documents = store.warehouse.read_or_empty("qa_documents", **at)
     if len(documents):
-        return cited_prompts(items, documents, how, _retriever(store, how, documents))
+        vectors = KeptVectors(store, key)
+        made = cited_prompts(items, documents, how, retriever_of(how.retriever, documents, vectors))
+        vectors.keep()
+        return made
     examples = stored_examples(store.warehouse.read_or_empty("qa_examples", **at), items[0].type if items else "")
     return plain_prompts(items, examples, how)
-
-
-def _retriever(store: Store, how: AskedHow, documents: pa.Table) -> Retriever:
-    embed: EmbedTexts | None = None
-    if how.retriever != "bm25":
-        embed = _embedded
-    return retriever_of(how.retriever, documents, embed)
-
-
-def _embedded(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The vectors of texts by the embedder in this process, (texts, dimensions)."""
-    from resources.gateway.local_embedder import embed_locally
-
-    return np.array([one.vector for one in embed_locally(texts)], dtype=np.float32)
 
 
 def _kept(store: Store, name: str, key: str, new: pa.Table, condition: str) -> pa.Table:

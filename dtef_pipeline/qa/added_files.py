@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.scorers import scorer_of
-from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus

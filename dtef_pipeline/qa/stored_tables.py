@@ -21,6 +21,7 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_examples": TableSpec(tables.QA_EXAMPLES, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_findings": TableSpec(tables.QA_FINDINGS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_documents": TableSpec(tables.QA_DOCUMENTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_vectors": TableSpec(tables.QA_VECTORS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_prompts": TableSpec(tables.QA_PROMPTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_context": TableSpec(tables.QA_CONTEXT, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_retrieval": TableSpec(tables.QA_RETRIEVAL, QA_SPACE, _OF_PART, _BY_QA_ADD),

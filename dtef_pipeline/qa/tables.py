@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
 from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_FIELDS
 from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
@@ -91,6 +92,9 @@ QA_FINDINGS = pa.schema(
 
 QA_DOCUMENTS = pa.schema([*OF_ONE_PART, *DOCUMENT_FIELDS])
 """One row per chunk of a transcript that can be retrieved."""
+
+QA_VECTORS = pa.schema([*OF_ONE_PART, *EMBEDDING_FIELDS])
+"""One row per text of a part that was embedded: a chunk of a document, or what is looked for."""
 
 QA_PROMPTS = pa.schema(
     [

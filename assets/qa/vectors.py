@@ -1,0 +1,41 @@
+"""Vectors of chunks and of what is looked for: kept, so that a text is embedded once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from assets.stage.resources import Store
+from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.tables import QA_VECTORS
+
+
+class KeptVectors:
+    """The embedder of a part's texts: those that were embedded before are read from `qa_vectors`."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store, self._at = store, QA_SPACE.levels(key)
+        rows = store.warehouse.read_or_empty("qa_vectors", **self._at)
+        self._rows = {row["text_hash"]: row for row in rows.to_pylist() if row["embedder"] == LOCAL_EMBEDDER}
+        self._is_new = False
+
+    def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of texts by the embedder in this process, (texts, dimensions)."""
+        from resources.gateway.local_embedder import embed_locally
+
+        wanted = {text_hash(text): text for text in texts}
+        if missing := {key: text for key, text in wanted.items() if key not in self._rows}:
+            self._is_new = True
+            for key, made in zip(missing, embed_locally(list(missing.values())), strict=True):
+                told = {"embedder": LOCAL_EMBEDDER, "text_hash": key, "vector": made.vector.tolist(), "windows": made.windows}
+                self._rows[key] = {**self._at, **told}
+        return np.array([self._rows[text_hash(text)]["vector"] for text in texts], dtype=np.float32)
+
+    def keep(self) -> None:
+        """Write what was embedded now beside what was there."""
+        if self._is_new:
+            rows = [self._rows[key] for key in sorted(self._rows)]
+            self._store.warehouse.write("qa_vectors", pa.Table.from_pylist(rows, schema=QA_VECTORS), **self._at)
