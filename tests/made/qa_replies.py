@@ -49,7 +49,7 @@ class QaPlayers:
     evidence: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     """By the text of a question about sources, the answer and the passages that it rests on: what the honest model knows to look for."""
     usual: str = "I added it all up.\n#### 12"
-    """What candidates reply to what they do not know."""
+    """What candidates reply to what they do not know; ATTEMPT stands for how often they were asked it."""
     breaks: Callable[[Call], bool] = lambda call: False
     """Whether a judge's reply is broken."""
     answered: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,9 @@ class QaPlayers:
             return self._judged(call)
         if role == "cited":
             return self._inventing(call) if call.body["model"] == "inventor" else self._honest(call)
-        return next((reply for text, reply in self.known.items() if text in call.user), self.usual)
+        return next((reply for text, reply in self.known.items() if text in call.user), self.usual).replace(
+            "ATTEMPT", str(call.attempt)
+        )
 
     def _judged(self, call: Call) -> str:
         if self.breaks(call):

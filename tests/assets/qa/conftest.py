@@ -89,10 +89,13 @@ def qa_pipeline(
     ):
         shared = {
             "api_base": server.base_url,
+            "api_key_env": "OPENAI_API_KEY",
             "retries": 8,
             "max_concurrency": 8,
             "timeout": 60,
             "max_tokens": 2048,
+            "input_price": 1.0,
+            "output_price": 2.0,
             **settings,
         }
         models = {name: {"model": f"openai/{name}", **shared} for name in ASKED_MODELS}

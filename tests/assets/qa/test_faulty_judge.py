@@ -26,14 +26,14 @@ def failing(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QaPipeline
 
 def test_no_half_and_no_zero_comes_from_a_judge_that_fails(failing: QaPipeline) -> None:
     failing.add("gsm8k", SUMS)
-    failing.players.usual = "It is twelve.\n#### 12"
+    failing.players.usual = "I try for the ATTEMPT. time: it is twelve.\n#### 12"
     judging = {"judge": "arbiter", "sample_rate": 1.0}
-    failing.run(qa_responses={"models": ["honest"], "draws": DRAWS}, qa_judgements=judging)
+    assert failing.run(qa_responses={"models": ["honest"], "draws": DRAWS}, qa_judgements=judging).failures == ()
     judged, scores = failing.rows("qa_judgements"), failing.rows("qa_scores")
     wanted = 20 * DRAWS
     assert len(judged) == wanted * len(EVALUATORS)
     reasons = Counter(row["reason"] for row in judged)
-    assert reasons["error"] > 0, "the plan has calls that never get a reply"
+    assert min(reasons["error"], reasons["unreadable"] + reasons["empty"]) > 0, "the plan has both kinds of failure"
     assert reasons[None] > wanted
     assert set(reasons) <= {None, "error", "unreadable", "empty", "cut"}
     assert all((row["score"] is None) == (row["reason"] is not None) for row in judged)
@@ -58,13 +58,13 @@ def test_no_half_and_no_zero_comes_from_a_judge_that_fails(failing: QaPipeline) 
         assert bool(row["reason"]) == (len(verdicts) < len(EVALUATORS))
     of_judge = [row["score"] for row in scores if row["scorer"] == "judge"]
     assert not {0.0, 0.5} & set(of_judge)
-    assert None in of_judge
+    assert 0 < of_judge.count(None) < len(of_judge) / 2
 
 
 def test_a_judge_that_works_again_fills_the_gaps_and_asks_nothing_else(failing: QaPipeline) -> None:
     failing.add("gsm8k", SUMS)
     judging = {"judge": "arbiter", "sample_rate": 1.0}
-    failing.run(qa_responses={"models": ["honest"], "draws": 2}, qa_judgements=judging)
+    assert failing.run(qa_responses={"models": ["honest"], "draws": 2}, qa_judgements=judging).failures == ()
     before = failing.rows("qa_judgements")
     errors = sum(row["reason"] == "error" for row in before)
     asked = Counter(failing.players.answered)
