@@ -18,7 +18,8 @@ QA_ANCHOR_ITEMS = pa.schema(
         *OF_ONE_RESPONSE,
         field("text", pa.string(), "Question as the judge is shown it"),
         field("reference", pa.string(), "Expected answer as the judge is shown it"),
-        field("response", pa.string(), "Response as it was served"),
+        field("response", pa.string(), "Response as the judge is shown it"),
+        field("evaluators", pa.list_(pa.string()), "Sides that the judge looks at; none: those of its settings"),
         field("score", pa.float64(), "Mean score of the judge when it was chosen, 0-1: higher is better"),
         field("seed", pa.int64(), "Seed of the choice"),
     ]

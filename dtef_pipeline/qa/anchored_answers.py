@@ -13,9 +13,9 @@ from dtef_pipeline.drift.anchored import drifts_of_judges, night_times
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.anchor_tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_JUDGE_DRIFT
-from dtef_pipeline.qa.arbiter import EVALUATORS, Arbiter, judge_snapshot
+from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.arbitration import arbitrations, verdict_row
-from dtef_pipeline.qa.judged_rows import ResponseJudged, shown_reference
+from dtef_pipeline.qa.judged_rows import JudgedItem, ResponseJudged, judged_items
 from dtef_pipeline.tables import in_schema
 
 ANCHORS_KEPT = 50
@@ -25,33 +25,43 @@ ANCHORS_READ = ("qa_judgements", "qa_responses", "qa_items")
 _JUDGE_BY = ("judge_model", "judge_variant", "evaluator")
 _FIFTHS = 5
 """Into so many parts is the range of scores cut that anchors are spread over."""
-_JUDGED_ANSWERS = f"""
+_JUDGED_ANSWERS = """
     WITH judged AS (
         SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model, model_variant, temperature, draw,
             snapshot::VARCHAR AS snapshot, avg(score) AS score
-        FROM qa_judgements
-        WHERE score IS NOT NULL AND evaluator IN {EVALUATORS}
-        GROUP BY ALL
-    ), answered AS (
+        FROM qa_judgements WHERE score IS NOT NULL GROUP BY ALL
+    )
+    SELECT * FROM judged JOIN (
         SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model_variant, draw, snapshot::VARCHAR AS snapshot, response
         FROM qa_responses
-    ), asked AS (
-        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, text, solution, reference FROM qa_items
-    )
-    SELECT * FROM judged
-    JOIN answered USING (suite, part, item_id, condition, model_variant, draw, snapshot)
-    JOIN asked USING (suite, part, item_id)
+    ) USING (suite, part, item_id, condition, model_variant, draw, snapshot)
     ORDER BY suite, part, item_id, condition, model_variant, draw, snapshot
+"""
+_THEIR_ITEMS = """
+    SELECT item_id, scorers, text, solution, reference, quotes FROM qa_items
+    WHERE suite::VARCHAR = $suite AND item_id IN (SELECT item_id FROM qa_judgements WHERE suite::VARCHAR = $suite)
 """
 
 
 def judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Every answer that a judge gave a score, with what the judge was shown: the columns of QA_ANCHOR_ITEMS but `seed`.
+    """Every answer that a judge gave a score, with what the judge is shown: the columns of QA_ANCHOR_ITEMS but `seed`.
 
     `connection` has the tables of ANCHORS_READ. An answer that is given word for word several times is one.
     """
     frame = connection.execute(_JUDGED_ANSWERS).df()
-    frame["reference"] = [shown_reference(*one) for one in zip(frame["solution"], frame["reference"], strict=True)]
+    known: dict[tuple[str, str], JudgedItem] = {}
+    for suite in frame["suite"].unique():
+        items = judged_items(connection.execute(_THEIR_ITEMS, {"suite": suite}).to_arrow_table())
+        known |= {(suite, item): shown for item, shown in items.items()}
+    places = list(zip(frame["suite"], frame["item_id"], strict=True))
+    frame = frame[[place in known for place in places]]
+    items_of = [known[place] for place in places if place in known]
+    frame = frame.assign(
+        text=[item.question for item in items_of],
+        reference=[item.reference for item in items_of],
+        response=[item.answer_in(response or "") for item, response in zip(items_of, frame["response"], strict=True)],
+        evaluators=pd.Series([list(item.evaluators) for item in items_of], index=frame.index, dtype=object),
+    )
     told = zip(frame["text"], frame["reference"], frame["response"], strict=True)
     return frame.assign(anchor=[digest("anchor", *one) for one in told]).drop_duplicates("anchor")
 
@@ -79,7 +89,8 @@ def _fifth(scores: pd.Series) -> pd.Series:
 def anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[ResponseJudged]:
     """Every look of an evaluator at the anchors, afresh under the label of the night."""
     for row in kept.to_pylist():
-        for one in arbitrations(row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night)):
+        asked = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        for one in arbitrations(*asked):
             yield ResponseJudged(row, one)
 
 

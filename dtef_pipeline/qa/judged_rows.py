@@ -45,6 +45,10 @@ class JudgedItem(NamedTuple):
     cites: bool
     """Whether responses are JSON with an answer and citations, of which the judge is shown the answer."""
 
+    def answer_in(self, response: str) -> str:
+        """What of a response the judge is shown."""
+        return read_cited(response).answer if self.cites else response
+
 
 def to_be_judged(responses: pa.Table, items: pa.Table) -> pa.Table:
     """The answered responses to items that a judge scores. `items`: rows of `qa_items`."""
@@ -69,8 +73,7 @@ def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapsh
 
 def looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
     """Every look of an evaluator at one response; none at a blank one."""
-    answer = read_cited(response).answer if item.cites else response
-    return arbitrations(item.question, item.reference, answer, arbiter, snapshot, item.evaluators)
+    return arbitrations(item.question, item.reference, item.answer_in(response), arbiter, snapshot, item.evaluators)
 
 
 def judged_items(items: pa.Table) -> dict[str, JudgedItem]:

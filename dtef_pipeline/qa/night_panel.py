@@ -72,11 +72,11 @@ class QaPanel(Part):
     def run_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of each stage, by its name."""
         of_snapshot, asking = {"snapshot": snapshot}, self._asking(snapshot)
-        shown = self._set_values(_SHOWN_AS)
+        shown = self._told(_SHOWN_AS)
         return {
             "qa_prompts": shown,
-            "qa_responses": {**asking, **shown, "models": self.models, "draws": self.draws, **self._set_values(("limit",))},
-            "qa_judgements": {**asking, **self._set_values((*_ARBITER_SET, "sample_rate"))},
+            "qa_responses": {**asking, **shown, "models": self.models, "draws": self.draws, **self._told(("limit",))},
+            "qa_judgements": {**asking, **self._told((*_ARBITER_SET, "sample_rate"))},
             "qa_executions": of_snapshot,
             "qa_scores": of_snapshot,
         }
@@ -85,17 +85,17 @@ class QaPanel(Part):
         """Configuration of `qa_anchors`, by its name; empty where the panel asks for no anchors."""
         if not self.anchors:
             return {}
-        return {"qa_anchors": {**self._asking(snapshot), **self._set_values(_ARBITER_SET), "n": self.anchors}}
+        return {"qa_anchors": {**self._asking(snapshot), **self._told(_ARBITER_SET), "n": self.anchors}}
 
     def _asking(self, snapshot: str) -> dict[str, Any]:
         """What all stages that ask are told."""
         roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
-        bounds = self._set_values(("max_cost_usd", "max_calls"))
+        bounds = self._told(("max_cost_usd", "max_calls"))
         return {"snapshot": snapshot, **bounds, **({"role_budgets": roles} if roles else {})}
 
-    def _set_values(self, names: Sequence[str]) -> dict[str, Any]:
+    def _told(self, names: Sequence[str]) -> dict[str, Any]:
         """Those of the settings that have a value, by name."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return self.model_dump(include=set(names), exclude_none=True)
 
 
 def load_qa_panel(path: Path) -> QaPanel | None:
