@@ -35,7 +35,7 @@ from dtef_pipeline.cli.score_answers import score_answers
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="dtef-pipeline")
 def main() -> None:
-    """Measure how accurately language models predict the survey answers of real demographic groups.
+    """Measure how accurately language models predict the survey answers of real demographic groups, and how well they do other things.
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
@@ -45,8 +45,9 @@ def main() -> None:
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
 
-    Rubrics are another kind of evaluation: responses are judged by criteria that a blueprint holds. `dtef rubric --help` has its commands.
-    With --family rubric the commands costs, drift, leaderboard, report and responses are about them; doctor, models, sql and ui serve both.
+    There are two more families of evaluations. Rubrics: responses are judged by criteria that a blueprint holds; `dtef rubric --help` has
+    their commands. Questions with expected answers, such as MMLU: `dtef qa --help` has theirs. With --family rubric or qa the commands costs,
+    drift, leaderboard, report and responses are about these; doctor, models, sql and ui serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
@@ -280,7 +281,7 @@ def score(file: TextIO) -> None:
 @writes_a_table
 @reports_errors
 def sql(query: str, output: str) -> None:
-    """Query the tables with DuckDB SQL: survey_responses, predictions, scores, leaderboard, rubric_responses, rubric_scores, ..."""
+    """Query the tables with DuckDB SQL: survey_responses, scores, leaderboard, rubric_scores, qa_scores, qa_board, ..."""
     from dtef_pipeline.cli import read
 
     read.sql(query, output)
@@ -309,7 +310,7 @@ def report(out: Path) -> None:
 @of_wide
 @reports_errors
 def models() -> None:
-    """List the models and collections that --model takes, and --judge, --analyst and --embedder of rubrics."""
+    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics."""
     from dtef_pipeline.cli import read
 
     read.models()
