@@ -45,9 +45,8 @@ def main() -> None:
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
 
-    There are two more families of evaluations. Rubrics: responses are judged by criteria that a blueprint holds; `dtef rubric --help` has
-    their commands. Questions with expected answers, such as MMLU: `dtef qa --help` has theirs. With --family rubric or qa the commands costs,
-    drift, leaderboard, report and responses are about these; doctor, models, sql and ui serve all.
+    `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers.
+    With --family rubric or qa the commands costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.

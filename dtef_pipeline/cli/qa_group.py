@@ -43,7 +43,7 @@ _of_files = options(
 )
 
 
-@click.group(short_help="Ask questions with expected answers, and score what models answer.")
+@click.group(short_help="Ask questions with expected answers, and score replies.")
 def qa() -> None:
     """Work with questions that have expected answers: MMLU, GSM8K, HumanEval, questions about interviews, and sets of your own.
 
@@ -58,7 +58,7 @@ def qa() -> None:
     """
 
 
-@qa.command(short_help="Say what a file of questions holds, and what is wrong with it.")
+@qa.command(short_help="Say what files hold, and what is wrong with them.")
 @_of_files
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as one JSON object.")
 @reports_errors
@@ -148,7 +148,7 @@ def run(**given: Any) -> None:
     sys.exit(qa_run.run(qa_run.QaOptions(**given)))
 
 
-@qa.command(short_help="Judge, run and score stored responses; no model under test is asked.")
+@qa.command(short_help="Judge and score stored responses again.")
 @of_parts
 @of_arbiter
 @of_sandbox

@@ -11,7 +11,7 @@ from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
 
-@click.command("replay-policies", short_help="Say how good and how dear it is to route items to models by a policy.")
+@click.command("replay-policies", short_help="Replay policies that choose a model for each item.")
 @click.argument("suite")
 @click.option("--metric", help="Measure that is the score of a response.  [default: the only one]")
 @click.option(

@@ -10,7 +10,7 @@ import click
 from dtef_pipeline.cli.reported import reports_errors
 
 
-@click.command(short_help="Score answers to questions about interviews, and check their quotations.")
+@click.command(short_help="Score answers about interviews, and check quotations.")
 @click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("corpus", type=click.Path(exists=True, path_type=Path))
 @click.option(
