@@ -15,6 +15,14 @@ import pytest
 from assets.survey.predictor import limited_prompts
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.identity import blueprint_hash, digest, messages_id, partition_key, prompt_id, request_key, request_keys
+from dtef_pipeline.qa.answering import QA_CALLS, qa_requests
+from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
+from dtef_pipeline.qa.arbitration import arbitrations
+from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.embedded import retriever_of
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.baselines import baseline_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -24,6 +32,7 @@ from dtef_pipeline.survey.predictions import CALLS
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS
+from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, TWICE, light_documents
 from tests.made.scores import survey_rows
 
 QUESTION = "q-Überblick"
@@ -206,3 +215,86 @@ def test_a_limited_model_is_asked_the_same_prompts_as_before() -> None:
     ]
     prompts = pa.Table.from_pylist(rows).append_column("reading", pa.nulls(8, BLUEPRINTS.field("reading").type))
     assert limited_prompts(prompts, {"m": 3})["m"].to_pylist() == ["p2", "p6", "p1"]
+
+
+@pytest.mark.parametrize(
+    ("item", "how", "condition", "prompt", "stored_at"),
+    [
+        (BIRD, AskedHow(), "letters", "a4ea4d0d90cf8c081b10a1fec049104a", "a44ac4eb520c0cd8e463af99eac401ae"),
+        (BIRD, AskedHow("parens"), "parens", "6d84bb88f8c4bf1fd1bacfbecdb6e406", "7971f2659bbe97f61aaee045b05fc48c"),
+        (BIRD, AskedHow("cot"), "cot", "1a7bbde1ffcf83b81f852b3377dc5d12", "c1212b0457c10b2f78555c0f83be251c"),
+        (
+            BIRD,
+            AskedHow(few_shot=2),
+            "letters,2-shot",
+            "e4dbaea5c26207663f0e47da7a3d6cf5",
+            "3085a127ed8ca395df409d57aeede2f7",
+        ),
+        (
+            BIRD,
+            AskedHow("cot", 2, "turns"),
+            "cot,2-shot-turns",
+            "95ff8fdea819003ff74e1854d26940e0",
+            "69e75712b7eec58170a28a8a2ad14d27",
+        ),
+        (
+            BIRD,
+            AskedHow(order="rotated-1"),
+            "letters,rotated-1",
+            "e38763795c6e510f2730e2233c6d1f51",
+            "41618c92429a94fa4fa36e00cc177bc1",
+        ),
+        (
+            BIRD,
+            AskedHow("cot", 1, "message", "rotated-3"),
+            "cot,1-shot,rotated-3",
+            "e5b9368fcd04ead447ddf964c6f7d1b7",
+            "a22ab95310315c3ea8589621787444c6",
+        ),
+        (ROWERS, AskedHow(), "plain", "12a342527edf99662bc2157ed67eccc9", "28de994ddb7ada6a7f48f1dc97272cc5"),
+        (TWICE, AskedHow(), "plain", "4ffc6bde5e6e4ea61635eb5c95571161", "b406a09c6c5b32bc0e79868a68fb4887"),
+        (KEEPER, AskedHow(k=1), "bm25,1-chunks", "b9891391a742091696ebbc2c1f9b8b71", "ae3f8ae031d00d9651f1a489bb1ad3e0"),
+        (KEEPER, AskedHow(), "bm25,10-chunks", "410e01deef06791b31d16aab77868fff", "c4dd72280715511408b17d55982992cd"),
+    ],
+)
+def test_what_is_asked_of_items_and_where_it_is_stored(
+    item: QaItem, how: AskedHow, condition: str, prompt: str, stored_at: str
+) -> None:
+    documents = light_documents()
+    prompts = (
+        cited_prompts([item], documents, how, retriever_of("bm25", documents))
+        if item is KEEPER
+        else plain_prompts([item], BIRDS_SHOWN, how)
+    ).qa_prompts
+    (row,) = prompts.to_pylist()
+    assert (row["condition"], row["prompt_id"]) == (condition, prompt)
+    mini = ModelSpec(name="mini", model="openai/gpt-4.1-mini")
+    first, second = (request.key for request in qa_requests(prompts, mini, 2, "base"))
+    assert first == stored_at != second
+    assert QA_CALLS.keys(prompts, mini, 2, "base")["request_key"].to_pylist() == [first, second]
+
+
+def test_what_items_are_scored_against() -> None:
+    assert [truth_id(item) for item in (BIRD, ROWERS, TWICE, KEEPER)] == [
+        "9777f6ff8700fa2b698f3d0dd10097da",
+        "6d033063a6b2877c4f0b1ac3291fe2a7",
+        "c542730afb2d45f27193b904ad06706e",
+        "f8d4002dea0d1057c5c7d322e57a05f6",
+    ]
+    assert QA_SPACE.key("mmlu", "sea_birds") == "mmlu/sea_birds"
+    assert (QA_SPACE.name, QA_SPACE.first, QA_SPACE.second) == ("dataset_part", "suite", "part")
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (None, ["b464cb60c3a17e2a8e7e04fc6090908a", "8c179cbcaae4c35975be17242841e3a0"]),
+        ("second", ["a69b7b0e87f59822719610861da5b79a", "f7673723742de53a4414e95f917a7789"]),
+    ],
+)
+def test_judgements_of_answers_and_where_they_are_stored(label: str | None, expected: list[str]) -> None:
+    arbiter = Arbiter(ModelSpec(name="judge", model="openai/gpt-5.4-mini", max_tokens=1024))
+    looks = arbitrations(ROWERS.text, "3 * 4 = 12\n#### 12", "It is 12.", arbiter, judge_snapshot(label))
+    requests = [request for look in looks if (request := look.next([]))]
+    assert [one.prompt_id for one in requests] == ["9d6fc135546311cc02d5f2b6741258da", "02f0ce67acc9e2474001dafc836ba3c8"]
+    assert [one.key for one in requests] == expected
