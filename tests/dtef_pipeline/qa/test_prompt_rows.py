@@ -1,0 +1,163 @@
+"""The prompts of a part under one condition, beside those of others; and what was retrieved for items about documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.prompt_rows import OPTION_ORDERS, AskedHow, cited_prompts, plain_prompts, with_other_conditions
+from dtef_pipeline.qa.tables import QA_CONTEXT
+from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
+from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_SCHEMA
+from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
+from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, light_documents, rows_of_items
+
+SETTINGS = [
+    (AskedHow(), "letters"),
+    (AskedHow("cot", 5, "turns", "rotated-2"), "cot,5-shot-turns,rotated-2"),
+    (AskedHow("parens", 1), "parens,1-shot"),
+    (AskedHow(order="rotated-3"), "letters,rotated-3"),
+]
+
+
+class TestConditions:
+    @pytest.mark.parametrize(("how", "spelled"), SETTINGS)
+    def test_settings_have_one_spelling_that_is_read_back(self, how: AskedHow, spelled: str) -> None:
+        assert how.condition(["choice"], about_documents=False) == spelled
+        assert AskedHow.of_condition(spelled) == how
+
+    def test_of_items_about_documents_only_the_chunks_count(self) -> None:
+        how = AskedHow("cot", 5, retriever="hybrid", k=7)
+        assert how.condition(["Yes/No", "ListOne"], about_documents=True) == "hybrid,7-chunks"
+        assert AskedHow.of_condition("hybrid,7-chunks") == AskedHow(retriever="hybrid", k=7)
+
+    def test_items_without_options_have_one_template_and_no_order(self) -> None:
+        assert AskedHow("cot", 2).condition(["number"], about_documents=False) == "plain,2-shot"
+        assert AskedHow.of_condition("plain,2-shot") == AskedHow(few_shot=2)
+        with pytest.raises(ConfigError, match="no options to rotate"):
+            AskedHow(order="rotated-1").condition(["code"], about_documents=False)
+
+    def test_turns_without_an_example_are_none(self) -> None:
+        assert AskedHow(few_shot_as="turns").condition(["choice"], about_documents=False) == "letters"
+
+    @pytest.mark.parametrize(
+        ("how", "about_documents", "message"),
+        [
+            (AskedHow(retriever="google"), True, "'google': allowed: bm25, embedding, hybrid"),
+            (AskedHow(order="backwards"), False, "'backwards': allowed: file, rotated-1"),
+            (AskedHow("essay"), False, "'essay': allowed: letters, parens"),
+        ],
+    )
+    def test_other_settings_are_refused(self, how: AskedHow, about_documents: bool, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            how.condition(["choice"], about_documents=about_documents)
+
+    def test_items_about_documents_cannot_be_asked_without_them(self) -> None:
+        with pytest.raises(ConfigError, match=r"type ListOne, Yes/No are asked about documents: add .* with --corpus"):
+            AskedHow().condition(["Yes/No", "choice", "ListOne"], about_documents=False)
+
+    @pytest.mark.parametrize("text", ["bm25,0-chunks", "bm25,07-chunks", "google,3-chunks", "letters,0-shot", ""])
+    def test_what_is_no_spelling_is_refused(self, text: str) -> None:
+        with pytest.raises(ConfigError):
+            AskedHow.of_condition(text)
+
+
+class TestPlain:
+    def test_a_row_holds_what_is_sent(self) -> None:
+        (row,) = plain_prompts([BIRD], BIRDS_SHOWN, AskedHow(few_shot=2, few_shot_as="turns")).qa_prompts.to_pylist()
+        assert [message["role"] for message in row["messages"]] == ["user", "assistant"] * 2 + ["user"]
+        assert BIRD.text in row["messages"][-1]["text"]
+        assert (row["suite"], row["part"], row["item_id"], row["n_examples"]) == ("mmlu", "sea_birds", "sea_birds/0", 2)
+        assert (row["option_order"], row["response_schema"]) == (None, None)
+
+    @pytest.mark.parametrize("order", OPTION_ORDERS[1:])
+    def test_the_order_of_rotated_options_is_told(self, order: str) -> None:
+        (row,) = plain_prompts([BIRD], [], AskedHow(order=order)).qa_prompts.to_pylist()
+        shown = [line[3:] for line in row["messages"][0]["text"].splitlines() if line[1:3] == ". "]
+        assert [BIRD.options[at] for at in row["option_order"]] == shown
+
+    def test_more_examples_than_there_are_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match="few-shot 3, where mmlu/sea_birds has 2 development items: allowed"):
+            plain_prompts([BIRD], BIRDS_SHOWN, AskedHow(few_shot=3))
+
+
+class TestCited:
+    def test_what_was_found_stands_beside_the_prompt(self) -> None:
+        documents = light_documents()
+        prompts, context, retrieval = cited_prompts([KEEPER], documents, AskedHow(k=2), Bm25Retriever(documents))
+        (prompt,) = prompts.to_pylist()
+        assert [message["role"] for message in prompt["messages"]] == ["system", "user"]
+        assert prompt["response_schema"]
+        rows = context.to_pylist()
+        assert [(row["rank"], row["condition"], row["page_content"]) for row in rows] == [
+            (0, "bm25,2-chunks", None),
+            (1, "bm25,2-chunks", None),
+        ]
+        assert (rows[0]["doc_id"], rows[0]["holds_quote"], rows[1]["holds_quote"]) == ("light.csv#0.0", True, False)
+        assert rows[0]["relevance"] >= rows[1]["relevance"]
+        texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
+        places = [prompt["messages"][1]["text"].find(texts[row["doc_id"]]) for row in rows]
+        assert -1 < places[0] < places[1]
+        (found,) = retrieval.to_pylist()
+        assert (found["n_relevant"], found["precision"], found["recall"], found["mrr"]) == (1, 0.5, 1.0, 1.0)
+
+    def test_of_an_item_that_names_no_quotes_it_is_not_known_what_holds_one(self) -> None:
+        documents = light_documents()
+        _, context, retrieval = cited_prompts([replace(KEEPER, quotes=())], documents, AskedHow(k=1), Bm25Retriever(documents))
+        assert context["holds_quote"].to_pylist() == [None]
+        assert len(retrieval) == 0
+
+    def test_a_server_that_finds_nothing_leaves_its_reason_and_what_it_finds_its_text(self) -> None:
+        found, none = replace(KEEPER, item_id="d02"), replace(KEEPER, item_id="d03", text="Nothing?")
+
+        class Elsewhere:
+            name, is_remote = "remote", True
+
+            def retrieve(self, text: str, k: int, where: object = None) -> Retrieval:
+                told = SourceText("far#1", "Ada kept it, summer and winter.", {}, 0.25)
+                return Retrieval((told,)) if text == KEEPER.text else Retrieval(problem="HTTP 500")
+
+        _, context, _ = cited_prompts([found, none], DOCUMENT_SCHEMA.empty_table(), AskedHow(k=1), Elsewhere())
+        first, second = context.to_pylist()
+        assert (first["doc_id"], first["page_content"], first["relevance"]) == (
+            "far#1",
+            "Ada kept it, summer and winter.",
+            0.25,
+        )
+        assert (second["item_id"], second["rank"], second["doc_id"], second["problem"]) == ("d03", None, None, "HTTP 500")
+
+
+class TestOtherConditions:
+    def test_prompts_of_other_conditions_stay_and_those_of_the_same_are_replaced(self) -> None:
+        earlier = pa.concat_tables(
+            [plain_prompts([BIRD], BIRDS_SHOWN, how).qa_prompts for how in (AskedHow(), AskedHow("cot"))]
+        )
+        new = plain_prompts([BIRD, replace(BIRD, item_id="sea_birds/1")], [], AskedHow("cot")).qa_prompts
+        rows = with_other_conditions(earlier, new, "cot", rows_of_items(BIRD))
+        assert [(row["item_id"], row["condition"]) for row in rows.to_pylist()] == [
+            ("sea_birds/0", "letters"),
+            ("sea_birds/0", "cot"),
+            ("sea_birds/1", "cot"),
+        ]
+
+    def test_an_item_that_is_gone_or_expects_something_else_takes_its_prompts_along(self) -> None:
+        gone = replace(BIRD, item_id="sea_birds/9")
+        earlier = plain_prompts([BIRD, gone, replace(BIRD, item_id="sea_birds/2")], [], AskedHow()).qa_prompts
+        now = rows_of_items(replace(BIRD, reference="C"), replace(BIRD, item_id="sea_birds/2"))
+        none = plain_prompts([], [], AskedHow("cot")).qa_prompts
+        assert with_other_conditions(earlier, none, "cot", now)["item_id"].to_pylist() == ["sea_birds/2"]
+
+    def test_what_was_retrieved_for_an_item_that_is_gone_goes_too(self) -> None:
+        documents = light_documents()
+        both = [KEEPER, replace(KEEPER, item_id="d02")]
+        earlier = cited_prompts(both, documents, AskedHow(k=1), Bm25Retriever(documents)).qa_context
+        kept = with_other_conditions(earlier, QA_CONTEXT.empty_table(), "bm25,2-chunks", rows_of_items(KEEPER))
+        assert kept["item_id"].to_pylist() == ["d01"]
+
+
+def test_no_items_make_no_prompts() -> None:
+    assert [len(rows) for rows in plain_prompts([], [ROWERS], AskedHow())] == [0, 0, 0]
+    assert AskedHow().condition([], about_documents=False) == "letters"
