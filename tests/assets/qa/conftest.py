@@ -113,7 +113,7 @@ def qa(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QaPipeline]:
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def runner() -> Iterator[StageRunner]:
     with stage_runner() as made:
         yield made

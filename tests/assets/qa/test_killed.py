@@ -19,8 +19,8 @@ from tests.made.qa_replies import QaPlayers
 
 SHIPPED = ROOT / "data" / "questions"
 IN_FLIGHT = 8
-DRAWS = 3
-ENDLESS = "    while True:\n        pass\n"
+DRAWS = 2
+ENDLESS = "    import time\n    while True:\n        time.sleep(1)\n"
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
     kept.server.latency = 0.0
     kept.players = QaPlayers(usual=ENDLESS)
     kept.server.reply = kept.players.reply
-    kept.config["qa_responses"]["draws"] = 1
+    kept.config["qa_responses"] |= {"draws": 1, "limit": 6}
     kept.config["qa_executions"]["timeout_s"] = 120.0
     assert kept.run(["qa_items", "qa_prompts", "qa_responses"]).failures == ()
     seen: set[tuple[int, str]] = set()
@@ -130,7 +130,7 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
     assert ran.failures == ()
     assert len(kept.server.calls) == asked
     rows = kept.rows("qa_executions")
-    assert len({row["item_id"] for row in rows}) == len(rows) == 20
+    assert len({row["item_id"] for row in rows}) == len(rows) == 6
     assert {row["verdict"] for row in rows} <= {"timeout", "crashed"}
     assert {row["score"] for row in kept.rows("qa_scores")} == {0.0}
 
