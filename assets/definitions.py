@@ -12,6 +12,7 @@ from assets.qa import boards as qa_boards
 from assets.qa import drift as qa_drift
 from assets.qa import executions, items, prompts
 from assets.qa import judgements as qa_judgements
+from assets.qa import report as qa_report
 from assets.qa import responses as qa_responses
 from assets.qa import roll_ups as qa_roll_ups
 from assets.qa import scores as qa_scores
@@ -50,7 +51,19 @@ _RUBRIC = [
     anchors,
     rubric_report,
 ]
-_QA = [items, prompts, qa_responses, qa_judgements, executions, qa_scores, qa_boards, qa_roll_ups, qa_drift, qa_anchors]
+_QA = [
+    items,
+    prompts,
+    qa_responses,
+    qa_judgements,
+    executions,
+    qa_scores,
+    qa_boards,
+    qa_roll_ups,
+    qa_drift,
+    qa_anchors,
+    qa_report,
+]
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC, *_QA]
 
 defs = dg.Definitions(

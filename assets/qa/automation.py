@@ -9,13 +9,14 @@ from assets.qa.executions import qa_executions
 from assets.qa.items import qa_items
 from assets.qa.judgements import qa_judgements
 from assets.qa.prompts import qa_prompts
+from assets.qa.report import qa_report
 from assets.qa.responses import qa_responses
 from assets.qa.roll_ups import qa_costs, qa_validity
 from assets.qa.scores import qa_scores
 from assets.stage.partitions import process_tag
 
 QA_STAGES = [qa_items, qa_prompts, qa_responses, qa_judgements, qa_executions, qa_scores]
-QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift]
+QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
 qa_pipeline = dg.define_asset_job(
     "qa_pipeline",
     selection=dg.AssetSelection.assets(*QA_STAGES),
@@ -24,7 +25,7 @@ qa_pipeline = dg.define_asset_job(
 qa_roll_ups = dg.define_asset_job(
     "qa_roll_ups",
     selection=dg.AssetSelection.assets(*QA_ROLL_UPS),
-    description="Boards, comparisons, pass@k, drift, costs and validity over all that the qa family has scored.",
+    description="Boards, comparisons, pass@k, drift, costs, validity and the pages of all that the qa family has scored.",
     run_tags={"dtef/roll_ups": "qa"},
 )
 

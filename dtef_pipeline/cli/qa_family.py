@@ -9,33 +9,23 @@ from pathlib import Path
 import click
 import pandas as pd
 
-from dtef_pipeline.cli import qa_board
+from dtef_pipeline.cli import qa_board, qa_report
 from dtef_pipeline.cli.after_run import priced
 from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import exit_code
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
+from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
 from dtef_pipeline.qa.result_views import QaView
 from dtef_pipeline.qa.watched_scores import QA_WATCHED, QA_WATCHED_KEYS
-from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
 from dtef_pipeline.tables import description
 from resources.table_reader import TableReader
 
-QA_NAMES = Names(
-    place={},
-    asked={"condition": "Asked as", "metric": "Metric", "measured_by": "Measured by"},
-    usual={},
-    whole_way=QA_WATCHED.way,
-    part="part",
-    cell="item",
-    reference="",
-    subject=QA_WATCHED,
-)
-"""What the qa family calls the things that drift is about."""
 _ASK_QA_AGAIN = (
     "To have something to compare, ask the same again: the same `dtef qa run` on another day, with that day as --snapshot (such as "
     "2026-01-31). Only responses at temperature 0 are compared."
@@ -69,7 +59,10 @@ def leaderboard(by: str, output: str) -> None:
 
 
 def report(out: Path) -> None:
-    raise ConfigError(f"--family qa with --out {out}: it has no report; `dtef qa board` shows its results")
+    is_given = click.get_current_context().get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
+    if is_given and out.is_file():
+        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
+    qa_report.report(out if is_given else Path(QA_PAGES_FOLDER))
 
 
 @reads_tables

@@ -24,6 +24,7 @@ from dtef_pipeline.cli.qa_options import (
     of_scoring,
 )
 from dtef_pipeline.cli.qa_policies_group import replay_policies
+from dtef_pipeline.cli.qa_report_group import report
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
 
@@ -54,6 +55,7 @@ def qa() -> None:
         dtef qa estimate              say what a run would ask and cost
         dtef qa run --model MODEL     ask models, judge and score what they answer
         dtef qa board                 show who does best
+        dtef qa report                write the results as HTML pages
         dtef qa remove PART           take a part and its results away
     """
 
@@ -185,5 +187,6 @@ qa.add_command(estimate)
 
 
 qa.add_command(board)
+qa.add_command(report)
 qa.add_command(socioscope)
 qa.add_command(replay_policies)

@@ -20,7 +20,8 @@ from dtef_pipeline.report.stored_rows import StoredRow
 
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, TOLD_CHARACTERS = 2_000, 8_000, 6_000, 800
 """Of a response; of an item's text, options and expected answer; of a chunk of a document; of anything else that a page shows of a text."""
-_METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
+METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
+"""Metrics in the order in which they are shown; others follow by name."""
 _ABOUT_A_DOCUMENT = ("name", "project", "geography", "country", "month", "year")
 _USUAL_END = "stop"
 CutText = str | list[Any]
@@ -92,8 +93,8 @@ def _known(part: PartRows) -> _Known:
 
 
 def _metric_place(measure: tuple[str, str]) -> tuple[int, tuple[str, str]]:
-    known = measure[0] in _METRICS_FIRST
-    return (_METRICS_FIRST.index(measure[0]) if known else len(_METRICS_FIRST), measure)
+    known = measure[0] in METRICS_FIRST
+    return (METRICS_FIRST.index(measure[0]) if known else len(METRICS_FIRST), measure)
 
 
 def _models(

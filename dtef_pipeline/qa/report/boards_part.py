@@ -1,0 +1,219 @@
+"""Boards of the qa family on its pages: models ranked in each suite, or in one part of it, and bars by subject or transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dtef_pipeline.qa.report.explored import METRICS_FIRST
+from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.report.bars import Bar, bars
+from dtef_pipeline.report.isolated import inline, missing
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    estimate,
+    figure,
+    fold,
+    is_unknown,
+    name_with_notes,
+    named,
+    note,
+    paragraph,
+    percent,
+    section,
+    table,
+    whole,
+    with_intervals,
+)
+from dtef_pipeline.report.stored_rows import StoredRows
+
+_BOARDS_HOW = (
+    "Models ranked by their mean score in each suite, 0-1, higher is better, with 95 % intervals. Micro is the mean over items, macro the mean "
+    "over subjects or transcripts of their means. A response that cannot be read counts 0; one that has no score for another reason is left "
+    "out of the mean and counted. What was asked in another way, or measured by something else, stands on a board of its own."
+)
+_BARS_HOW = (
+    "The mean score of each subject or transcript, 0-1, higher is better, for each model of a board. Under each bar stands the number of items "
+    "that it rests on, and its 95 % interval lies over it. What has no score has no bar."
+)
+MADE_BY_RUN = "`dtef qa run` makes it, and `dtef qa rollup`"
+MOST_BAR_FIGURES = 60
+"""Figures of bars on one page; no reader looks at more, and they would weigh megabytes."""
+_OF_BOARD = ("condition", "metric", "measured_by")
+_BOARD_ENDS = (("score", "score_low", "score_high"), ("macro_score", "macro_low", "macro_high"))
+_BOARD_TABLE = (
+    Column("rank", "Rank", whole),
+    Column("who", "Model", named),
+    Column("score", "Micro", as_is, "Mean score over items, 0-1; 95 % interval beneath"),
+    Column("macro_score", "Macro", as_is, "Mean over subjects or transcripts of their mean over items; 95 % interval beneath"),
+    Column("ranks", "Ranks", named, "The ranks that 95 % of the resamples leave it"),
+    Column("n_items", "Items", whole, "Items with a scored response"),
+    Column("n_clusters", "Subjects or transcripts", whole),
+    Column("n_total", "Responses", whole),
+    Column("n_scored", "Scored", whole),
+    Column("n_failed", "Failed", whole, "Responses without a score because a judge, a sandbox or a call failed"),
+    Column("n_skipped", "Skipped", whole, "Responses that were not judged: not in the sample, or over the budget"),
+    Column(
+        "coverage", "Coverage", percent, "Share of the board's items that the model has a score for, or that a sample left out"
+    ),
+    Column("parse_rate", "Read", percent, "Share of the scored responses that could be read"),
+    Column("score_given_parsed", "Of those read", estimate, "Mean over items of the responses that could be read alone"),
+    Column("runs", "Snapshots", named),
+    Column("note", "Note", note),
+)
+
+
+class Board(NamedTuple):
+    """The rows of one board, and what it is called: words about the way of asking, the metric and what it was measured by."""
+
+    heading: str
+    """Markup."""
+    metric: str
+    rows: pd.DataFrame
+
+
+def boards_of(found: pd.DataFrame) -> Iterator[Board]:
+    """The boards of one suite or part, those of the metrics that matter most first."""
+    if not len(found):
+        return
+    known = [name for name in _OF_BOARD if name in found]
+    groups = [(key, own) for key, own in found.fillna(dict.fromkeys(known, "")).groupby(known, sort=True, dropna=False)]
+    for key, own in sorted(groups, key=lambda one: _place(dict(zip(known, one[0], strict=True)))):
+        about = dict(zip(known, map(str, key), strict=True))
+        metric = about.get("metric", "")
+        by = f' <span class="count">measured by {inline(about["measured_by"])}</span>' if about.get("measured_by") else ""
+        asked = f", asked as {inline(about['condition'])}" if about.get("condition") else ""
+        yield Board(f"{inline(metric.replace('_', ' '))}{asked}{by}", metric, own)
+
+
+def _place(about: dict[str, Any]) -> tuple[int, str, str, str]:
+    metric, condition, by = (str(about.get(name, "")) for name in ("metric", "condition", "measured_by"))
+    first = METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST)
+    return first, metric, condition, by
+
+
+def boards_section(rows: StoredRows) -> str:
+    """The section of all suites."""
+    found = rows.frame("qa_board")
+    if not len(found) or not set(OF_ONE_BOARD) <= set(found):
+        return section("boards", "Boards", _BOARDS_HOW, missing("No boards yet", MADE_BY_RUN))
+    return section("boards", "Boards", _BOARDS_HOW, "".join(_suite(suite, own) for suite, own in _by_suite(found)))
+
+
+def _by_suite(found: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    return [(str(suite), own) for suite, own in found.groupby("suite", sort=True)]
+
+
+def _suite(suite: str, found: pd.DataFrame) -> str:
+    told = [] if "exposure" not in found else [str(words) for words in found["exposure"].dropna().unique() if words]
+    exposure = "".join(f'<p class="flagged">{inline(words[:1].upper() + words[1:])}.</p>' for words in told)
+    return f"<h3>{inline(suite)}</h3>{exposure}{folded_boards(found, suite)}"
+
+
+def folded_boards(found: pd.DataFrame, name: str) -> str:
+    """The boards of a suite or part, each in a part that opens; the first is open."""
+    return "".join(
+        fold(board.heading, board_table(board.rows, f"{name}, {board.metric}"), is_open=at == 0)
+        for at, board in enumerate(boards_of(found))
+    )
+
+
+def part_board_section(rows: StoredRows, suite: str, part: str) -> str:
+    """The section of one part's boards."""
+    found = rows.frame("qa_board_part", {"suite": suite, "part": part})
+    body = folded_boards(found, part) if len(found) else missing("No board of this part yet", MADE_BY_RUN)
+    return section("board", "Board", _BOARDS_HOW.replace("in each suite", "in this part"), body)
+
+
+def board_table(found: pd.DataFrame, caption: str) -> str:
+    by = [name for name in ("rank", "model", "model_variant") if name in found]
+    found = found.sort_values(by, na_position="last", kind="stable", ignore_index=True)
+    shown = with_intervals(found, [one for one in _BOARD_ENDS if {*one} <= set(found)])
+    shown = shown.assign(who=_named_apart(found), ranks=[_rank_range(row) for row in found.to_dict("records")])
+    shown = shown.assign(runs=[_snapshots(row) for row in found.to_dict("records")])
+    columns = [column for column in _BOARD_TABLE if column.name not in ("n_failed", "n_skipped") or found[column.name].any()]
+    return table(
+        shown, columns, caption=f"Board: {caption}", row_head="who", data=found.drop(columns="exposure", errors="ignore")
+    )
+
+
+def _named_apart(found: pd.DataFrame) -> list[str]:
+    """The models as markup; where two variants have one name, with the variant beneath."""
+    several = set(found["model"][found["model"].duplicated(keep=False)])
+    pairs = zip(found["model"], found["model_variant"], strict=True)
+    return [name_with_notes(model, [variant] if model in several else []) for model, variant in pairs]
+
+
+def _rank_range(row: dict[Any, Any]) -> str:
+    low, high = row.get("rank_low"), row.get("rank_high")
+    return "" if is_unknown(low) or is_unknown(high) else f"{low:.0f} to {high:.0f}" if low != high else f"{low:.0f}"
+
+
+def _snapshots(row: dict[Any, Any]) -> str:
+    if not is_unknown(row.get("snapshot")):
+        return inline(row["snapshot"])
+    held = row.get("snapshots")
+    return "" if held is None or is_unknown(held) else ", ".join(inline(one) for one in held)
+
+
+def bars_section(rows: StoredRows) -> str:
+    """Bars by subject or transcript, of every suite that has several."""
+    parts = []
+    left = MOST_BAR_FIGURES
+    for suite, noun, found in _by_cluster(rows):
+        drawn = [fold(heading, markup, is_open=at == 0) for at, (heading, markup) in enumerate(_figures(found, noun))]
+        parts.append(f"<h3>{inline(suite)}, by {noun}</h3>" + "".join(drawn[:left]) + _more(len(drawn) - left))
+        left = max(0, left - len(drawn))
+    body = "".join(parts) or missing(
+        "No bars", "they are drawn of suites with several subjects or transcripts, after `dtef qa run`"
+    )
+    return section("bars", "By subject and transcript", _BARS_HOW, body)
+
+
+def _more(hidden: int) -> str:
+    return (
+        paragraph(f"{hidden} more figures are not drawn; the table qa_board_cluster has their numbers.") if hidden > 0 else ""
+    )
+
+
+def _by_cluster(rows: StoredRows) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Of each suite with several subjects or transcripts its rows, what these are called, and in `place` the name of each."""
+    clusters, parts = rows.frame("qa_board_cluster"), rows.frame("qa_board_part")
+    held = dict(_by_suite(clusters)) if len(clusters) else {}
+    of_parts = dict(_by_suite(parts)) if len(parts) else {}
+    for suite in sorted({*held, *of_parts}):
+        names = set(of_parts[suite]["part"]) if suite in of_parts else set()
+        own = held.get(suite)
+        if own is not None and len(set(own["cluster"])) > 1:
+            yield suite, "subject" if set(own["cluster"]) <= names else "transcript", own.assign(place=own["cluster"])
+        elif len(names) > 1:
+            yield suite, "part", of_parts[suite].assign(place=of_parts[suite]["part"])
+
+
+def _figures(found: pd.DataFrame, noun: str) -> Iterator[tuple[str, str]]:
+    """Heading and figure of each board and model."""
+    for board in boards_of(found):
+        every = sorted(board.rows["place"].unique())
+        models = {str(variant): own for variant, own in board.rows.groupby("model_variant", sort=True)}
+        for variant in sorted(models, key=lambda one: -models[one]["score"].fillna(-1.0).mean()):
+            own = models[variant]
+            model = str(own["model"].iloc[0])
+            title = f"{board.metric.replace('_', ' ')} of {model} by {noun}"
+            drawing = bars(place_bars(own, every), title, standalone=False)
+            yield f"{inline(model)}: {board.heading}", figure(drawing, f"{title} ({variant}), with the items behind each bar")
+
+
+def place_bars(own: pd.DataFrame, every: Sequence[str]) -> list[Bar]:
+    """A bar for each of the places (column `place`) in their order; without a row, without a value."""
+    known = {row["place"]: row for row in own.to_dict("records")}
+    return [_bar(str(name), known.get(name)) for name in every]
+
+
+def _bar(name: str, row: dict[Any, Any] | None) -> Bar:
+    if row is None:
+        return Bar(name, None, 0)
+    value, low, high = (None if is_unknown(row.get(end)) else float(row[end]) for end in ("score", "score_low", "score_high"))
+    return Bar(name, value, int(row["n_items"]), low, high)
