@@ -28,13 +28,13 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.stored_rows import StoredRows
 
-_SUITE, _PART = Column("suite", "Suite", named), Column("part", "Part", named)
-_WAY = (
+_OF_SUITE, _IN_PART = Column("suite", "Suite", named), Column("part", "Part", named)
+_BOARD_WAY = (
     Column("condition", "Asked as", named),
     Column("metric", "Metric", text),
     Column("measured_by", "Measured by", named),
 )
-_MODEL, _NOTE = Column("model", "Model", named), Column("note", "Note", note)
+_BY_MODEL, _WITH_NOTE = Column("model", "Model", named), Column("note", "Note", note)
 
 
 def _warned(value: Any) -> str:
@@ -56,37 +56,37 @@ class PublishedPart(NamedTuple):
     made_by: str = MADE_BY_RUN
 
 
-PASS_AT_K = PublishedPart(
+PASS_RATES = PublishedPart(
     "pass-at-k",
     "pass@k",
     "The chance that of k programs for an item one or more pass its tests, 0-1, as a mean over items with a 95 % interval over items. Items "
     "with fewer scored draws than k are left out.",
     "qa_pass_at_k",
     (
-        _SUITE,
-        _PART,
+        _OF_SUITE,
+        _IN_PART,
         Column("k", "k", whole),
-        _MODEL,
+        _BY_MODEL,
         Column("pass_at_k", "pass@k", as_is, "95 % interval beneath"),
         Column("n_items", "Items", whole),
         Column("n_too_few", "Too few draws", whole),
-        *_WAY,
-        _NOTE,
+        *_BOARD_WAY,
+        _WITH_NOTE,
     ),
     ("pass_at_k", "pass_low", "pass_high"),
     "No programs yet",
     "`dtef qa run --part 'humaneval/*' --model MODEL --draws 10` asks for some and runs them",
 )
-COMPARISONS = PublishedPart(
+COMPARED_PAIRS = PublishedPart(
     "comparisons",
     "Comparisons",
     "Every two models of a board on the items that both have a score for, the better one first: the difference of their means with a 95 % "
     "interval, and p of the sign-flip test of whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
     "qa_comparisons",
     (
-        _SUITE,
-        *_WAY[:2],
-        _MODEL,
+        _OF_SUITE,
+        *_BOARD_WAY[:2],
+        _BY_MODEL,
         Column("other_model", "Compared with", named),
         Column("verdict", "Verdict", text),
         Column("difference", "Difference", as_is, "Mean score less that of the other model; 95 % interval beneath"),
@@ -95,14 +95,14 @@ COMPARISONS = PublishedPart(
         Column("other_score", "Of the other", estimate),
         Column("n_items", "Items", whole),
         Column("n_clusters", "Drawn anew", whole, "Subjects or transcripts; of one alone, or of none, items"),
-        _WAY[2],
-        _NOTE,
+        _BOARD_WAY[2],
+        _WITH_NOTE,
     ),
     ("difference", "low", "high"),
     "Nothing to compare",
     "`dtef qa run --model A --model B` asks two models the same items",
 )
-VALIDITY = PublishedPart(
+CHECKED_SCORES = PublishedPart(
     "validity",
     "Validity",
     "Whether scores rest on something besides the answer. Position bias: how far a model's mean moves when the options are shown in another "
@@ -111,26 +111,26 @@ VALIDITY = PublishedPart(
     "qa_validity",
     (
         Column("check", "Check", text),
-        _SUITE,
-        _MODEL,
+        _OF_SUITE,
+        _BY_MODEL,
         Column("value", "Value", as_is, "A range of means, a share, or a rank correlation; 95 % interval beneath"),
         Column("warn", "Warning", _warned),
         Column("n", "Rests on", whole, "Items, judgements or responses"),
-        *_WAY,
-        _NOTE,
+        *_BOARD_WAY,
+        _WITH_NOTE,
     ),
     ("value", "low", "high"),
     "Nothing was checked",
     "`dtef qa run --order rotated-1` and judges make something to check",
 )
-PUBLISHED_PARTS = (PASS_AT_K, COMPARISONS, VALIDITY)
+PUBLISHED_PARTS = (PASS_RATES, COMPARED_PAIRS, CHECKED_SCORES)
 _RETRIEVAL_HOW = (
     "How well the chunks were found that hold the evidence which items name, before any model was asked: means over items with such evidence, "
     "0-1, higher is better. A chunk is relevant when it holds a quote."
 )
 _RETRIEVAL_TABLE = (
-    _SUITE,
-    _PART,
+    _OF_SUITE,
+    _IN_PART,
     Column("condition", "Asked as", named),
     Column("k", "k", whole, "Chunks that were asked for"),
     Column("hit", "Hit", three, "Share of the items with a relevant chunk among the first k"),
@@ -142,7 +142,7 @@ _RETRIEVAL_TABLE = (
     Column("n_left_out", "Left out", whole, "Items whose quotes stand in no chunk"),
 )
 _QUALITIES = ("hit", "recall", "precision", "mrr", "ndcg")
-_COSTS_HOW = (
+_PAID_HOW = (
     "What was paid for everything in these tables. Each call counts once, with what it cost when it was bought. Unpriced: answered ones whose "
     "price is unknown, which are in no sum."
 )
@@ -157,7 +157,7 @@ _USED_COLUMNS = (
 _COST_CUTS = (
     ("Costs by role", ("role",), (Column("role", "Role", text),)),
     ("Costs by evaluator", ("role", "evaluator"), (Column("role", "Role", text), Column("evaluator", "Evaluator", text))),
-    ("Costs by model and suite", ("role", "model", "suite"), (Column("role", "Role", text), _MODEL, _SUITE)),
+    ("Costs by model and suite", ("role", "model", "suite"), (Column("role", "Role", text), _BY_MODEL, _OF_SUITE)),
 )
 
 
@@ -183,7 +183,12 @@ def as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str, e
 def isolated_names(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """The frame with the values of columns of names as markup."""
     names = [column.name for column in columns if column.shown is named and column.name in frame]
-    return frame.assign(**{name: frame[name].map(wrapping_name) for name in names})
+    shown = frame.assign(**{name: frame[name].map(wrapping_name) for name in names})
+    return (
+        shown.assign(measured_by=[f'<span class="by">{one}</span>' for one in shown["measured_by"]])
+        if "measured_by" in names
+        else shown
+    )
 
 
 def retrieval_section(rows: StoredRows, suite: str | None = None, part: str | None = None) -> str:
@@ -208,7 +213,7 @@ def costs_section(rows: StoredRows) -> str:
     """What candidates and judges cost: by role, by evaluator, by model and suite."""
     found = rows.frame("qa_costs")
     if not len(found):
-        return section("costs", "Costs", _COSTS_HOW, missing("No costs yet", MADE_BY_RUN))
+        return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
     parts = [
         table(isolated_names(own, named_by), (*named_by, *_USED_COLUMNS), caption=title, data=own)
         for title, own, named_by in _cuts(found)
@@ -216,7 +221,7 @@ def costs_section(rows: StoredRows) -> str:
     return section(
         "costs",
         "Costs",
-        _COSTS_HOW,
+        _PAID_HOW,
         parts[0] + "".join(fold(title, own, is_open=True) for (title, *_), own in zip(_COST_CUTS[1:], parts[1:], strict=True)),
     )
 

@@ -66,7 +66,7 @@ _BOARD_TABLE = (
 )
 
 
-class Board(NamedTuple):
+class SuiteBoard(NamedTuple):
     """The rows of one board, and what it is called: words about the way of asking, the metric and what it was measured by."""
 
     heading: str
@@ -75,7 +75,7 @@ class Board(NamedTuple):
     rows: pd.DataFrame
 
 
-def boards_of(found: pd.DataFrame) -> Iterator[Board]:
+def boards_of(found: pd.DataFrame) -> Iterator[SuiteBoard]:
     """The boards of one suite or part, those of the metrics that matter most first."""
     if not len(found):
         return
@@ -84,9 +84,13 @@ def boards_of(found: pd.DataFrame) -> Iterator[Board]:
     for key, own in sorted(groups, key=lambda one: _place(dict(zip(known, one[0], strict=True)))):
         about = dict(zip(known, map(str, key), strict=True))
         metric = about.get("metric", "")
-        by = f' <span class="count">measured by {inline(about["measured_by"])}</span>' if about.get("measured_by") else ""
+        by = (
+            f' <span class="count">measured by {inline(about["measured_by"].removeprefix("by "))}</span>'
+            if about.get("measured_by")
+            else ""
+        )
         asked = f", asked as {inline(about['condition'])}" if about.get("condition") else ""
-        yield Board(f"{inline(metric.replace('_', ' '))}{asked}{by}", metric, own)
+        yield SuiteBoard(f"{inline(metric.replace('_', ' '))}{asked}{by}", metric, own)
 
 
 def _place(about: dict[str, Any]) -> tuple[int, str, str, str]:
@@ -134,10 +138,17 @@ def board_table(found: pd.DataFrame, caption: str) -> str:
     shown = with_intervals(found, [one for one in _BOARD_ENDS if {*one} <= set(found)])
     shown = shown.assign(who=_named_apart(found), ranks=[_rank_range(row) for row in found.to_dict("records")])
     shown = shown.assign(runs=[_snapshots(row) for row in found.to_dict("records")])
-    columns = [column for column in _BOARD_TABLE if column.name not in ("n_failed", "n_skipped") or found[column.name].any()]
+    columns = [column for column in _BOARD_TABLE if _says_something(column.name, found)]
     return table(
         shown, columns, caption=f"Board: {caption}", row_head="who", data=found.drop(columns="exposure", errors="ignore")
     )
+
+
+def _says_something(name: str, found: pd.DataFrame) -> bool:
+    """Whether a column is worth its room: not what counts nothing, nor a mean over clusters of which each is one item."""
+    if name in ("n_failed", "n_skipped"):
+        return bool(found[name].any())
+    return name not in ("macro_score", "n_clusters") or bool((found["n_clusters"] != found["n_items"]).any())
 
 
 def _named_apart(found: pd.DataFrame) -> list[str]:

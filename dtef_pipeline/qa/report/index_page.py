@@ -9,6 +9,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.qa.report.beside_boards import PUBLISHED_PARTS, costs_section, published_section, retrieval_section
 from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN, bars_section, boards_of, boards_section
@@ -46,7 +47,7 @@ _PART_TABLE = (
     Column("best_score", "Its score", estimate),
     Column("n_errors", "Errors", whole),
 )
-_DRIFT_HOW = "Whether a model still answers the same items as it did in earlier snapshots."
+_NO_DRIFT_HOW = "Whether a model still answers the same items as it did in earlier snapshots."
 
 
 def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: pa.Table, pages: Mapping[PartName, str]) -> str:
@@ -74,7 +75,10 @@ def _drift(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> str:
         else None
     )
     if checks is None or not len(checks):
-        return section("drift", "Drift", _DRIFT_HOW, missing("No drift to show", MADE_BY_RUN))
+        return section("drift", "Drift", _NO_DRIFT_HOW, missing("No drift to show", MADE_BY_RUN))
+    if all(verdict is None for verdict in checks["verdict"].to_pylist()):
+        again = "the same `dtef qa run` on another day, with that day as --snapshot, makes something to compare"
+        return section("drift", "Drift", _NO_DRIFT_HOW, missing(headline(checks, QA_NAMES.subject).rstrip("."), again))
     series = rows.table("qa_drift_series", QA_DRIFT_SERIES.names, {})
     return drift(connection, ModelDrift(checks, series), QA_NAMES)
 

@@ -10,14 +10,14 @@ from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.report.index_page import index_page
 from dtef_pipeline.qa.report.part_page import part_pages
 from dtef_pipeline.qa.report.part_rows import PartName, part_names, read_part, shown_runs
-from dtef_pipeline.report.addresses import INDEX_PAGE, page_names
+from dtef_pipeline.report.page_files import INDEX_PAGE, page_names
 from dtef_pipeline.report.stored_rows import StoredRows
 
 MOST_PAGE_BYTES = 3_000_000
 """Of the items' data on one page, roughly; a part with more has several pages."""
 QA_PAGES_FOLDER = "qa_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-_BETWEEN = "__"
+_SUITE_FROM_PART = "__"
 """Between suite and part in the name of a page."""
 
 
@@ -41,7 +41,10 @@ def qa_pages(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_PA
 
 def files_of_parts(parts: list[PartName]) -> dict[PartName, str]:
     """The file of each part's page: `SUITE__PART.html` where both are plain names."""
-    ids = {part: _BETWEEN.join(part) if not any(_BETWEEN in name for name in part) else "/".join(part) for part in parts}
+    ids = {
+        part: _SUITE_FROM_PART.join(part) if not any(_SUITE_FROM_PART in name for name in part) else "/".join(part)
+        for part in parts
+    }
     files = page_names(ids.values())
     return {part: files[name] for part, name in ids.items()}
 

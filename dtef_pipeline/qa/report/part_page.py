@@ -13,10 +13,10 @@ from dtef_pipeline.qa.report.boards_part import part_board_section
 from dtef_pipeline.qa.report.explored import ExploredPage, explored_pages
 from dtef_pipeline.qa.report.explorer import explorer_section, explorer_style, qa_file
 from dtef_pipeline.qa.report.part_rows import PartRows
-from dtef_pipeline.report.addresses import INDEX_PAGE, further_page
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import Column, described, long_text, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.text.counted import counted
 

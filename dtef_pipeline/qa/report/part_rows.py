@@ -19,7 +19,7 @@ RunName = tuple[str, str, str]
 """Condition, model variant, snapshot."""
 PartName = tuple[str, str]
 """Suite and part."""
-_NAMED = ("item_id", "condition", "model_variant", "draw", "snapshot")
+_RESPONSE_NAMED = ("item_id", "condition", "model_variant", "draw", "snapshot")
 _RESPONSE_TOLD = ("model", "call_status", "response", "error", "finish_reason")
 _SCORE_TOLD = ("scorer", "metric", "measured_by", "status", "score", "how", "flags", "detail", "reason")
 _JUDGEMENT_TOLD = (
@@ -127,7 +127,7 @@ def _distinct(table: pa.Table, names: Sequence[str]) -> list[tuple[str, ...]]:
 def read_part(rows: StoredRows, name: PartName, runs: frozenset[RunName]) -> PartRows:
     """The rows of a part, of the responses those of the runs given."""
     where = {"suite": name[0], "part": name[1]}
-    responses = _of_runs(rows, "qa_responses", (*_NAMED, *_RESPONSE_TOLD), where, runs)
+    responses = _of_runs(rows, "qa_responses", (*_RESPONSE_NAMED, *_RESPONSE_TOLD), where, runs)
     items = rows.rows("qa_items", _ITEM_TOLD, where, ("position", "item_id"))
     known = {row["item_id"] for row in items}
     gone = dict.fromkeys(row["item_id"] for row in responses if row["item_id"] not in known)
@@ -140,10 +140,10 @@ def read_part(rows: StoredRows, name: PartName, runs: frozenset[RunName]) -> Par
         retrieval=_by_item(rows.rows("qa_retrieval", _RETRIEVAL_TOLD, where, ("item_id", "condition"))),
         documents=_documents(rows, where, context),
         responses=_by_item(responses),
-        scores=_by_response(_of_runs(rows, "qa_scores", (*_NAMED, *_SCORE_TOLD), where, runs)),
-        judgements=_by_response(_of_runs(rows, "qa_judgements", (*_NAMED, *_JUDGEMENT_TOLD), where, runs)),
-        executions=_by_response(_of_runs(rows, "qa_executions", (*_NAMED, *_EXECUTION_TOLD), where, runs)),
-        citations=_by_response(_of_runs(rows, "qa_citations", (*_NAMED, *_CITATION_TOLD), where, runs)),
+        scores=_by_response(_of_runs(rows, "qa_scores", (*_RESPONSE_NAMED, *_SCORE_TOLD), where, runs)),
+        judgements=_by_response(_of_runs(rows, "qa_judgements", (*_RESPONSE_NAMED, *_JUDGEMENT_TOLD), where, runs)),
+        executions=_by_response(_of_runs(rows, "qa_executions", (*_RESPONSE_NAMED, *_EXECUTION_TOLD), where, runs)),
+        citations=_by_response(_of_runs(rows, "qa_citations", (*_RESPONSE_NAMED, *_CITATION_TOLD), where, runs)),
     )
 
 

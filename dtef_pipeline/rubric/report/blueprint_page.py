@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.addresses import INDEX_PAGE, further_page
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import Column, described, is_unknown, long_text, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.page_files import INDEX_PAGE, further_page
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun

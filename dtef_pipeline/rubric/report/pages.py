@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 
-from dtef_pipeline.report.addresses import INDEX_PAGE, page_names
+from dtef_pipeline.report.page_files import INDEX_PAGE, page_names
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_page import blueprint_pages
 from dtef_pipeline.rubric.report.blueprint_run import read_run

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.report.addresses import further_page, page_names
+from dtef_pipeline.report.page_files import further_page, page_names
 
 
 def test_a_plain_id_is_its_file_name() -> None:
