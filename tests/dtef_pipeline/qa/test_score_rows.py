@@ -1,0 +1,83 @@
+"""The rows of scores: one per response and metric, in order, with the columns of the response and of the item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.model import ItemScore, Written
+from dtef_pipeline.qa.score_rows import Measure, score_rows
+from dtef_pipeline.qa.tables import QA_SCORES
+from tests.made.qa_items import BIRD, ROWERS, responses_to, rows_of_items
+
+LENGTH, LETTERS_USED = Measure("length", 2, "long", "length 2"), Measure("letters", 1, "letters", "letters 1", "lexicon a")
+OTHER = replace(BIRD, item_id="sea_birds/1", cluster="gulls", reference="C")
+ITEMS = rows_of_items(OTHER, BIRD, ROWERS)
+MEASURES = {item: [LENGTH, LETTERS_USED] for item in ("sea_birds/0", "sea_birds/1", "gsm8k/0")}
+
+
+def by_length(place: int, written: Written) -> Sequence[tuple[Measure, ItemScore]]:
+    text = written.text or ""
+    own = {"place": place, "cut": written.was_cut}
+    return [
+        (LENGTH, ItemScore("ok", len(text) / 10, "counted", ("short",), own)),
+        (LETTERS_USED, ItemScore("unparseable", reason="no letter")),
+    ]
+
+
+def test_each_response_has_a_row_per_metric_with_what_is_known_of_its_item() -> None:
+    responses = pa.concat_tables([responses_to(BIRD, "abc", finish_reason="length"), responses_to(OTHER, "abcde")])
+    rows = score_rows(responses, ITEMS, by_length, MEASURES).to_pylist()
+    assert [(row["item_id"], row["metric"], row["value"], row["score"]) for row in rows] == [
+        ("sea_birds/0", "long", 0.3, 0.3),
+        ("sea_birds/0", "letters", None, 0.0),
+        ("sea_birds/1", "long", 0.5, 0.5),
+        ("sea_birds/1", "letters", None, 0.0),
+    ]
+    assert [(row["cluster"], row["truth_id"]) for row in rows[::2]] == [
+        ("sea_birds", truth_id(BIRD)),
+        ("gulls", truth_id(OTHER)),
+    ]
+    first, second = rows[:2]
+    assert json.loads(first["detail"]) == {"place": 0, "cut": True}
+    assert (first["how"], first["flags"], first["scorer_version"], first["measured_by"]) == (
+        "counted",
+        ["short"],
+        2,
+        "length 2",
+    )
+    assert (second["detail"], second["reason"], second["lexicon"], first["lexicon"]) == (None, "no letter", "lexicon a", None)
+    assert (first["request_key"], first["model_variant"], first["snapshot"]) == ("key 0", "p/m", "base")
+
+
+def test_a_call_without_a_response_has_its_state_under_every_metric_and_no_score() -> None:
+    responses = pa.concat_tables(
+        [
+            responses_to(BIRD, None, error="HTTP 500"),
+            responses_to(OTHER, "I must not", finish_reason="content_filter"),
+            responses_to(ROWERS, None, call_status="budget"),
+        ]
+    )
+    rows = score_rows(responses, ITEMS, by_length, MEASURES).to_pylist()
+    assert [row["status"] for row in rows] == ["error", "error", "refused", "refused", "budget", "budget"]
+    assert {(row["value"], row["score"]) for row in rows} == {(None, None)}
+    assert (rows[0]["reason"], rows[2]["reason"]) == ("HTTP 500", "the provider's content filter stopped the response")
+
+
+def test_an_empty_response_is_one_that_scorers_are_given() -> None:
+    (row, _) = score_rows(responses_to(BIRD, ""), ITEMS, by_length, MEASURES).to_pylist()
+    assert (row["status"], row["value"]) == ("ok", 0.0)
+
+
+def test_no_responses_make_a_table_without_rows() -> None:
+    assert score_rows(responses_to(BIRD), ITEMS, by_length, MEASURES) == QA_SCORES.empty_table()
+
+
+def test_texts_of_all_kinds_stand_in_the_detail() -> None:
+    odd = {"found": ["ß", "\u2028", "\x00"], "set": {1}}
+    made = score_rows(responses_to(BIRD, "a"), ITEMS, lambda *_: [(LENGTH, ItemScore("ok", 1.0, own=odd))], MEASURES)
+    assert json.loads(made["detail"][0].as_py()) == {"found": ["ß", "\u2028", "\x00"], "set": "{1}"}
