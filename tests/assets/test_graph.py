@@ -66,6 +66,19 @@ ASSETS = {
     "rubric_report": (sorted(RUBRIC_ROLLED), "rubric", TEAM, ["html"], "1", None),
     "rubric_corrected": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_anchors": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", None),
+    "qa_files": ([], "qa", TEAM, ["file"], None, "dataset_part"),
+    "qa_items": (["qa_files"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
+    "qa_prompts": (["qa_items"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
+    "qa_responses": (["qa_prompts"], "qa", TEAM, ["litellm", "parquet"], "1", "dataset_part"),
+    "qa_judgements": (["qa_responses"], "qa", TEAM, ["litellm", "parquet"], "1", "dataset_part"),
+    "qa_executions": (["qa_responses"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
+    "qa_scores": (["qa_executions", "qa_judgements"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
+    "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "1", None),
+    "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
+    "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
+    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
+    "qa_report": (["qa_board", "qa_costs", "qa_drift", "qa_validity"], "qa", TEAM, ["html"], "1", None),
+    "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -77,6 +90,21 @@ CHECKS = [
     ("predictions", "calls_succeed", False),
     ("predictions", "every_prediction_has_a_blueprint", True),
     ("predictions", "predictions_unique", True),
+    ("qa_drift", "qa_judge_stands_still", False),
+    ("qa_drift", "qa_no_drift", False),
+    ("qa_executions", "qa_code_was_run", False),
+    ("qa_items", "qa_items_unique", True),
+    ("qa_items", "qa_rows_left_out", False),
+    ("qa_judgements", "qa_judgements_unique", True),
+    ("qa_judgements", "qa_judges_answer", False),
+    ("qa_prompts", "qa_evidence_found", False),
+    ("qa_prompts", "qa_prompts_unique", True),
+    ("qa_responses", "qa_calls_succeed", False),
+    ("qa_responses", "qa_responses_unique", True),
+    ("qa_scores", "qa_responses_readable", False),
+    ("qa_scores", "qa_scores_have_reasons", True),
+    ("qa_scores", "qa_scores_unique", True),
+    ("qa_validity", "qa_scores_are_valid", False),
     ("rubric_blueprints", "rubric_criteria_have_places", True),
     ("rubric_blueprints", "rubric_parts_left_out", False),
     ("rubric_blueprints", "rubric_prompts_unique", True),
@@ -120,10 +148,15 @@ JOBS = {
     "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
+    "qa_anchors_again": ["qa_anchors"],
+    "qa_night": ["qa_anchors", "qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
+    "qa_pipeline": ["qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
+    "qa_roll_ups": ["qa_board", "qa_costs", "qa_drift", "qa_report", "qa_validity"],
 }
 SCHEDULES = {
     "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),
     "nightly_rubrics": ("30 2 * * *", "rubric_night", dg.DefaultScheduleStatus.STOPPED),
+    "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
@@ -131,6 +164,7 @@ SENSORS = {
     "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
 }
 
 GRAPH = defs.resolve_asset_graph()
