@@ -26,7 +26,7 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
-_MODELS_NAMED = 8
+_ANSWERERS_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,6 @@ def _told_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
     counts = Counter(one.model for one in responses)
     draws = 1 + max((one.draw for one in responses), default=0)
     if counts:
-        yield and_more([f"{model} ({number:,})" for model, number in counts.items()], _MODELS_NAMED)
+        yield and_more([f"{model} ({number:,})" for model, number in counts.items()], _ANSWERERS_NAMED)
         more = f" --draws {draws}" if draws > 1 else ""
         yield f"`dtef qa run --suite {suite} --model {next(iter(counts))}{more}` scores them"

@@ -347,17 +347,3 @@ def test_true_and_false_are_no_numbers(setting: str) -> None:
     """`temperature: false` was read as temperature 0."""
     with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):
         load_models(f"models: {{a: {{model: x/y, {setting}}}}}")
-
-
-class TestImported:
-    """Models whose responses were made elsewhere."""
-
-    def test_a_model_of_any_name_takes_no_setting_and_is_spelled_without_any(self) -> None:
-        (spec,) = load_models().resolve(["imported/gpt-3.5-turbo"], {"temperature": 0.7, "max_tokens": 9})
-        assert (spec.name, spec.variant, spec.is_imported) == ("imported/gpt-3.5-turbo", "imported/gpt-3.5-turbo", True)
-        assert (spec.temperature, spec.max_tokens) == (None, None)
-
-    @pytest.mark.parametrize("setting", ["temperature=0.7", "max_tokens=9", "seed=1"])
-    def test_a_setting_of_its_own_is_refused(self, setting: str) -> None:
-        with pytest.raises(ConfigError, match="were made elsewhere, so it takes no .*; allowed: description, model, name"):
-            load_models().resolve([f"imported/mine@{setting}"])
