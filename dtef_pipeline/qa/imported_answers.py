@@ -19,9 +19,9 @@ from dtef_pipeline.qa.item_files.rows import SourceRow, rows_of, whole_json
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.nearest import nearest
 
-ITEM_KEYS = ("item_id", "task_id", "id", "index")
+ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
 """What names the item in a row: the first of them that is there."""
-TEXT_KEYS = ("text", "response", "completion")
+ANSWER_UNDER = ("text", "response", "completion")
 """What holds the answer: the first of them that is there. Several draws are a list under `samples`."""
 SAMPLES_KEY = "samples"
 _SUBJECT_KEYS = ("subject", "category")
@@ -49,7 +49,7 @@ class ImportRules:
     """How the rows of a file are read."""
 
     key: str | None = None
-    """What names the item; None: one of ITEM_KEYS."""
+    """What names the item; None: one of ITEM_NAMED_BY."""
     model: str | None = None
     """Model of rows that name none."""
     numbers: Numbers | None = None
@@ -163,7 +163,7 @@ class _Items:
 
     def named(self, values: Mapping[str, Any], key: str | None) -> str:
         """The id of the item that a row is about. Raises RowFault where it names none that is known."""
-        name = key or next((one for one in ITEM_KEYS if values.get(one) is not None), ITEM_KEYS[0])
+        name = key or next((one for one in ITEM_NAMED_BY if values.get(one) is not None), ITEM_NAMED_BY[0])
         value = values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
@@ -197,7 +197,7 @@ class _RowReader:
         self._draws: Counter[tuple[str, str]] = Counter()
 
     def read(self, row: SourceRow) -> list[ImportedAnswer]:
-        values = mapping_of(row, (*ITEM_KEYS[:1], *TEXT_KEYS[:1], "model"))
+        values = mapping_of(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
         model, texts, used = self._model(values), _texts(values), _used(values)
         item = self._items.named(values, self._rules.key)
         first = self._first_draw(values, model, item, len(texts))
@@ -241,10 +241,10 @@ def _texts(values: Mapping[str, Any]) -> list[str]:
         if not isinstance(samples, list) or not samples or not all(isinstance(one, str) for one in samples):
             raise RowFault("text", f"{SAMPLES_KEY} is no list of texts", found=samples, allowed="a list of texts, one per draw")
         return samples
-    name = next((one for one in TEXT_KEYS if one in values), None)
+    name = next((one for one in ANSWER_UNDER if one in values), None)
     if name is None or not isinstance(values[name], str):
         found = sorted(map(str, values)) if name is None else values[name]
-        allowed = f"a text under {', '.join(TEXT_KEYS)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
+        allowed = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
         raise RowFault("text", "the row has no text" if name is None else f"{name} is no text", found=found, allowed=allowed)
     return [values[name]]
 
