@@ -58,6 +58,7 @@
   const anyScore = (item, test) => responsesOf(item).some(one => (one.scores || []).some(test));
   const KINDS = {
     "": () => true,
+    asked: item => responsesOf(item).length > 0,
     low: item => scoresOf(item).some(score => score < 0.5),
     none: item => scoresOf(item).length > 0 && scoresOf(item).every(score => score < 0.5),
     all: item => scoresOf(item).length > 0 && scoresOf(item).every(score => score >= 0.5),
@@ -158,7 +159,7 @@
   function expectedOf(item) {
     if (item.expected === undefined) return make("p", "count", "The tables name no expected answer.");
     const option = item.type === "choice" && item.options ? item.options[LETTERS.indexOf(whole(item.expected))] : undefined;
-    return said(option === undefined ? item.expected : `${whole(item.expected)}: ${whole(option)}`, "expected");
+    return said(option === undefined ? item.expected : `${whole(item.expected)}: ${whole(option)}`, `expected ${kindOf(item)}`);
   }
 
   // Where texts stand that are found in a chunk whatever white space is between their words.
@@ -240,12 +241,14 @@
     return make("span", "detail", Object.entries(held).map(([name, value]) => `${plain(name)}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("; "));
   }
 
-  function scoreOf(score) {
+  // What the run of a program says stands beneath it once, and so does what each judge said.
+  const isToldBelow = (response, score) => score.scorer === "judge" && (response.judged || []).some(one => one.by === data.metrics[score.metric].metric);
+  function scoreOf(score, isRun, isJudged) {
     const metric = data.metrics[score.metric];
     const state = score.status ? make("span", "flag warn", plain(score.status)) : null;
-    const reason = score.reason === undefined ? null : make("p", "told", isolated(score.reason), cutNote(score.reason));
-    const how = score.how ? make("span", "count", `read by ${plain(score.how)}`) : null;
-    const detail = detailOf(score.detail);
+    const reason = score.reason === undefined || isRun ? null : make("p", "told", isolated(score.reason), cutNote(score.reason));
+    const how = score.how && !isRun && score.how !== score.scorer ? make("span", "count", `read by ${plain(score.how)}`) : null;
+    const detail = isRun || isJudged ? null : detailOf(score.detail);
     const by = make("p", "count", isolated(metric.by), score.scorer && !metric.by.includes(score.scorer) ? ` (${plain(score.scorer)})` : "");
     return make("li", "", badge(score.score), " ", make("strong", "", plain(metric.metric)), " ", state, " ", how, " ", ...flags(score.flags), detail, reason, by);
   }
@@ -283,15 +286,16 @@
       make("span", "count", facts.filter(Boolean).join(", "))), one.message === undefined ? null : said(one.message));
   }
 
-  function responseOf(response) {
+  function responseOf(response, kind) {
     const model = data.models[response.model], name = make("h5", "", isolated(model.name));
     name.title = model.variant;
     const facts = [data.ways.length > 1 ? data.ways[response.way] : "", data.snapshots.length > 1 ? data.snapshots[response.snapshot] : "",
       response.draw ? `draw ${response.draw}` : "", response.ended ? `ended: ${response.ended}` : ""];
     const card = make("div", "response", name, make("p", "count", isolated(facts.filter(Boolean).join(", "))),
-      response.state ? make("p", "flagged", `${plain(response.state)}: no response`) : said(response.text),
+      response.state ? make("p", "flagged", `${plain(response.state)}: no response`) : said(response.text, kind),
       response.error === undefined ? null : make("p", "told", isolated(response.error), cutNote(response.error)),
-      response.scores ? make("ul", "plain", ...response.scores.map(scoreOf)) : make("p", "count", "Not scored."),
+      response.scores ? make("ul", "plain", ...response.scores.filter(one => !isToldBelow(response, one))
+        .map(one => scoreOf(one, Boolean(response.run) && one.scorer === "code_execution", Boolean(response.judged) && one.scorer === "judge"))) : make("p", "count", "Not scored."),
       ...(response.run || []).map(runOf));
     if (response.quoted) card.append(make("h6", "", "Quotations"), make("ul", "plain", ...response.quoted.map(one => quoteOf(response, one))));
     if (response.judged) card.append(make("h6", "", "Judges"), make("ul", "plain", ...response.judged.map(judgedBy)));
@@ -304,7 +308,7 @@
     rest.type = "button";
     let shown = 0;
     const showMore = () => {
-      grid.append(...wantedHere.slice(shown, shown + CARDS).map(responseOf));
+      grid.append(...wantedHere.slice(shown, shown + CARDS).map(one => responseOf(one, kindOf(item))));
       shown = Math.min(shown + CARDS, wantedHere.length);
       rest.hidden = shown === wantedHere.length;
       rest.textContent = `Show ${Math.min(CARDS, wantedHere.length - shown)} more responses`;
@@ -315,6 +319,7 @@
     return part;
   }
 
+  const kindOf = item => item.type === "code" ? "code" : "";
   const address = item => `#item=${encodeURIComponent(item.id)}`;
   function show(item) {
     chosen = item;
@@ -336,11 +341,11 @@
       make("div", "steps", step("← Previous", wanted[at - 1]), step("Next →", wanted[at + 1])),
       make("h3", "", isolated(item.id), " ", ...flags(item.flags)),
       make("p", "count", isolated(facts.filter(Boolean).join(", "))),
-      said(item.text, "asked"),
+      said(item.text, kindOf(item)),
       optionsOf(item),
       make("h4", "", "Expected"),
       expectedOf(item),
-      item.solution === undefined ? null : fold("Worked answer of the file", false, said(item.solution)),
+      item.solution === undefined ? null : fold("Worked answer of the file", false, said(item.solution, kindOf(item))),
       quotesOf(item),
       ...(item.asked || []).filter(one => chosenOf("way") === null || one.way === chosenOf("way")).map(one => contextOf(item, one)),
       responsesPart(item),

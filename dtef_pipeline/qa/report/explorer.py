@@ -17,6 +17,7 @@ EXPLORER_HOW = (
 )
 _ONLY = {
     "": "all items",
+    "asked": "items with a response",
     "low": "some score below 0.5",
     "none": "no score of 0.5 or more",
     "all": "every score 0.5 or more",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import duckdb
@@ -41,12 +42,14 @@ def qa_pages(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_PA
 
 def files_of_parts(parts: list[PartName]) -> dict[PartName, str]:
     """The file of each part's page: `SUITE__PART.html` where both are plain names."""
-    ids = {
-        part: _SUITE_FROM_PART.join(part) if not any(_SUITE_FROM_PART in name for name in part) else "/".join(part)
-        for part in parts
-    }
+    ids = {part: _SUITE_FROM_PART.join(part) if _is_told_apart(part) else json.dumps(part) for part in parts}
     files = page_names(ids.values())
     return {part: files[name] for part, name in ids.items()}
+
+
+def _is_told_apart(part: PartName) -> bool:
+    """Whether the two names, joined, are those of no other part."""
+    return not any(_SUITE_FROM_PART in name or name.startswith("_") or name.endswith("_") for name in part)
 
 
 def _exposed(rows: StoredRows) -> dict[str, str]:
