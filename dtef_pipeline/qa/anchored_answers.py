@@ -51,10 +51,10 @@ def judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     frame = connection.execute(_JUDGED_ANSWERS).df()
     known: dict[tuple[str, str], JudgedItem] = {}
     for suite in frame["suite"].unique():
-        items = judged_items(connection.execute(_THEIR_ITEMS, {"suite": suite}).to_arrow_table())
+        items = judged_items(connection.sql(_THEIR_ITEMS, params={"suite": suite}).to_arrow_table())
         known |= {(suite, item): shown for item, shown in items.items()}
     places = list(zip(frame["suite"], frame["item_id"], strict=True))
-    frame = frame[[place in known for place in places]]
+    frame = frame.loc[[place in known for place in places]]
     items_of = [known[place] for place in places if place in known]
     frame = frame.assign(
         text=[item.question for item in items_of],

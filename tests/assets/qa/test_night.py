@@ -1,0 +1,202 @@
+"""The schedule `nightly_questions`: which parts a night has, how it is configured, and what two nights of a run tell of drift."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.definitions import defs
+from assets.qa.files import add_parts
+from assets.qa.night import nightly_questions
+from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.errors import ConfigError
+from resources.item_files import QaSource
+from tests.assets.qa.conftest import QaPipeline, qa_pipeline
+from tests.assets.rubric.conftest import state_in
+from tests.assets.ticks import tick
+from tests.conftest import ROOT
+from tests.made.qa_scores import keep_in
+
+SUMS = ROOT / "data" / "questions" / "gsm8k"
+MADE, NEVER_MADE = ("mmlu/law", "mmlu/physics", "gsm8k/all"), "mmlu/biology"
+
+
+def of_night(day: int) -> datetime:
+    return datetime(2026, 3, day, 3, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What the tick of a night says, given the panel's text."""
+    models = {"models": {name: {"model": f"openai/{name}"} for name in ("m", "j")}}
+    (state / "models.yaml").write_text(json.dumps(models), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    keys = [key.split("/") for key in (*MADE, NEVER_MADE)]
+    items = [{"suite": suite, "part": part, "item_id": f"{part}/1"} for suite, part in keys if f"{suite}/{part}" in MADE]
+    house = keep_in(state / "warehouse", {"qa_items": items})
+    with dagster_instance() as instance:
+        add_parts(instance, house, [QaSource(suite, part, f"{part}.csv", None, None, part) for suite, part in keys])
+
+        def asked(panel: str) -> Any:
+            (state / "panel.yaml").write_text(panel, encoding="utf-8")
+            monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
+            return tick(nightly_questions, instance, of_night(1))
+
+        yield asked
+
+
+def told(request: dg.RunRequest) -> dict[str, Any]:
+    """The configuration of each stage, which the job takes."""
+    dg.validate_run_config(defs.resolve_job_def("qa_night"), request.run_config)
+    return {name: given["config"] for name, given in request.run_config["ops"].items()}
+
+
+class TestTick:
+    def test_a_night_is_one_run_from_the_prompts_on_in_a_snapshot_of_the_date(self, night: Any) -> None:
+        request = night(
+            "qa: {parts: [law, 'gsm8k/*'], models: [m], draws: 2, limit: 30, max_cost_usd: 1.5, few_shot: 5, judge: none}\n"
+        )
+        assert request.run_key == "questions 2026-03-01"
+        assert request.tags["dtef/snapshot"] == "2026-03-01"
+        assert request.tags["dtef/partitions"].split("\n") == ["mmlu/law", "gsm8k/all"]
+        config = told(request)
+        assert list(config) == ["qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
+        assert {key.to_user_string() for key in request.asset_selection} == set(config)
+        shown = {"template": "letters", "few_shot": 5, "few_shot_as": "message", "order": "file", "retriever": "bm25", "k": 10}
+        assert config["qa_prompts"] == shown
+        asking = {"snapshot": "2026-03-01", "max_cost_usd": 1.5}
+        assert config["qa_responses"] == {**asking, **shown, "models": ["m"], "draws": 2, "limit": 30}
+        assert config["qa_judgements"] == {**asking, "judge": "none"}
+        assert config["qa_scores"] == config["qa_executions"] == {"snapshot": "2026-03-01"}
+
+    def test_the_judge_is_shown_anchors_in_the_same_run_within_its_budgets(self, night: Any) -> None:
+        config = told(
+            night(
+                "qa: {suites: [gsm8k], models: [m], judge: j, sample_rate: 0.5, daily_budget: 2, max_calls: 99, "
+                "role_budgets: {judge: {max_calls: 9}}}\n"
+            )
+        )
+        bounds = {"snapshot": "2026-03-01", "max_calls": 99, "role_budgets": {"judge": {"max_calls": 9}}}
+        assert config["qa_judgements"] == {**bounds, "judge": "j", "sample_rate": 0.5, "daily_budget": 2.0}
+        assert config["qa_anchors"] == {**bounds, "judge": "j", "daily_budget": 2.0, "n": 50}
+        assert "qa_anchors" not in told(night("qa: {suites: [gsm8k], models: [m], judge: j, anchors: 0}\n"))
+
+    @pytest.mark.parametrize(
+        ("panel", "why"),
+        [
+            ("models: [baselines]\n", "no panel file with a section `qa`"),
+            ("qa: {models: [m]}\n", "that names suites or parts"),
+            ("qa: {parts: [biology]}\n", "has been added and made yet"),
+        ],
+    )
+    def test_a_panel_without_parts_asks_nothing(self, night: Any, panel: str, why: str) -> None:
+        assert why in night(panel).skip_message
+
+    def test_what_was_never_made_is_left_out(self, night: Any) -> None:
+        request = night("qa: {suites: [mmlu], models: [m]}\n")
+        ends = [request.tags[f"dagster/asset_partition_range_{end}"] for end in ("start", "end")]
+        assert ends == ["mmlu/law", "mmlu/physics"]
+
+    @pytest.mark.parametrize(
+        ("panel", "said"),
+        [
+            ("qa: {parts: ['x*']}\n", r"qa.parts: '\*/x\*' fits none; known: .*mmlu/law"),
+            ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' fits none; known: .*gsm8k"),
+            ("qa: {suites: [mmlu], models: [nobody]}\n", "nobody"),
+            ("qa: {suites: [mmlu], models: [m], judge: nobody}\n", "nobody"),
+        ],
+    )
+    def test_a_name_that_nothing_has_fails_the_tick(self, night: Any, panel: str, said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            night(panel)
+
+
+PANEL = "qa: {suites: [gsm8k], models: [honest], judge: arbiter, sample_rate: 1, anchors: 12, limit: 15}\n"
+
+
+def run_of_night(qa: QaPipeline, day: int) -> None:
+    """The run that the tick asks for."""
+    request = tick(nightly_questions, qa.instance, of_night(day))
+    job = defs.resolve_job_def("qa_night")
+    chosen = list(request.asset_selection)
+    result = job.execute_in_process(
+        instance=qa.instance, run_config=request.run_config, tags=request.tags, asset_selection=chosen, raise_on_error=False
+    )
+    assert result.success, [event.step_failure_data.error.to_string() for event in result.all_events if event.is_step_failure]
+
+
+def judge_says(score: float) -> str:
+    return json.dumps({"score": score, "reason": "so it is"})
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QaPipeline]:
+    """Two nights: in the second the model's answers are worse, and the judge thinks less of the same answers."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = state_in(tmp_path_factory.mktemp("nights"), patch)
+        with qa_pipeline(folder, patch, on_disk=True, input_price=0.1, output_price=0.1) as qa:
+            two_nights(qa, folder, patch)
+            yield qa
+
+
+def two_nights(qa: QaPipeline, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    (folder / "panel.yaml").write_text(PANEL, encoding="utf-8")
+    patch.setenv("DTEF_PANEL", str(folder / "panel.yaml"))
+    qa.add("gsm8k", SUMS)
+    assert qa.run(["qa_items"]).failures == ()
+    items = qa.rows("qa_items")
+    qa.players.known = {row["text"]: f"So it is.\n#### {row['reference']}" for row in items}
+    patch.setattr(qa.players, "_judged", lambda call: judge_says(0.9))
+    run_of_night(qa, 1)
+    # Of the answers every other one is wrong from now on.
+    qa.players.known = {
+        text: said if at % 2 else "It is one.\n#### 1" for at, (text, said) in enumerate(qa.players.known.items())
+    }
+    patch.setattr(qa.players, "_judged", lambda call: judge_says(0.4))
+    run_of_night(qa, 2)
+
+
+class TestNights:
+    def test_a_model_that_drifted_gets_its_verdict_and_the_judge_gets_one_of_its_own(self, nights: QaPipeline) -> None:
+        assert {row["snapshot"] for row in nights.rows("qa_scores")} == {"2026-03-01", "2026-03-02"}
+        items = Counter(row["snapshot"] for row in nights.rows("qa_responses"))
+        assert items == {"2026-03-01": 15, "2026-03-02": 15}
+        assert nights.roll_up("qa_drift", "qa_costs").failures == ()
+        of_models = {row["metric"]: row for row in nights.rows("qa_model_drift")}
+        assert {row["model"] for row in of_models.values()} == {"honest"}
+        exact = of_models["exact_number"]
+        assert (exact["verdict"], exact["flagged"], exact["n_snapshots"]) == ("watch", True, 2)
+        assert exact["lowest_snapshot"] == "2026-03-02"
+        of_judge = {row["evaluator"]: row for row in nights.rows("qa_judge_drift")}
+        assert set(of_judge) == {"semantic", "factuality"}
+        for row in of_judge.values():
+            assert (row["judge_model"], row["verdict"], row["n_items"], row["n_snapshots"]) == ("arbiter", "watch", 12, 2)
+            assert (row["highest"], row["lowest"]) == pytest.approx((0.9, 0.4))
+            assert row["gap"] == pytest.approx(0.5)
+
+    def test_anchors_are_kept_from_the_first_night_on_and_asked_once_a_night(self, nights: QaPipeline) -> None:
+        kept = nights.table("qa_anchor_items")
+        assert len(kept) == 12
+        assert set(kept["snapshot"].to_pylist()) == {"2026-03-01"}
+        rows = nights.rows("qa_anchors")
+        assert Counter((row["snapshot"], row["score"]) for row in rows) == {("2026-03-01", 0.9): 24, ("2026-03-02", 0.4): 24}
+        assert {row["anchor"] for row in rows} == set(kept["anchor"].to_pylist())
+        answered = nights.server.answered
+        run_of_night(nights, 2)
+        assert nights.server.answered == answered, "the run of a night that is there is started again, and buys nothing"
+        assert nights.table("qa_anchor_items") == kept
+        assert nights.rows("qa_anchors") == rows
+
+    def test_what_anchors_cost_is_the_judges(self, nights: QaPipeline) -> None:
+        assert nights.roll_up("qa_costs").failures == ()
+        judge = [row for row in nights.rows("qa_costs") if row["role"] == "judge"]
+        asked = nights.players.by_role["judge"]
+        assert sum(row["calls"] for row in judge) == asked
+        assert sum(row["answered"] for row in judge) == asked
