@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.qa_anchors_group import anchors
 from dtef_pipeline.cli.qa_board_group import board
 from dtef_pipeline.cli.qa_estimate_group import estimate
 from dtef_pipeline.cli.qa_options import (
@@ -188,5 +189,6 @@ qa.add_command(estimate)
 
 qa.add_command(board)
 qa.add_command(report)
+qa.add_command(anchors)
 qa.add_command(socioscope)
 qa.add_command(replay_policies)

@@ -88,7 +88,7 @@ of_condition = options(
         "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."
     ),
 )
-of_arbiter = options(
+of_judge = options(
     click.option(
         "--judges",
         "judges_file",
@@ -96,12 +96,16 @@ of_arbiter = options(
         help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
     ),
     click.option("--judge", "judge", metavar="MODEL", help="Judge in place of the file's: `none` has nothing judged."),
+)
+of_daily_budget = click.option(
+    "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
+)
+of_arbiter = options(
+    of_judge,
     click.option(
         "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
     ),
-    click.option(
-        "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
-    ),
+    of_daily_budget,
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
 of_sandbox = options(

@@ -22,6 +22,7 @@ from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.assets.rubric.conftest import state_in
 from tests.assets.ticks import tick
 from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import ok
 from tests.made.qa_scores import keep_in
 
 SUMS = ROOT / "data" / "questions" / "gsm8k"
@@ -171,7 +172,7 @@ class TestNights:
         assert nights.roll_up("qa_drift", "qa_costs").failures == ()
         of_models = {row["metric"]: row for row in nights.rows("qa_model_drift")}
         assert {row["model"] for row in of_models.values()} == {"honest"}
-        exact = of_models["exact_number"]
+        exact = of_models["correct"]
         assert (exact["verdict"], exact["flagged"], exact["n_snapshots"]) == ("watch", True, 2)
         assert exact["lowest_snapshot"] == "2026-03-02"
         of_judge = {row["evaluator"]: row for row in nights.rows("qa_judge_drift")}
@@ -200,3 +201,15 @@ class TestNights:
         asked = nights.players.by_role["judge"]
         assert sum(row["calls"] for row in judge) == asked
         assert sum(row["answered"] for row in judge) == asked
+
+    def test_the_command_says_what_the_schedule_does(self, nights: QaPipeline) -> None:
+        answered = nights.server.answered
+        said = ok("qa", "anchors", "--snapshot", "2026-03-02", "--n", 12, "--judge", "arbiter")
+        assert "12 anchors, 24 judgements in snapshot 2026-03-02" in said
+        assert nights.server.answered == answered, "the night has asked all of it"
+        rows = json.loads(ok("qa", "anchors", "--show", "--format", "json"))
+        assert {(row["evaluator"], row["verdict"], row["n_items"]) for row in rows} == {
+            ("semantic", "watch", 12),
+            ("factuality", "watch", 12),
+        }
+        assert "arbiter" in ok("qa", "anchors", "--show")
