@@ -44,7 +44,8 @@ class Notes(Generic[Noted]):
     def all(self, warehouse: Warehouse) -> list[Noted]:
         """Every note, by key; broken ones are passed over."""
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
-        files = [str(info.path) for info in warehouse.fs.get_file_info(folder) if info.base_name.endswith(".json")]
+        found = warehouse.fs.get_file_info(folder)
+        files = [str(info.path) for info in found if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
         notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
         return sorted((one for one in notes if one is not None), key=self._key)
 
