@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -95,7 +96,7 @@ class TestLimit:
         found = [int(item) for item in prompts_of(every, "plain", most)["item_id"].to_pylist()]
         assert len(found) == len(set(found)) == min(number, most)
         assert found == sorted(found)
-        gaps = {after - before for before, after in zip(found, found[1:], strict=False)}
+        gaps = {after - before for before, after in pairwise(found)}
         assert gaps <= ({1} if most >= number else {number // most, -(-number // most)})
         assert found[:1] == [0][:number]
 
