@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
-from dtef_pipeline.qa.scorers import scorer_of
+from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
+from dtef_pipeline.qa.scorers import scorer_names, scorer_of
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.text.nearest import nearest
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool
     """Read the items at a path in the layout of their suite, and the documents that they are about.
 
     Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. Raises ItemError for a path where
-    nothing is.
+    nothing is, and ConfigError for a suite with a scorer that there is not.
     """
+    _require_scorers(spec)
     found = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
     loaded = load_items(
         spec.layout,
@@ -56,6 +60,13 @@ def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool
     return AddedFiles(
         whole, lambda item: _with_quotations(spec.scorers_of(item.type)), documents_table(chunks_of(found.transcripts))
     )
+
+
+def _require_scorers(spec: SuiteSpec) -> None:
+    known = (*scorer_names(), *OUTSIDE_SCORERS)
+    for name in (*(spec.scorers or ()), *(one for names in (spec.scorers_by_type or {}).values() for one in names)):
+        if name not in known and scorer_of(name) is None:
+            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {nearest(name, known, len(known))}")
 
 
 def _with_quotations(scorers: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.added_files import read_added
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.suites import SuiteSpec
@@ -98,3 +99,12 @@ def test_other_layouts_are_about_no_documents(tmp_path: Path) -> None:
 def test_a_path_where_nothing_is_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ItemError):
         read_added(SUMS, tmp_path / "none.jsonl", None)
+
+
+def test_a_scorer_that_there_is_not_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """Responses to a suite with a misspelled scorer were bought, and none of them had a score."""
+    path = tmp_path / "sums.jsonl"
+    path.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n', encoding="utf-8")
+    misspelled = SUMS.model_copy(update={"scorers": ["judge", "nummeric"]})
+    with pytest.raises(ConfigError, match="there is no scorer 'nummeric'; known: numeric, code_execution"):
+        read_added(misspelled, path, None)
