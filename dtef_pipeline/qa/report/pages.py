@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import groupby
 
 import duckdb
 
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.report.index_page import index_page
 from dtef_pipeline.qa.report.part_page import part_pages
-from dtef_pipeline.qa.report.part_rows import PartName, part_names, read_part, shown_runs
+from dtef_pipeline.qa.report.part_rows import PartName, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.page_files import INDEX_PAGE, page_names
 from dtef_pipeline.report.stored_rows import StoredRows
 
@@ -18,6 +19,8 @@ MOST_PAGE_BYTES = 3_000_000
 """Of the items' data on one page, roughly; a part with more has several pages."""
 QA_PAGES_FOLDER = "qa_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
+_SHOWN_RUNS = "shown_runs_of_qa"
+"""The table of a connection that says which runs the pages show."""
 _SUITE_FROM_PART = "__"
 """Between suite and part in the name of a page."""
 
@@ -31,13 +34,14 @@ def qa_pages(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_PA
     """
     rows = StoredRows(connection)
     latest, order = latest_scores(connection), qa_snapshot_order(connection)
-    shown = shown_runs(rows, latest, order)
+    connection.register(_SHOWN_RUNS, shown_runs(rows, latest, order))
     pages = files_of_parts(part_names(rows))
     exposed = _exposed(rows)
     yield INDEX_PAGE, index_page(rows, connection, latest, pages)
-    for name, page in pages.items():
-        part = read_part(rows, name, shown.runs.get(name, frozenset()))
-        yield from part_pages(rows, part, page, most_bytes, exposed.get(name[0], ""))
+    for suite, names in groupby(pages, key=lambda name: name[0]):
+        tables = SuiteTables(rows, suite, _SHOWN_RUNS)
+        for name in names:
+            yield from part_pages(rows, read_part(tables, name[1]), pages[name], most_bytes, exposed.get(suite, ""))
 
 
 def files_of_parts(parts: list[PartName]) -> dict[PartName, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +15,8 @@ from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 
 ResponseName = tuple[str, str, str, int, str]
 """Item, condition, model variant, draw, snapshot: one response of a part."""
-RunName = tuple[str, str, str]
-"""Condition, model variant, snapshot."""
+RUN_OF_A_PART = ("suite", "part", "condition", "model_variant", "snapshot")
+"""What tells the runs of all parts apart."""
 PartName = tuple[str, str]
 """Suite and part."""
 _RESPONSE_NAMED = ("item_id", "condition", "model_variant", "draw", "snapshot")
@@ -56,14 +56,6 @@ _RETRIEVAL_TOLD = ("item_id", "condition", "k", "n_relevant", "precision", "reca
 _DOCUMENT_TOLD = ("doc_id", "page_content", "name", "project", "geography", "country", "month", "year")
 
 
-class ShownRuns(NamedTuple):
-    """Of each part the runs whose responses its pages show."""
-
-    runs: Mapping[PartName, frozenset[RunName]]
-    order: Sequence[str]
-    """All snapshots of the family, the earliest first."""
-
-
 @dataclass(slots=True)
 class PartRows:
     """What is known of one part, by item or by response."""
@@ -95,98 +87,107 @@ def part_names(rows: StoredRows) -> list[PartName]:
     return sorted(found)
 
 
-def shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> ShownRuns:
-    """The runs that boards are made of (`latest`: rows of `latest_scores`), and of what has no score the latest run.
+def shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
+    """Columns RUN_OF_A_PART, one row per run: those that boards are made of, and of what has no score the latest run.
 
-    `snapshot_order`: the snapshots of the scores, the earliest first.
+    `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, the earliest first.
     """
-    runs: dict[PartName, set[RunName]] = defaultdict(set)
-    names = ("suite", "part", "condition", "model_variant", "snapshot")
-    for suite, part, *run in _distinct(latest, names):
-        runs[suite, part].add((run[0], run[1], run[2]))
-    asked = (
-        rows.table(f"(SELECT DISTINCT {', '.join(names)} FROM qa_responses)", names, {}) if rows.has("qa_responses") else None
-    )
-    order = list(snapshot_order)
-    if asked is not None:
-        others = {label: None for label in asked["snapshot"].to_pylist() if label not in order}
-        order += in_order(others)
-        place = {label: at for at, label in enumerate(order)}
-        for suite, part, condition, variant, snapshot in sorted(_distinct(asked, names), key=lambda one: -place[one[4]]):
-            if all(run[:2] != (condition, variant) for run in runs[suite, part]):
-                runs[suite, part].add((condition, variant, snapshot))
-    return ShownRuns({part: frozenset(own) for part, own in runs.items()}, order)
+    runs = dict.fromkeys(_distinct(latest))
+    if rows.has("qa_responses"):
+        query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
+        asked = _distinct(rows.table(query, RUN_OF_A_PART, {}))
+        later = {run[-1]: None for run in asked if run[-1] not in set(snapshot_order)}
+        place = {label: at for at, label in enumerate((*snapshot_order, *in_order(later)))}
+        known = {run[:-1] for run in runs}
+        for run in sorted(asked, key=lambda one: -place[one[-1]]):
+            if run[:-1] not in known:
+                known.add(run[:-1])
+                runs[run] = None
+    return pa.table({name: pa.array([run[at] for run in runs], pa.string()) for at, name in enumerate(RUN_OF_A_PART)})
 
 
-def _distinct(table: pa.Table, names: Sequence[str]) -> list[tuple[str, ...]]:
-    plain = pa.table({name: pc.cast(table[name], pa.string()) for name in names})
-    found = plain.group_by(list(names)).aggregate([])
-    return list(zip(*(found[name].to_pylist() for name in names), strict=True))
+def _distinct(table: pa.Table) -> list[tuple[str, ...]]:
+    plain = pa.table({name: pc.cast(table[name], pa.string()) for name in RUN_OF_A_PART})
+    found = plain.group_by(list(RUN_OF_A_PART)).aggregate([])
+    return sorted(zip(*(found[name].to_pylist() for name in RUN_OF_A_PART), strict=True))
 
 
-def read_part(rows: StoredRows, name: PartName, runs: frozenset[RunName]) -> PartRows:
-    """The rows of a part, of the responses those of the runs given."""
-    where = {"suite": name[0], "part": name[1]}
-    responses = _of_runs(rows, "qa_responses", (*_RESPONSE_NAMED, *_RESPONSE_TOLD), where, runs)
-    items = rows.rows("qa_items", _ITEM_TOLD, where, ("position", "item_id"))
+class SuiteTables:
+    """The tables of one suite, each read once and handed out part by part; of responses those of the runs that are shown."""
+
+    def __init__(self, rows: StoredRows, suite: str, shown: str) -> None:
+        """`shown`: the name of a table of the connection with the rows of `shown_runs`."""
+        self.suite = suite
+        self._rows, self._shown = rows, shown
+        self._tables: dict[str, tuple[pa.Table, dict[str, tuple[int, int]]]] = {}
+
+    def of(self, name: str, part: str, wanted: Sequence[str], order: Sequence[str]) -> list[StoredRow]:
+        """The wanted columns of the rows of a part, in order."""
+        if name not in self._tables:
+            source = name
+            if set(RUN_OF_A_PART) <= self._rows.columns(name):
+                source = f"(SELECT * FROM {name} SEMI JOIN {self._shown} USING ({', '.join(RUN_OF_A_PART)}))"
+            held = self._rows.table(source, ("part", *wanted), {"suite": self.suite}, ("part", *order))
+            self._tables[name] = held, _slices(held["part"].to_pylist())
+        held, places = self._tables[name]
+        found: list[StoredRow] = held.slice(*places.get(part, (0, 0))).to_pylist()
+        return found
+
+
+def _slices(sorted_parts: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """First row and number of rows of each part."""
+    found, start = {}, 0
+    for part, same in groupby(sorted_parts):
+        length = sum(1 for _ in same)
+        found[part] = start, length
+        start += length
+    return found
+
+
+def read_part(tables: SuiteTables, part: str) -> PartRows:
+    """The rows of a part, of the responses those of the runs that are shown."""
+    responses = tables.of("qa_responses", part, (*_RESPONSE_NAMED, *_RESPONSE_TOLD), _RESPONSE_NAMED)
+    items = tables.of("qa_items", part, _ITEM_TOLD, ("position", "item_id"))
     known = {row["item_id"] for row in items}
     gone = dict.fromkeys(row["item_id"] for row in responses if row["item_id"] not in known)
-    context = rows.rows("qa_context", _CONTEXT_TOLD, where, ("item_id", "condition", "rank"))
+    context = tables.of("qa_context", part, _CONTEXT_TOLD, ("item_id", "condition", "rank"))
     return PartRows(
-        *name,
+        tables.suite,
+        part,
         items=[*items, *({**dict.fromkeys(_ITEM_TOLD), "item_id": item} for item in gone)],
-        prompts=_by_item(rows.rows("qa_prompts", _PROMPT_TOLD, where, ("item_id", "condition"))),
+        prompts=_by_item(tables.of("qa_prompts", part, _PROMPT_TOLD, ("item_id", "condition"))),
         context=_by_item(context),
-        retrieval=_by_item(rows.rows("qa_retrieval", _RETRIEVAL_TOLD, where, ("item_id", "condition"))),
-        documents=_documents(rows, where, context),
+        retrieval=_by_item(tables.of("qa_retrieval", part, _RETRIEVAL_TOLD, ("item_id", "condition"))),
+        documents=_documents(tables, part, context),
         responses=_by_item(responses),
-        scores=_by_response(_of_runs(rows, "qa_scores", (*_RESPONSE_NAMED, *_SCORE_TOLD), where, runs)),
-        judgements=_by_response(_of_runs(rows, "qa_judgements", (*_RESPONSE_NAMED, *_JUDGEMENT_TOLD), where, runs)),
-        executions=_by_response(_of_runs(rows, "qa_executions", (*_RESPONSE_NAMED, *_EXECUTION_TOLD), where, runs)),
-        citations=_by_response(_of_runs(rows, "qa_citations", (*_RESPONSE_NAMED, *_CITATION_TOLD), where, runs)),
+        scores=_told(tables, "qa_scores", part, _SCORE_TOLD, ("metric", "measured_by")),
+        judgements=_told(tables, "qa_judgements", part, _JUDGEMENT_TOLD, ("evaluator", "judge_variant")),
+        executions=_told(tables, "qa_executions", part, _EXECUTION_TOLD, ()),
+        citations=_told(tables, "qa_citations", part, _CITATION_TOLD, ("position",)),
     )
 
 
-def _documents(rows: StoredRows, where: Mapping[str, str], context: Iterable[StoredRow]) -> dict[str, StoredRow]:
+def _documents(tables: SuiteTables, part: str, context: Iterable[StoredRow]) -> dict[str, StoredRow]:
     """The chunks that were shown to a model."""
     shown = {row["doc_id"] for row in context if row["doc_id"] is not None and row["page_content"] is None}
-    if not shown:
-        return {}
-    found = rows.table("qa_documents", _DOCUMENT_TOLD, where, ("doc_id",))
-    kept = found.filter(pc.is_in(found["doc_id"], pa.array(sorted(shown), pa.string())))
-    return {row["doc_id"]: row for row in kept.to_pylist()}
+    found = tables.of("qa_documents", part, _DOCUMENT_TOLD, ("doc_id",)) if shown else []
+    return {row["doc_id"]: row for row in found if row["doc_id"] in shown}
 
 
-def _of_runs(
-    rows: StoredRows, table: str, wanted: Sequence[str], where: Mapping[str, str], runs: frozenset[RunName]
-) -> list[StoredRow]:
-    order = (
-        "item_id",
-        "condition",
-        "model_variant",
-        "draw",
-        "snapshot",
-        "position",
-        "metric",
-        "measured_by",
-        "evaluator",
-        "judge_variant",
-    )
-    found = rows.rows(table, wanted, where, order)
-    return [row for row in found if (row["condition"], row["model_variant"], row["snapshot"]) in runs]
+def _told(
+    tables: SuiteTables, name: str, part: str, wanted: Sequence[str], order: Sequence[str]
+) -> dict[ResponseName, list[StoredRow]]:
+    """The rows of a table that tells of responses, by response."""
+    held: dict[ResponseName, list[StoredRow]] = defaultdict(list)
+    for row in tables.of(name, part, (*_RESPONSE_NAMED, *wanted), (*_RESPONSE_NAMED, *order)):
+        held[response_name(row)].append(row)
+    return held
 
 
 def _by_item(found: Iterable[StoredRow]) -> dict[str, list[StoredRow]]:
     held: dict[str, list[StoredRow]] = defaultdict(list)
     for row in found:
         held[row["item_id"]].append(row)
-    return held
-
-
-def _by_response(found: Iterable[StoredRow]) -> dict[ResponseName, list[StoredRow]]:
-    held: dict[ResponseName, list[StoredRow]] = defaultdict(list)
-    for row in found:
-        held[response_name(row)].append(row)
     return held
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
 from dtef_pipeline.qa.report.explored import RESPONSE_CHARACTERS, ExploredPage, cut, explored_pages
-from dtef_pipeline.qa.report.part_rows import PartRows, part_names, read_part, shown_runs
+from dtef_pipeline.qa.report.part_rows import PartRows, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.stored_rows import StoredRows
 from tests.made.qa_pages import CHUNK, QaMade, connected_qa, made_qa
@@ -21,8 +21,8 @@ LARGE = 10**9
 def read(made: QaMade, suite: str, part: str) -> PartRows:
     connection = connected_qa(made.tables(), boards=False)
     rows = StoredRows(connection)
-    shown = shown_runs(rows, latest_scores(connection), qa_snapshot_order(connection))
-    return read_part(rows, (suite, part), shown.runs[suite, part])
+    connection.register("shown", shown_runs(rows, latest_scores(connection), qa_snapshot_order(connection)))
+    return read_part(SuiteTables(rows, suite, "shown"), part)
 
 
 def explored(made: QaMade, suite: str, part: str, most_bytes: int = LARGE) -> list[ExploredPage]:
@@ -148,10 +148,6 @@ def test_a_response_whose_item_is_no_more_still_stands_there() -> None:
 def test_responses_without_a_score_are_shown_all_the_same() -> None:
     made = made_qa(1, 2)
     made.rows["qa_scores"] = [row for row in made.rows["qa_scores"] if row["suite"] != "mmlu"]
-    connection = connected_qa(made.tables(), boards=False)
-    rows = StoredRows(connection)
-    shown = shown_runs(rows, latest_scores(connection), qa_snapshot_order(connection))
-    part = read_part(rows, ("mmlu", "subject_0"), shown.runs["mmlu", "subject_0"])
-    (page,) = explored_pages(part, LARGE)
+    (page,) = explored(made, "mmlu", "subject_0")
     assert all("scores" not in one for item in page.data["items"] for one in item["said"])
     assert sum(len(item["said"]) for item in page.data["items"]) == 8
