@@ -15,8 +15,8 @@ from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.anchored_answers import (
+    ANCHORS_CHOSEN_FROM,
     ANCHORS_KEPT,
-    ANCHORS_READ,
     anchor_looks,
     judged_answers,
     more_answers,
@@ -63,7 +63,7 @@ def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:
     house = store.warehouse
     kept = house.read_or_empty("qa_anchor_items")
     if len(kept) < config.n and house.values("qa_judgements", "suite"):
-        pool = store.reader.query(judged_answers, only=ANCHORS_READ)
+        pool = store.reader.query(judged_answers, only=ANCHORS_CHOSEN_FROM)
         kept = more_answers(kept, config.n, config.seed, pool)
         house.write("qa_anchor_items", kept)
     return kept.slice(0, config.n)

@@ -9,7 +9,7 @@ from dtef_pipeline.tables import EVIDENCE, RULE, field
 
 _ANCHOR = field("anchor", pa.string(), "Hash of the question, what is expected and the response, as the judge is shown them")
 _OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
-_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
+_KEPT_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
 _NIGHT_OF_ANCHOR = field("snapshot", pa.string(), "Night in which the judge was shown it again")
 
 QA_ANCHOR_ITEMS = pa.schema(
@@ -32,7 +32,7 @@ QA_ANCHORS = pa.schema(
         _ANCHOR,
         *(one for one in OF_ONE_RESPONSE if one.name not in ("temperature", "snapshot")),
         *_OF_JUDGE,
-        *(QA_JUDGEMENTS.field(name) for name in _OF_JUDGEMENT),
+        *(QA_JUDGEMENTS.field(name) for name in _KEPT_OF_JUDGEMENT),
     ]
 )
 """One row per night, anchor and evaluator."""

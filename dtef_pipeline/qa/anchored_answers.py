@@ -20,7 +20,7 @@ from dtef_pipeline.tables import in_schema
 
 ANCHORS_KEPT = 50
 """How many anchors there are unless something else is asked for."""
-ANCHORS_READ = ("qa_judgements", "qa_responses", "qa_items")
+ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
 """The tables that anchors are chosen from."""
 _JUDGE_BY = ("judge_model", "judge_variant", "evaluator")
 _FIFTHS = 5
@@ -46,7 +46,7 @@ _THEIR_ITEMS = """
 def judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """Every answer that a judge gave a score, with what the judge is shown: the columns of QA_ANCHOR_ITEMS but `seed`.
 
-    `connection` has the tables of ANCHORS_READ. An answer that is given word for word several times is one.
+    `connection` has the tables of ANCHORS_CHOSEN_FROM. An answer that is given word for word several times is one.
     """
     frame = connection.execute(_JUDGED_ANSWERS).df()
     known: dict[tuple[str, str], JudgedItem] = {}
