@@ -16,6 +16,7 @@ from dtef_pipeline.cli.drift_exit import exit_code
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.moved_judges import moved_judges
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
@@ -108,6 +109,8 @@ def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> i
     click.echo(render_drift(checks, QA_NAMES, {**DRIFT, **told}))
     if all(row["verdict"] is None for row in rows):
         say(f"\n{_ASK_QA_AGAIN}")
+    for line in moved_judges(reader.rows("qa_judge_drift").to_pylist()):
+        say(line)
     return exit_code(rows, fail_on, QA_WATCHED)
 
 

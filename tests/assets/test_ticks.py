@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import DefsStateStorage
 
+from assets.qa.night import nightly_questions
 from assets.rubric.night import nightly_rubrics
 from assets.survey.nightly import nightly_drift_schedule
 from dtef_pipeline.cli.ready import dagster_instance
@@ -18,7 +19,7 @@ def test_a_schedule_that_was_evaluated_leaves_no_storage_of_its_instance_behind(
     before = DefsStateStorage.get()
     with dagster_instance() as instance:
         within = DefsStateStorage.get()
-        for schedule in (nightly_drift_schedule, nightly_rubrics):
+        for schedule in (nightly_drift_schedule, nightly_rubrics, nightly_questions):
             assert isinstance(tick(schedule, instance, datetime(2026, 3, 1, 2, 0, tzinfo=UTC)), dg.SkipReason)
             assert DefsStateStorage.get() is within
     assert DefsStateStorage.get() is before

@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.qa.report.beside_boards import PUBLISHED_PARTS, costs_section, published_section, retrieval_section
+from dtef_pipeline.qa.report.beside_boards import (
+    PUBLISHED_PARTS,
+    WATCHED_JUDGES,
+    costs_section,
+    published_section,
+    retrieval_section,
+)
 from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN, bars_section, boards_of, boards_section
 from dtef_pipeline.qa.report.explorer import explorer_style
 from dtef_pipeline.qa.report.part_rows import PartName
@@ -60,6 +66,7 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         Chapter("retrieval", "Retrieval", retrieval_section(rows)),
         Chapter("quality", "Distribution of scores", quality_section(latest)),
         Chapter("drift", "Drift", _drift(rows, connection)),
+        Chapter(WATCHED_JUDGES.anchor, WATCHED_JUDGES.title, published_section(rows, WATCHED_JUDGES)),
         Chapter("costs", "Costs", costs_section(rows)),
     ]
     return build_report("DTEF: questions with an expected answer", _QA_INTRODUCTION, chapters)

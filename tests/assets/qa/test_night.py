@@ -130,7 +130,7 @@ def run_of_night(qa: QaPipeline, day: int) -> None:
     result = job.execute_in_process(
         instance=qa.instance, run_config=request.run_config, tags=request.tags, asset_selection=chosen, raise_on_error=False
     )
-    assert result.success, [event.step_failure_data.error.to_string() for event in result.all_events if event.is_step_failure]
+    assert result.success, [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
 
 
 def judge_says(score: float) -> str:
@@ -181,6 +181,8 @@ class TestNights:
             assert (row["judge_model"], row["verdict"], row["n_items"], row["n_snapshots"]) == ("arbiter", "watch", 12, 2)
             assert (row["highest"], row["lowest"]) == pytest.approx((0.9, 0.4))
             assert row["gap"] == pytest.approx(0.5)
+        said = " ".join(ok("drift", "--family", "qa").split())
+        assert "judge arbiter, semantic: watch on 12 stored answers" in said
 
     def test_anchors_are_kept_from_the_first_night_on_and_asked_once_a_night(self, nights: QaPipeline) -> None:
         kept = nights.table("qa_anchor_items")

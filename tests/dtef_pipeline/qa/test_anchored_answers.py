@@ -17,6 +17,7 @@ from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.qa.anchor_tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.qa.anchored_answers import anchor_looks, judged_answers, more_answers, qa_anchor_rows, qa_judge_drift_rows
 from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.moved_judges import moved_judges
 from dtef_pipeline.qa.tables import QA_ITEMS
 from tests.made.qa_scores import connected, night, table_of
 
@@ -45,7 +46,7 @@ def scores(*numbers: float) -> pd.DataFrame:
     rows = [
         {**of(f"i{at}"), "score": score, "anchor": f"a{at}", "text": "t", "reference": "r"} for at, score in enumerate(numbers)
     ]
-    return pd.DataFrame(rows).assign(temperature=0.0, response="x", evaluators=[[] for _ in rows])
+    return pd.DataFrame(rows).assign(temperature=0.0, response="x", evaluators=pd.Series([[] for _ in rows], dtype=object))
 
 
 class TestPool:
@@ -105,7 +106,7 @@ class TestChoice:
 
 class TestNight:
     def test_each_night_asks_afresh_by_every_evaluator(self) -> None:
-        kept = more_answers(NONE_KEPT, 2, 0, scores(0.2, 0.9).assign(evaluators=[[], ["rationale"]]))
+        kept = more_answers(NONE_KEPT, 2, 0, scores(0.2, 0.9).assign(evaluators=pd.Series([[], ["rationale"]], dtype=object)))
         first, again, second = (list(anchor_looks(kept, JUDGE, label)) for label in ("2026-01-01", "2026-01-01", "2026-01-02"))
         assert Counter(one.arbitration.evaluator for one in first) == {"semantic": 1, "factuality": 1, "rationale": 1}
         keys = [[one.next([]).key for one in looks] for looks in (first, again, second)]  # type: ignore[union-attr]
@@ -153,3 +154,10 @@ class TestDrift:
         assert row["reason"]
         empty: pa.Table = QA_ANCHORS.empty_table()
         assert len(qa_judge_drift_rows(empty)) == 0
+
+    def test_what_is_told_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
+        rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, evaluator="factuality")
+        (told,) = moved_judges(qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist())
+        assert told.startswith(f"judge j, semantic: drift since {night(8)['snapshot']} on 50 stored answers, shift -0.1")
+        (of_two_nights,) = moved_judges(qa_judge_drift_rows(table_of(judged_nights(-0.3, 2, since=1), QA_ANCHORS)).to_pylist())
+        assert of_two_nights.startswith("judge j, semantic: watch on 50 stored answers, ")

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.role_costs import qa_costs
-from tests.made.qa_scores import connected
+from tests.made.qa_scores import connected, table_of
 
 Row = Mapping[str, Any]
 
@@ -71,6 +72,15 @@ def test_a_call_that_several_rows_rest_on_counts_once() -> None:
 def test_a_judgement_that_shares_its_first_reply_with_another_is_counted_by_calls() -> None:
     rows = costs([], [judgement("j1"), judgement("j1", "j2", cost=0.02, snapshot="night")])
     assert [(row["calls"], row["cost_usd"], row["prompt_tokens"]) for row in rows] == [(2, pytest.approx(0.02), 10)]
+
+
+def test_what_the_judge_says_of_anchors_is_paid_for_too() -> None:
+    connection = connected([], [response("a")], [judgement("j1")])
+    connection.register("qa_anchors", table_of([judgement("j2", snapshot=night) for night in ("n1", "n1", "n2")], QA_ANCHORS))
+    rows = qa_costs(connection, stored).to_pylist()
+    assert [(row["role"], row["evaluator"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
+        ("judge", "semantic", 2, pytest.approx(0.02))
+    ]
 
 
 def test_a_call_without_a_known_price_is_counted_and_costs_nothing_that_is_known() -> None:
