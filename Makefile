@@ -48,8 +48,9 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef qa add demo-socioscope data/questions/socioscope/questions.json --corpus data/questions/socioscope $(DEMO_SUITES)
 	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
 	$(BIN)/dtef qa board --suite 'demo-*'
+	$(BIN)/dtef qa report --out $(STATE)/qa_report
 	@echo
-	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html"
+	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html"
 	@echo "Dagster UI on the same state: make ui"
 
 test: setup ## every check: formatting, lint, types (beside the tests), tests

@@ -117,6 +117,9 @@ class TestWheel:
             f"{data}/blueprints/demo-facts.yml",
             f"{data}/blueprints/demo-letters.yml",
             f"{data}/stored_responses.jsonl",
+            f"{data}/stored_answers.jsonl",
+            f"{data}/suites.yaml",
+            f"{data}/questions/suites.yaml",
             f"{data}/dagster.yaml",
         } <= shipped
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
