@@ -16,7 +16,7 @@ from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
 from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.space import QA_SPACE
@@ -165,11 +165,14 @@ def _listed(reader: TableReader, key: str) -> tuple[object, ...]:
 
 
 def _public_since(warehouse: Warehouse, key: str) -> str | None:
+    """None also where the file of the user's suites, or the note of where it is, cannot be read: what is known is listed all the same."""
     from assets.qa.known_suites import known_suites
 
-    source = ITEM_NOTES.read(warehouse, key)
-    specs = known_suites(source.suites if source else None).specs
-    return specs[suite].public_since if (suite := QA_SPACE.split(key)[0]) in specs else None
+    try:
+        source = ITEM_NOTES.read(warehouse, key)
+        return known_suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
+    except (ConfigError, WarehouseError):
+        return None
 
 
 def _removed(warehouse: Warehouse, key: str) -> str:

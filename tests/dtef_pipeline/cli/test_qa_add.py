@@ -1,0 +1,177 @@
+"""`dtef qa check`, `add`, `list` and `remove`: what is right with files of questions, and what is wrong with them and where."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resources.warehouse import Warehouse
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.made.qa_files import BIRDS, write_choices, write_sums
+from tests.strict_json import strict
+
+SAMPLES = ROOT / "data" / "questions"
+OWN_SUITES = """
+suites:
+  oars:
+    layout: gsm8k
+    scorers: [numeric]
+"""
+BAD_ROWS = '{"question": "1 + 1?", "answer": "#### 2"}\n{"question": "1 + 2?", "answer": "three"}\n{oops\n'
+
+
+def bad_sums(folder: Path) -> Path:
+    path = folder / "bad.jsonl"
+    path.write_text(BAD_ROWS, encoding="utf-8")
+    return path
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("suite", "path", "told"),
+        [
+            ("mmlu", "mmlu", "20 items (20 choice), 15 examples"),
+            ("gsm8k", "gsm8k/test.jsonl", "20 items (20 number)"),
+            ("humaneval", "humaneval", "20 items (20 code)"),
+        ],
+    )
+    def test_the_shipped_samples_are_right(self, suite: str, path: str, told: str) -> None:
+        assert ok("qa", "check", suite, SAMPLES / path).strip() == told
+
+    def test_questions_about_interviews_are_checked_with_their_documents(self) -> None:
+        talks = SAMPLES / "socioscope"
+        (line,) = ok("qa", "check", "socioscope", talks / "questions.json", "--corpus", talks).splitlines()
+        assert line.startswith("20 items (")
+        assert line.endswith(" chunks of documents")
+
+    def test_each_fault_is_told_with_file_line_and_what_is_allowed(self, tmp_path: Path) -> None:
+        result = dtef("qa", "check", "gsm8k", bad_sums(tmp_path))
+        assert result.exit_code == 1
+        first, second, last = result.stdout.splitlines()
+        assert "bad.jsonl:2: " in first
+        assert first.startswith("error: ")
+        assert "; allowed: " in first
+        assert "bad.jsonl:3: " in second
+        assert last == "1 item (1 number), 2 rows left out"
+
+    def test_what_surprises_is_a_warning_and_no_error(self, tmp_path: Path) -> None:
+        folder = write_choices(tmp_path, birds=[("Which?", "Tern", "tern ", "Gull", "Auk", "C")])
+        result = dtef("qa", "check", "mmlu", folder)
+        assert result.exit_code == 0
+        assert "warning: " in result.stdout
+
+    def test_as_json_it_is_one_object(self, tmp_path: Path) -> None:
+        result = dtef("qa", "check", "gsm8k", bad_sums(tmp_path), "--json")
+        assert result.exit_code == 1
+        told = strict(result.stdout)
+        assert (told["items"], told["types"]) == (1, {"number": 1})
+        assert [(one["level"], one["line"]) for one in told["findings"]] == [("error", 2), ("error", 3)]
+        assert {"code", "file", "item_id", "found", "allowed", "text", "part"} < set(told["findings"][0])
+
+    def test_nothing_is_written(self, state: Path) -> None:
+        ok("qa", "check", "gsm8k", SAMPLES / "gsm8k")
+        assert list(state.iterdir()) == []
+
+    def test_suites_of_ones_own_are_known_where_their_file_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "suites.yaml").write_text(OWN_SUITES, encoding="utf-8")
+        sums = write_sums(tmp_path / "sums.jsonl")
+        assert "3 items (3 number)" in ok("qa", "check", "oars", sums, "--suites", tmp_path / "suites.yaml")
+        assert "no suite 'oars'; known: " in refused("qa", "check", "oars", sums)
+
+
+@pytest.mark.parametrize("command", ["check", "add"])
+class TestRefused:
+    def test_a_suite_that_nobody_knows(self, state: Path, command: str) -> None:
+        told = refused("qa", command, "mnlu", SAMPLES / "mmlu")
+        assert "no suite 'mnlu'; known: " in told
+        assert "mmlu" in told
+        assert list(state.iterdir()) == []
+
+    def test_a_path_where_nothing_is(self, state: Path, command: str) -> None:
+        assert "none.jsonl" in refused("qa", command, "gsm8k", state / "none.jsonl")
+
+    def test_a_file_of_suites_that_is_broken(self, state: Path, command: str) -> None:
+        (state / "suites.yaml").write_text(OWN_SUITES.replace("numeric]", "numeric]\n    licens: mine"), encoding="utf-8")
+        told = refused("qa", command, "oars", SAMPLES / "gsm8k", "--suites", state / "suites.yaml")
+        assert "licens" in told
+        assert "suites.yaml" in told
+
+
+class TestNothingToAdd:
+    @pytest.mark.parametrize("content", ["", "\n", "{oops\n"])
+    def test_a_file_without_an_item_changes_nothing(self, state: Path, content: str) -> None:
+        (state / "sums.jsonl").write_text(content, encoding="utf-8")
+        assert "no item of it can be used; `dtef qa check` lists all that is wrong" in refused(
+            "qa", "add", "gsm8k", state / "sums.jsonl"
+        )
+        assert not (state / "warehouse").exists()
+
+    def test_strictly_a_bad_row_changes_nothing(self, state: Path) -> None:
+        told = refused("qa", "add", "gsm8k", bad_sums(state), "--strict")
+        assert "bad.jsonl:2: " in told
+        assert not (state / "warehouse").exists()
+
+    @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("judge",)])
+    def test_where_nothing_was_added_it_is_said_how(self, state: Path, words: tuple[str, ...]) -> None:
+        (state / "warehouse").mkdir()
+        assert "no questions in " in (told := refused("qa", *words))
+        assert "`dtef qa add SUITE PATH` adds some" in told
+
+
+def listed() -> dict[str, tuple[object, ...]]:
+    rows = strict(ok("qa", "list", "--format", "json"))
+    return {f"{row['suite']}/{row['part']}": (row["items"], row["left_out"], row["types"], row["examples"]) for row in rows}
+
+
+def test_files_come_in_change_and_leave(state: Path) -> None:
+    """One state, in which each step stands on the one before: each starts Dagster, which takes seconds."""
+    choices = write_choices(state / "choices")
+    added = ok("qa", "add", "mmlu", choices)
+    assert "2 parts of mmlu added, 2 new or changed: 5 items (5 choice), 4 examples" in added
+    assert "`dtef qa run --model MODEL` asks" in added
+    house = Warehouse(state / "warehouse")
+    assert listed() == {"mmlu/sea_birds": (3, 0, "choice 3", 2), "mmlu/winds": (2, 0, "choice 2", 2)}
+    assert [row["public_since"] for row in strict(ok("qa", "list", "--format", "json"))] == ["2020-09"] * 2
+
+    # The same again is nothing new; a changed file is, and its rows take the place of the earlier ones.
+    assert "2 parts of mmlu added, 0 new or changed" in ok("qa", "add", "mmlu", choices)
+    write_choices(state / "choices", sea_birds=[*BIRDS[1:], ("Which?", "a", "b", "c", "d", "E")])
+    changed = dtef("qa", "add", "mmlu", choices)
+    assert changed.exit_code == 0
+    assert "4 items (4 choice), 4 examples, 1 row left out" in changed.stdout
+    assert "left out: " in changed.stderr
+    assert "sea_birds_test.csv:3: " in " ".join(changed.stderr.split())
+    assert listed()["mmlu/sea_birds"] == (2, 1, "choice 2", 2)
+    texts = house.read("qa_items", suite="mmlu", part="sea_birds")["text"].to_pylist()
+    assert texts == [row[0] for row in BIRDS[1:]]
+
+    # A name that fits nothing changes nothing; a pattern takes all that fit.
+    assert "PART 'mmlu/wind' fits none; known: mmlu/winds" in refused("qa", "remove", "mmlu/wind")
+    ok("qa", "add", "gsm8k", write_sums(state / "sums.jsonl"))
+    assert set(listed()) == {"gsm8k/all", "mmlu/sea_birds", "mmlu/winds"}
+    removed = ok("qa", "remove", "mmlu/*")
+    assert "removed mmlu/sea_birds, which was never run" in removed
+    assert "removed mmlu/winds, which was never run" in removed
+    assert set(listed()) == {"gsm8k/all"}
+    assert [len(house.read_or_empty(table, suite="mmlu")) for table in ("qa_items", "qa_examples", "qa_findings")] == [0] * 3
+
+    # What was taken away comes as something new.
+    assert "2 parts of mmlu added, 2 new or changed" in ok("qa", "add", "mmlu", choices)
+    assert set(listed()) == {"gsm8k/all", "mmlu/sea_birds", "mmlu/winds"}
+
+
+def test_a_file_that_is_gone_is_named_where_it_is_read_again(state: Path) -> None:
+    sums = write_sums(state / "sums.jsonl")
+    (state / "suites.yaml").write_text(OWN_SUITES, encoding="utf-8")
+    assert "1 part of oars added" in ok("qa", "add", "oars", sums, "--suites", state / "suites.yaml")
+    assert [(row["suite"], row["public_since"]) for row in strict(ok("qa", "list", "--format", "json"))] == [("oars", "")]
+    shutil.move(sums, state / "elsewhere.jsonl")
+    result = dtef("qa", "run", "--ingest", "--judge", "none", "--no-roll-ups")
+    assert result.exit_code == 1
+    assert "sums.jsonl" in result.stderr
+    assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "what was read before stays"
+    (state / "suites.yaml").unlink()
+    assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "without the file of its suite it was not listed"
