@@ -1,0 +1,214 @@
+"""`dtef qa run` and `judge`: what is asked under each condition, that nothing is asked twice, and what is said of it.
+
+One state for all tests, made step by step: a step starts Dagster, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.qa_files import OARS, right_reply, write_choices, write_sums
+from tests.strict_json import strict
+
+ASKED = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
+MORE = "A lake has 8 boats, 2 sink. How many are left?"
+
+
+def replied(call: Call) -> str:
+    return '{"score": 0.75, "reason": "nearly"}' if call.body["model"] == "judge" else right_reply(call)
+
+
+@dataclass
+class Step:
+    """One command of the story: what it said, and what the server was asked meanwhile."""
+
+    code: int
+    stdout: str
+    stderr: str
+    asked: list[dict[str, Any]]
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    """What is scored after it."""
+
+    @property
+    def calls(self) -> int:
+        return len(self.asked)
+
+
+@dataclass
+class Story:
+    folder: Path
+    server: FakeLLM
+    steps: dict[str, Step] = field(default_factory=dict)
+
+    def tell(self, name: str, *words: object) -> None:
+        before = len(self.server.calls)
+        result = dtef("qa", *words)
+        house = Warehouse(self.folder / "warehouse")
+        scores = house.read_or_empty("qa_scores").to_pylist()
+        asked = [call.body for call in self.server.calls[before:]]
+        self.steps[name] = Step(result.exit_code, result.stdout, result.stderr, asked, scores)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("qa-run")
+    with FakeLLM(reply=replied) as server, pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
+        models = {name: {"model": f"openai/{name}", **spec} for name in ("answerer", "judge")}
+        (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
+        patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
+        patch.setenv("OPENAI_API_KEY", "planted-key")
+        choices, sums = write_choices(folder / "choices"), write_sums(folder / "sums.jsonl")
+        story = Story(folder, server)
+        story.tell("choices added", "add", "mmlu", choices)
+        story.tell("sums added", "add", "gsm8k", sums)
+        story.tell("first", "run", *ASKED)
+        story.tell("again", "run", *ASKED)
+        story.tell("rotated", "run", "--suite", "mmlu", "--order", "rotated-1", *ASKED)
+        story.tell("shown", "run", "--part", "winds", "--few-shot", "2", "--few-shot-as", "turns", "--limit", "1", *ASKED)
+        story.tell("removed", "remove", "mmlu/winds", "gsm8k/all")
+        story.tell("choices back", "add", "mmlu", choices)
+        write_sums(folder / "sums.jsonl", [*OARS[:2], MORE])
+        story.tell("sums changed", "add", "gsm8k", sums)
+        story.tell("after", "run", *ASKED)
+        judging = ("judge", "--part", "gsm8k/*", "--judge", "judge", "--sample-rate", "1", "--no-roll-ups")
+        story.tell("judged", *judging)
+        story.tell("judged again", *judging)
+        story.tell("rejudged", *judging, "--rejudge", "second")
+        yield story
+
+
+def of_last(story: Story, **wanted: object) -> list[dict[str, Any]]:
+    last = [*story.steps.values()][-1].scores
+    return [row for row in last if all(row[name] == value for name, value in wanted.items())]
+
+
+def test_every_step_came_to_its_end(told: Story) -> None:
+    assert {name: step.stderr for name, step in told.steps.items() if step.code} == {}
+
+
+def test_each_item_is_asked_once_and_its_answer_scored(told: Story) -> None:
+    first = told.steps["first"]
+    assert first.calls == 5 + 3
+    assert "as candidate: 8 calls" in first.stdout
+    assert "3 parts, snapshot base" in first.stdout
+    found = {(row["item_id"], row["condition"], row["metric"]): row["score"] for row in first.scores}
+    right = {key: score for key, score in found.items() if key[2] == "correct"}
+    assert len(right) == 8
+    assert set(right.values()) == {1.0}
+    judged = [row for row in first.scores if row["metric"] == "judged"]
+    assert {(row["status"], row["score"]) for row in judged} <= {("missing", None)}
+
+
+def test_what_is_stored_is_never_asked_again(told: Story) -> None:
+    again = told.steps["again"]
+    assert again.calls == 0
+    assert "asked now" not in again.stdout
+    assert again.scores == told.steps["first"].scores
+
+
+def test_two_orders_of_options_stand_side_by_side_and_are_mapped_back(told: Story) -> None:
+    rotated = told.steps["rotated"]
+    assert rotated.calls == 5, "sums have no options, and their suite was not chosen"
+    rows = [row for row in rotated.scores if row["suite"] == "mmlu"]
+    assert {row["condition"] for row in rows} == {"letters", "letters,rotated-1"}
+    assert [row["score"] for row in rows] == [1.0] * 10
+    letters = {(row["item_id"], row["condition"]): row["detail"] for row in rows}
+    gannet = strict(letters["sea_birds/0", "letters,rotated-1"])
+    assert (gannet["letter"], gannet["file_letter"]) == ("A", "B")
+
+
+def test_examples_are_turns_before_the_one_item_that_the_limit_leaves(told: Story) -> None:
+    shown = told.steps["shown"]
+    assert shown.calls == 1
+    (body,) = shown.asked
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant"] * 2 + ["user"]
+    assert [message["content"] for message in body["messages"][1::2]] == ["A", "D"]
+    assert [row["item_id"] for row in shown.scores if row["condition"] == "letters,2-shot-turns"] == ["winds/0"]
+
+
+def test_a_part_that_is_removed_and_added_again_is_asked_nothing_that_it_was_asked_before(told: Story) -> None:
+    removed = told.steps["removed"]
+    assert "removed mmlu/winds: 5 responses, of base" in removed.stdout
+    assert {row["part"] for row in removed.scores} == {"sea_birds"}
+    after = told.steps["after"]
+    (body,) = after.asked
+    assert MORE in body["messages"][0]["content"], "of a file that has changed only the new item is asked"
+    winds = [row for row in after.scores if row["part"] == "winds"]
+    assert {(row["condition"], row["score"]) for row in winds} == {("letters", 1.0)}
+    assert {row["item_id"] for row in winds} == {"winds/0", "winds/1"}
+
+
+def test_a_changed_item_has_no_score_of_what_it_was_before(told: Story) -> None:
+    (row,) = of_last(told, item_id="gsm8k/2", metric="correct")
+    assert row["score"] == 0.0
+    assert row["status"] == "unparseable", "the model knows nothing of the new question"
+
+
+def test_judging_asks_the_judge_alone_and_once(told: Story) -> None:
+    judged = told.steps["judged"]
+    assert {body["model"] for body in judged.asked} == {"judge"}
+    assert judged.calls == 2 * 3
+    assert "as judge: 6 calls" in judged.stdout
+    means = {row["item_id"]: row["score"] for row in judged.scores if row["metric"] == "judged"}
+    assert means == {f"gsm8k/{at}": 0.75 for at in range(3)}
+    assert told.steps["judged again"].calls == 0
+    assert told.steps["rejudged"].calls == 6
+
+
+def test_the_key_is_written_nowhere(told: Story) -> None:
+    files = [path for path in told.folder.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert [path for path in files if b"planted-key" in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("judge", [("--judge", "nobody"), ("--judges", "broken.yaml"), ("--judge", "baseline/uniform")])
+def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, str]) -> None:
+    """Answers were bought before it was found that the judge is not known."""
+    (told.folder / "broken.yaml").write_text("arbiter: {modle: judge}\n", encoding="utf-8")
+    given = (judge[0], told.folder / judge[1]) if judge[0] == "--judges" else judge
+    before = len(told.server.calls)
+    refused("qa", "run", "--model", "answerer", *given, "--snapshot", "unjudged", "--no-roll-ups")
+    assert len(told.server.calls) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "--suite", "mnlu", *ASKED), "--suite 'mnlu' fits none; known: mmlu"),
+        (("run", "--part", "wind", *ASKED), "--part '*/wind' fits none; known: mmlu/winds"),
+        (("run", "--suite", "gsm8k", "--part", "winds", *ASKED), "--part '*/winds' fits none; known: gsm8k/all"),
+        (("run", "--model", "nobody", "--judge", "none"), "no model or collection 'nobody'"),
+        (("run", *ASKED, "--snapshot", "a/b"), "snapshot"),
+        (("run", *ASKED, "--max-calls", "jugde=1"), "budget of 'jugde': allowed: a role or a model of this run"),
+        (("run", *ASKED, "--max-calls", "judge=x"), "a whole number from 0"),
+        (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
+        (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
+        (("judge", "--few-shot", "1"), "No such option"),
+        (("remove", "winds"), "PART 'winds' fits none; known: mmlu/winds"),
+        (("remove",), "Missing argument"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:
+    before = len(told.server.calls)
+    assert message in " ".join(refused("qa", *words).replace("\n", " ").split())
+    assert len(told.server.calls) == before
+
+
+def test_what_one_part_cannot_be_asked_is_its_failure_and_no_others(told: Story) -> None:
+    """Sums have no options to rotate; birds have two examples."""
+    result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *ASKED)
+    assert result.exit_code == 1
+    assert "the others are done: gsm8k/all (order rotated-1, where there are no options to rotate" in result.stderr
+    assert "1 of 2 parts, snapshot base" in result.stdout
+    assert strict(ok("sql", "SELECT count(*) AS n FROM qa_items", "--format", "json"))[0]["n"] == 8
