@@ -14,13 +14,13 @@ from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
-from dtef_pipeline.cli.qa_run import QaOptions, chosen_parts
+from dtef_pipeline.cli.qa_run import QaOptions, arbiter_given, chosen_parts
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import PLANNED, CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.answering import prompts_of
-from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
@@ -28,10 +28,8 @@ from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
-from resources.settings import Settings, shipped
+from resources.settings import Settings
 from resources.table_reader import TableReader
-
-_NO_ARBITER = "none"
 
 
 @reads_tables
@@ -39,7 +37,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
     settings = Settings.from_environment()
     keys = chosen_parts(reader.warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
-    arbiter = _arbiter(options, models)
+    arbiter = arbiter_given(options, models)
     with stored_responses(settings) as store:
         ledger = CallLedger(stored_in(store), _usual_lengths(reader))
         responses = sum(plan_part(asked, ledger) for asked in _asked(reader, options, models, arbiter, keys))
@@ -54,15 +52,6 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
     for line in _lines_of_budgets(options.config()["qa_responses"], arbiter, frame):
         say(line)
     click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
-
-
-def _arbiter(options: QaOptions, models: Models) -> Arbiter | None:
-    """The judge of the run; None: nobody judges."""
-    if options.judge == _NO_ARBITER:
-        return None
-    given = {"model": options.judge, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
-    found = load_arbiter(options.judges_file or shipped("judges.yaml"))
-    return arbiter_of(found.model_copy(update={name: value for name, value in given.items() if value is not None}), models)
 
 
 def _asked(

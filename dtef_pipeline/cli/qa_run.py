@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
@@ -20,17 +21,19 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
+from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
-from resources.settings import Settings
+from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
 
+_NO_ARBITER = "none"
 _FROM_PROMPTS, _FROM_JUDGEMENTS = 1, 3
 """The first stage of a run that reads no files, and of one that asks nobody under test."""
 
@@ -100,6 +103,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     models = known_models(settings, COMPUTED_MODELS)
     specs = models.resolve(options.models) if options.models else ()
     require_imported(specs, options.snapshot, settings)
+    arbiter_given(options, models)  # before anything is bought that nobody could judge
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
@@ -121,6 +125,16 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
+    """The judge of the run; None: nobody judges. Raises ConfigError for one that cannot judge, and for a label that cannot be one."""
+    if options.judge == _NO_ARBITER:
+        return None
+    judge_snapshot(options.rejudge or None)
+    given = {"model": options.judge or None, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
+    found = load_arbiter(options.judges_file or shipped("judges.yaml"))
+    return arbiter_of(found.model_copy(update={name: value for name, value in given.items() if value is not None}), models)
 
 
 def rollup() -> int:

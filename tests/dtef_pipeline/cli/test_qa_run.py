@@ -172,7 +172,9 @@ def test_the_key_is_written_nowhere(told: Story) -> None:
     assert [path for path in files if b"planted-key" in path.read_bytes()] == []
 
 
-@pytest.mark.parametrize("judge", [("--judge", "nobody"), ("--judges", "broken.yaml"), ("--judge", "baseline/uniform")])
+@pytest.mark.parametrize(
+    "judge", [("--judge", "nobody"), ("--judges", "broken.yaml"), ("--judge", "baseline/uniform"), ("--rejudge", "a/b")]
+)
 def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, str]) -> None:
     """Answers were bought before it was found that the judge is not known."""
     (told.folder / "broken.yaml").write_text("arbiter: {modle: judge}\n", encoding="utf-8")
