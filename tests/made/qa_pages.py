@@ -93,7 +93,7 @@ def made_qa(n_subjects: int = 3, n_items: int = 4, words: str = "") -> QaMade:
     _numbers(made, n_items, words)
     _programs(made, words)
     _interviews(made, words)
-    made.extra |= {"qa_costs": _costs(), "qa_validity": _validity(words)}
+    made.extra |= {"qa_costs": _costs(), "qa_validity": _validity(words), "qa_judge_drift": _judge_drift(words)}
     return made
 
 
@@ -331,6 +331,22 @@ def _costs() -> list[dict[str, Any]]:
             "cost_usd": 0.5,
             "unpriced": 0,
         },
+    ]
+
+
+def _judge_drift(words: str) -> list[dict[str, Any]]:
+    moved = {"shift": -0.2, "shift_low": -0.3, "shift_high": -0.1, "lowest": 0.5, "highest": 0.7, "gap": 0.2}
+    usual = {"judge_model": f"jury {words}", "judge_variant": "j", "evaluator": "semantic", "n_anchors": 50, "n_items": 48}
+    return [
+        {
+            **usual,
+            **moved,
+            "n_snapshots": 12,
+            "verdict": "drift",
+            "flagged": True,
+            "latest_snapshot": "2026-01-12",
+            "reason": f"moved {words}",
+        }
     ]
 
 

@@ -81,7 +81,7 @@
     const sought = words(field.words.value), fits = KINDS[field.only.value];
     wanted = data.items.filter(item => fits(item) && sought.every(word => textOf(item).includes(word)));
     listed = LISTED;
-    told.textContent = `${wanted.length} of ${data.items.length} items`;
+    told.textContent = `${wanted.length} of ${data.items.length} items${data.total > data.items.length ? " on this page" : ""}`;
     showList();
     if (!wanted.includes(chosen)) show(wanted[0] || null);
     else show(chosen);

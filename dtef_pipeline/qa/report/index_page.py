@@ -9,22 +9,12 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.qa.report.beside_boards import (
-    PUBLISHED_PARTS,
-    WATCHED_JUDGES,
-    costs_section,
-    published_section,
-    retrieval_section,
-)
-from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN, bars_section, boards_of, boards_section
+from dtef_pipeline.qa.report.beside_boards import PUBLISHED_PARTS, costs_section, published_section, retrieval_section
+from dtef_pipeline.qa.report.boards_part import bars_section, boards_of, boards_section
+from dtef_pipeline.qa.report.drift_part import drift_chapters
 from dtef_pipeline.qa.report.explorer import explorer_style
 from dtef_pipeline.qa.report.part_rows import PartName
 from dtef_pipeline.qa.report.quality import quality_section
-from dtef_pipeline.qa.report.terms import QA_NAMES
-from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
-from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, estimate, is_unknown, named, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
@@ -53,7 +43,6 @@ _PART_TABLE = (
     Column("best_score", "Its score", estimate),
     Column("n_errors", "Errors", whole),
 )
-_NO_DRIFT_HOW = "Whether a model still answers the same items as it did in earlier snapshots."
 
 
 def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: pa.Table, pages: Mapping[PartName, str]) -> str:
@@ -65,29 +54,10 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         *(Chapter(part.anchor, part.title, published_section(rows, part)) for part in PUBLISHED_PARTS),
         Chapter("retrieval", "Retrieval", retrieval_section(rows)),
         Chapter("quality", "Distribution of scores", quality_section(latest)),
-        Chapter("drift", "Drift", _drift(rows, connection)),
-        Chapter(WATCHED_JUDGES.anchor, WATCHED_JUDGES.title, published_section(rows, WATCHED_JUDGES)),
+        *drift_chapters(rows, connection),
         Chapter("costs", "Costs", costs_section(rows)),
     ]
     return build_report("DTEF: questions with an expected answer", _QA_INTRODUCTION, chapters)
-
-
-def _drift(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> str:
-    known = set(QA_MODEL_DRIFT.names) <= rows.columns("qa_model_drift") and set(QA_DRIFT_SERIES.names) <= rows.columns(
-        "qa_drift_series"
-    )
-    checks = (
-        rows.table("qa_model_drift", QA_MODEL_DRIFT.names, {}, ("model_variant", "condition", "metric", "measured_by"))
-        if known
-        else None
-    )
-    if checks is None or not len(checks):
-        return section("drift", "Drift", _NO_DRIFT_HOW, missing("No drift to show", MADE_BY_RUN))
-    if all(verdict is None for verdict in checks["verdict"].to_pylist()):
-        again = "the same `dtef qa run` on another day, with that day as --snapshot, makes something to compare"
-        return section("drift", "Drift", _NO_DRIFT_HOW, missing(headline(checks, QA_NAMES.subject).rstrip("."), again))
-    series = rows.table("qa_drift_series", QA_DRIFT_SERIES.names, {})
-    return drift(connection, ModelDrift(checks, series), QA_NAMES)
 
 
 def _parts(rows: StoredRows, pages: Mapping[PartName, str]) -> str:

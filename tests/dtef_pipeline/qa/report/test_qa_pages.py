@@ -119,6 +119,9 @@ def test_tables_beside_the_boards_are_there(pages: dict[str, str]) -> None:
     assert "look into it" in checked
     assert "0.500" in section_of(page, "retrieval")
     assert "2 scores, 2 without" in section_of(page, "quality")
+    judges = section_of(page, "judge-drift")
+    assert {"drift", "flagged"} <= set(re.findall(r"\w+", judges))
+    assert "-0.30 to -0.10" in judges
     costs = section_of(page, "costs")
     assert "0.7500" not in costs
     assert {"0.2500", "0.5000"} <= set(re.findall(r"\d\.\d{4}", costs))
