@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.dtef_pipeline.report.browser import Browser
-from tests.made.qa_pages import HOSTILE_WORDS, made_qa, written_qa_pages
+from tests.made.qa_pages import written_qa_pages
+from tests.made.qa_suites import made_qa
+from tests.made.qa_tables import HOSTILE_WORDS
 
 PAGES = ("index.html", "mmlu__subject_0.html", "gsm8k__all.html", "humaneval__all.html", "socioscope__talks.html")
 OPEN_ALL = "document.querySelectorAll('details').forEach(part => { part.open = true })"

@@ -19,7 +19,7 @@ from dtef_pipeline.report.page import Chapter
 from dtef_pipeline.report.stored_rows import StoredRows
 
 _NO_DRIFT_HOW = "Whether a model still answers the same items as it did in earlier snapshots."
-_JUDGES_HOW = (
+_JUDGE_DRIFT_HOW = (
     "Stored answers are judged again every night. Where a judge's scores of them have moved, it is the judge that has drifted, and what looks "
     "like the drift of a model that it judges may be the judge's alone."
 )
@@ -52,7 +52,7 @@ def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> l
     if len(judges):
         shown = with_intervals(judges, [("shift", "shift_low", "shift_high")], sign="+")
         body = table(isolated_names(shown, _JUDGE_TABLE), _JUDGE_TABLE, caption="Judges on stored answers", data=judges)
-        chapters.append(Chapter("judge-drift", "Drift of judges", section("judge-drift", "Drift of judges", _JUDGES_HOW, body)))
+        chapters.append(Chapter("judge-drift", "Drift of judges", section("judge-drift", "Drift of judges", _JUDGE_DRIFT_HOW, body)))
     return chapters
 
 

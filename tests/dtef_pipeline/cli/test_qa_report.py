@@ -13,8 +13,9 @@ from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
-from tests.made.qa_pages import QaMade, made_qa
 from tests.made.qa_scores import keep_in, night
+from tests.made.qa_suites import made_qa
+from tests.made.qa_tables import QaMade
 from tests.made.read_page import ReadPage
 
 NIGHTS = 12

@@ -12,8 +12,10 @@ from dtef_pipeline.qa.report.explored import RESPONSE_CHARACTERS, ExploredPage, 
 from dtef_pipeline.qa.report.part_rows import PartRows, SuiteTables, part_names, read_part, shown_runs
 from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.stored_rows import StoredRows
-from tests.made.qa_pages import CHUNK, QaMade, connected_qa, made_qa
+from tests.made.qa_pages import connected_qa
 from tests.made.qa_scores import night
+from tests.made.qa_suites import CHUNK, made_qa
+from tests.made.qa_tables import QaMade
 
 LARGE = 10**9
 

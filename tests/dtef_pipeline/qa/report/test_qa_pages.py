@@ -13,7 +13,9 @@ import pytest
 from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
 from dtef_pipeline.qa.report.quality import counts_of, histogram
 from dtef_pipeline.report.svg import CHART_STYLE
-from tests.made.qa_pages import HOSTILE_WORDS, QaMade, changed, connected_qa, made_qa, qa_pages_of
+from tests.made.qa_pages import connected_qa, qa_pages_of
+from tests.made.qa_suites import made_qa
+from tests.made.qa_tables import HOSTILE_WORDS, QaMade, changed
 from tests.made.read_page import ReadPage
 
 ELEMENTS = set(
@@ -120,7 +122,8 @@ def test_tables_beside_the_boards_are_there(pages: dict[str, str]) -> None:
     assert "0.500" in section_of(page, "retrieval")
     assert "2 scores, 2 without" in section_of(page, "quality")
     judges = section_of(page, "judge-drift")
-    assert {"drift", "flagged"} <= set(re.findall(r"\w+", judges))
+    assert "drift" in judges
+    assert "flagged" in judges
     assert "-0.30 to -0.10" in judges
     costs = section_of(page, "costs")
     assert "0.7500" not in costs
@@ -163,7 +166,8 @@ def test_hostile_text_of_models_and_files_stays_text() -> None:
     plain, hostile = qa_pages_of(made_qa()), qa_pages_of(made_qa(words=HOSTILE_WORDS))
     for name, page in hostile.items():
         read, usual = ReadPage(page), ReadPage(plain[name])
-        assert Counter(tag for tag, _ in read.elements) == Counter(tag for tag, _ in usual.elements), name
+        kinds, expected = (Counter(tag for tag, _ in page.elements if tag != "wbr") for page in (read, usual))
+        assert kinds == expected, name
         assert read.comments == []
         assert not any(name.startswith("on") for _, attributes in read.elements for name in attributes)
         if name != "index.html":

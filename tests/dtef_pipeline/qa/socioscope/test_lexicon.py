@@ -157,7 +157,9 @@ class TestWithout:
         found = [score(ListOne(), answer, metric, settings=FIRST).value for answer in ("cars", "motor", "automobile")]
         assert found == [1, 1, 0]
 
-    @pytest.mark.parametrize("content", [b"", b"no archive", gzip.compress(b"*car|auto", mtime=0)[:-9], gzip.compress("é".encode(), mtime=0)])
+    @pytest.mark.parametrize(
+        "content", [b"", b"no archive", gzip.compress(b"*car|auto", mtime=0)[:-9], gzip.compress("é".encode(), mtime=0)]
+    )
     def test_a_damaged_file_is_as_good_as_none(self, content: bytes, shipped_file: Path) -> None:
         shipped_file.write_bytes(content)
         assert lexicon.shipped_lexicon() is None
