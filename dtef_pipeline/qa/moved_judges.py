@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.text.counted import counted
 
 
 def moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -22,6 +23,6 @@ def _moved(row: Mapping[str, Any]) -> str:
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
     return (
-        f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {row['n_items']:,} stored answers, {size}; what it judged "
+        f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {counted(row['n_items'], 'stored answer')}, {size}; what it judged "
         "may have moved with it"
     )
