@@ -22,7 +22,5 @@ def _moved(row: Mapping[str, Any]) -> str:
         interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
-    return (
-        f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {counted(row['n_items'], 'stored answer')}, {size}; what it judged "
-        "may have moved with it"
-    )
+    shown = counted(row["n_items"], "stored answer")
+    return f"judge {row['judge_model']}, {row['evaluator']}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"
