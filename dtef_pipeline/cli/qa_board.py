@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
@@ -22,7 +23,7 @@ QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
 def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> None:
     view = QA_VIEW_BY_NAME[by]
     require_qa_table(reader, view.table)
-    frame: pd.DataFrame = reader.rows(view.table).to_pandas()
+    frame: pd.DataFrame = reader.rows(view.table).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
