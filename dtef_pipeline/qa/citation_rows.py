@@ -23,7 +23,8 @@ class ShownSource(NamedTuple):
     """A chunk as a prompt showed it."""
 
     doc_id: str
-    page_content: str
+    page_content: str | None
+    """None: the documents that there are now have no such chunk."""
 
 
 def shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
@@ -35,7 +36,7 @@ def shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str
     found: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
     for row in context.sort_by([("item_id", "ascending"), ("condition", "ascending"), ("rank", "ascending")]).to_pylist():
         if row["doc_id"] is not None:
-            text = row["page_content"] if row["page_content"] is not None else texts[row["doc_id"]]
+            text = row["page_content"] if row["page_content"] is not None else texts.get(row["doc_id"])
             found[row["item_id"], row["condition"]].append(ShownSource(row["doc_id"], text))
     return found
 

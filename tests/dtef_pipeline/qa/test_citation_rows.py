@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
@@ -51,6 +52,7 @@ def test_a_quotation_is_placed_in_its_chunk() -> None:
     (row,) = cited({"source_index": at, "quote": " Ada kept it, summer and winter. "})
     assert (row["exact"], row["relaxed"], row["reason"], row["doc_id"]) == (True, True, None, "light.csv#0.0")
     text = SHOWN["d01", CONDITION][at].page_content
+    assert text is not None
     assert text[row["begin"] : row["end"]] == "Ada kept it, summer and winter."
     assert (row["item_id"], row["draw"], row["position"], row["source_index"]) == ("d01", 0, 0, str(at))
 
@@ -90,3 +92,12 @@ def test_whoever_was_shown_nothing_can_quote_nothing() -> None:
     text = json.dumps({"answer": "Ada", "citations": [{"source_index": 0, "quote": "Ada"}]})
     (row,) = citation_rows(responses_to(KEEPER, text, condition="hybrid,1-chunks"), SHOWN).to_pylist()
     assert (row["exact"], row["reason"]) == (False, "index_out_of_range")
+
+
+def test_a_chunk_that_the_documents_have_no_more_holds_no_quotation() -> None:
+    """After other documents were added, prompts of an earlier condition named chunks that nobody knew, and nothing of the part was scored."""
+    at = number_of("light.csv#0.0")
+    left = DOCUMENTS.filter(pc.not_equal(DOCUMENTS["doc_id"], "light.csv#0.0"))
+    text = json.dumps({"answer": "Ada", "citations": [{"source_index": at, "quote": "Ada kept it"}]})
+    (row,) = citation_rows(responses_to(KEEPER, text, condition=CONDITION), shown_sources(CONTEXT, left)).to_pylist()
+    assert (row["doc_id"], row["exact"], row["relaxed"], row["reason"]) == ("light.csv#0.0", False, False, "no_content")
