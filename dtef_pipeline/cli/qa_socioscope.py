@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def socioscope(questions: Path, corpus: Path, models: Sequence[str], snapshot: s
 
 def _ask(questions: Path, models: Sequence[str], snapshot: str, k: int, retriever: str) -> int:
     options = qa_run.QaOptions(
-        parts=(QA_SPACE.key(_SUITE, questions.stem),), models=tuple(models), snapshot=snapshot, k=k, retriever=retriever
+        parts=(escape(QA_SPACE.key(_SUITE, questions.stem)),), models=tuple(models), snapshot=snapshot, k=k, retriever=retriever
     )
     return qa_run.run(options)
 

@@ -1,0 +1,196 @@
+"""`dtef qa socioscope`: answers of a file, or of models, with their quotations, averages and bars; no results are ever replaced."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from assets.launch import Launched
+from dtef_pipeline.cli import qa_socioscope
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.fake_llm_server import FakeLLM
+from tests.made.qa_replies import QaPlayers
+from tests.strict_json import strict
+
+TALKS = ROOT / "data" / "questions" / "socioscope"
+PAGES = [
+    {"page_content": "Ada kept the light. It was cold.", "metadata": {"FILE": "light.csv", "NAME": "Ada"}},
+    {"page_content": "Bo mended the nets.", "metadata": {"FILE": "nets.csv", "NAME": "Bo"}},
+]
+
+
+def pair(id: str, type: str, metric: str, file: str, *answers: Any, **more: Any) -> dict[str, Any]:
+    asked = {"text": f"What of {id}?", "type": type, "metric": metric, **more}
+    return {"id": id, "question": asked, "evidence": [{"file": file, "turn": 0}], "answers": list(answers)}
+
+
+def answer(text: str | None, *quotes: tuple[int, str]) -> dict[str, Any]:
+    return {"answer": text, "citations": [{"source_index": index, "quote": quote} for index, quote in quotes]}
+
+
+PAIRS = [
+    pair("cold", "Yes/No", "yes", "light.csv", answer("Yes.", (0, "It was cold")), answer("Perhaps", (1, "It was cold"))),
+    pair("who", "PickOne", '{"Ada": 1}', "light.csv", answer("(a)"), options=["Ada", "Bo"]),
+    pair(
+        "what", "ListOne", '{"nets": 1, "sails": 0.5}', "nets.csv", answer("sails", (1, "the nets"), (1, "the sails"), (0, "x"))
+    ),
+    pair("why", "Essay", "x", "nets.csv", answer("An essay.")),
+]
+"""light.csv: 1, 0, 1; nets.csv: 0.5 and one that nobody scores. Quotations: 1 of 2, none, 1 of 3, none."""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Questions with answers, documents, and a folder for results."""
+    (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": PAIRS}), encoding="utf-8")
+    (tmp_path / "corpus.json").write_text(json.dumps(PAGES), encoding="utf-8")
+    return tmp_path / "talks.json", tmp_path / "corpus.json", tmp_path / "out"
+
+
+def documents(folder: Path) -> list[Any]:
+    return [strict(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("results-*.json"))]
+
+
+class TestGiven:
+    def test_answers_of_the_file_are_scored_and_averaged_as_by_hand(self, files: tuple[Path, Path, Path]) -> None:
+        """Scores 1, 0, 1, 0.5: micro 0.625, macro (2/3 + 1/2) / 2. Quotations 1/2 and 1/3 by question: micro and macro 0.417."""
+        questions, corpus, out = files
+        said = ok("qa", "socioscope", questions, corpus, "--out", out).splitlines()
+        assert said[0] == "score:      0.625 over 4 (micro), 0.583 over 2 interviews (macro), 1 without one"
+        assert said[1] == "quotations: 0.417 over 2 (micro), 0.417 over 2 interviews (macro), 2 without one"
+        assert said[2].startswith("5 answers to 4 questions: ")
+        (document,) = documents(out)
+        assert document["averages"]["score"]["micro"] == pytest.approx(0.625)
+        assert document["averages"]["score"]["macro"] == pytest.approx(7 / 12)
+        assert document["averages"]["existence_score"]["micro"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+        assert document["averages"]["score"]["transcripts"]["nets.csv"] == {"mean": 0.5, "n": 1, "n_skipped": 1}
+        assert [len(one["answers"]) for one in document["qa_pairs"]] == [2, 1, 1, 1]
+        reasons = [cited["reason"] for cited in document["qa_pairs"][2]["answers"][0]["citations"]]
+        assert reasons == [None, "not_found", "not_found"]
+        assert [one["status"] for one in document["qa_pairs"][3]["answers"]] == ["no_scorer"]
+
+    def test_bars_have_a_name_and_a_number_for_each_interview(self, files: tuple[Path, Path, Path]) -> None:
+        questions, corpus, out = files
+        ok("qa", "socioscope", questions, corpus, "--out", out)
+        scores, quotations = (next(out.glob(f"*-{what}.svg")).read_text(encoding="utf-8") for what in ("scores", "quotations"))
+        assert scores.startswith("<svg")
+        assert "light.csv" in scores
+        assert re.findall(r">n = (\d+)<", scores) == ["3", "1"]
+        assert re.findall(r">n = (\d+)<", quotations) == ["1", "1"]
+
+    def test_no_results_are_replaced_even_within_a_second(
+        self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Stopped(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> datetime:
+                return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+        monkeypatch.setattr(qa_socioscope, "datetime", Stopped)
+        questions, corpus, out = files
+        for _ in range(3):
+            ok("qa", "socioscope", questions, corpus, "--out", out)
+        assert sorted(path.name for path in out.glob("*.json")) == [
+            "results-20260102T030405Z-1.json",
+            "results-20260102T030405Z-2.json",
+            "results-20260102T030405Z.json",
+        ]
+        assert len(list(out.glob("*.svg"))) == 6
+
+    def test_nothing_but_results_is_written_and_no_state_is_needed(
+        self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("DTEF_WAREHOUSE", "DTEF_RESPONSES", "DAGSTER_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        questions, corpus, out = files
+        out.mkdir()
+        monkeypatch.chdir(out)
+        ok("qa", "socioscope", questions, corpus)
+        assert len(list(out.iterdir())) == 3
+        assert len(list(out.parent.iterdir())) == 3
+
+    def test_where_nothing_is_scored_the_figure_says_so(self, files: tuple[Path, Path, Path]) -> None:
+        questions, corpus, out = files
+        questions.write_text(json.dumps({"qa_pairs": [PAIRS[3]]}), encoding="utf-8")
+        said = ok("qa", "socioscope", questions, corpus, "--out", out)
+        assert "score:      nothing is scored" in said
+        assert "quotations: nothing is scored" in said
+        assert "no data" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
+
+    def test_a_question_that_is_left_out_is_named_and_the_rest_goes_on(self, files: tuple[Path, Path, Path]) -> None:
+        questions, corpus, out = files
+        wrong = pair("bad", "Yes/No", "maybe", "light.csv", answer("yes"))
+        questions.write_text(json.dumps({"qa_pairs": [wrong, *PAIRS]}), encoding="utf-8")
+        result = dtef("qa", "socioscope", questions, corpus, "--out", out)
+        assert result.exit_code == 1
+        assert "error: " in result.stderr
+        assert "talks/bad" in result.stderr
+        (document,) = documents(out)
+        assert len(document["qa_pairs"]) == 4
+        assert any("maybe" in line for line in document["findings"])
+
+    def test_what_cannot_be_scored_is_refused(self, files: tuple[Path, Path, Path]) -> None:
+        questions, corpus, out = files
+        questions.write_text(json.dumps({"qa_pairs": [{**one, "answers": []} for one in PAIRS]}), encoding="utf-8")
+        assert "no question of it has answers: --model MODEL asks a model" in refused("qa", "socioscope", questions, corpus)
+        questions.write_text("{}", encoding="utf-8")
+        assert "no question of it can be used" in refused("qa", "socioscope", questions, corpus, "--out", out)
+        assert "does not exist" in refused("qa", "socioscope", questions, corpus.parent / "none")
+        assert not out.exists()
+
+
+@pytest.fixture
+def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLLM, QaPlayers]]:
+    """Models that answer questions about the sample interviews: one that quotes, and one that makes its quotations up."""
+    pairs = json.loads((TALKS / "questions.json").read_text(encoding="utf-8"))["qa_pairs"]
+    players = QaPlayers(evidence={one["question"]["text"]: ("yes", tuple(one["quotes"])) for one in pairs})
+    with FakeLLM(reply=players.reply) as server:
+        spec = {"api_base": server.base_url, "retries": 1}
+        models = {name: {"model": f"openai/{name}", **spec} for name in ("honest", "inventor")}
+        (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
+        monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+        # Boards over all parts take most of the time, and have tests of their own.
+        monkeypatch.setattr("dtef_pipeline.cli.qa_run._roll_ups", lambda instance: Launched((), ()))
+        yield server, players
+
+
+def of_models(document: Any) -> set[str]:
+    return {one["model"] for pair in document["qa_pairs"] for one in pair["answers"]}
+
+
+def judged_found(document: Any) -> Sequence[bool]:
+    return [bool(cited["exact"]) for pair in document["qa_pairs"] for one in pair["answers"] for cited in one["citations"]]
+
+
+def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
+    """Answers of several models were mixed into one average; and a name with brackets was taken for a pattern, which fits no part."""
+    server, _ = asked
+    questions = state / "questions [1].json"
+    shutil.copy(TALKS / "questions.json", questions)
+    words = ("qa", "socioscope", questions, TALKS, "--k", "4", "--out", state / "out")
+    said = ok(*words, "--model", "honest", "--model", "inventor")
+    assert said.count("20 answers to 20 questions: ") == 2
+    assert server.answered == 40
+    once = documents(state / "out")
+    assert sorted(sorted(of_models(one)) for one in once) == [["honest"], ["inventor"]]
+    honest, inventor = sorted(once, key=lambda one: sorted(of_models(one)))
+    assert len(judged_found(honest)) >= 10
+    assert all(judged_found(honest))
+    assert not any(judged_found(inventor))
+    assert honest["averages"]["existence_score"]["micro"] == 1.0
+    assert inventor["averages"]["existence_score"]["micro"] == 0.0
+
+    ok(*words, "--model", "inventor")
+    assert server.answered == 40, "what is stored is not asked again"
+    both = [one for one in documents(state / "out") if of_models(one) == {"inventor"}]
+    assert both == [inventor, inventor]
+    assert len(documents(state / "out")) == 3
