@@ -31,6 +31,8 @@ USUAL = {
     "blueprints": "demo-facts",
     "before": "base",
     "after": "night-2",
+    "suite": "gsm8k",
+    "parts": "gsm8k/all",
 }
 """What is typed where a command needs a value; a file is given by the test."""
 DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")
