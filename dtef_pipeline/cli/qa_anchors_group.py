@@ -12,7 +12,7 @@ from dtef_pipeline.cli.qa_options import of_daily_budget, of_judge, of_qa_budget
 from dtef_pipeline.cli.reported import reports_errors
 
 
-@click.command(short_help="Show the judge stored answers again, to see whether it has moved.")
+@click.command(short_help="Show the judge stored answers once more.")
 @click.option(
     "--snapshot", default="base", show_default=True, help="Label of the night, such as 2026-01-31; a new label asks afresh."
 )

@@ -169,11 +169,10 @@ def _by_length(own: pd.DataFrame) -> ValidityFinding:
     """
     items = own.groupby("item")[["length", "score"]].mean()
     n = len(items)
-    ranked = [items[name].rank().to_numpy(dtype=np.float64) for name in ("length", "score")]
-    if n < MIN_CLUSTERS or any(np.ptp(one) == 0 for one in ranked):
+    if n < MIN_CLUSTERS or (np.ptp(items.to_numpy(dtype=np.float64), axis=0) == 0).any():
         alike = "no correlation: all responses are equally long, or have the same score"
         return ValidityFinding(None, None, None, n, False, why_none(n, "item", "correlation") or alike)
-    r = float(np.corrcoef(ranked[0], ranked[1])[0, 1])
+    r = float(items["length"].corr(items["score"], method="spearman"))
     middle = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
     reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt((1 + r**2 / 2) / (n - 3))
     low, high = float(np.tanh(middle - reach)), float(np.tanh(middle + reach))

@@ -123,27 +123,6 @@ CHECKED_SCORES = PublishedPart(
     "Nothing was checked",
     "`dtef qa run --order rotated-1` and judges make something to check",
 )
-WATCHED_JUDGES = PublishedPart(
-    "judge-drift",
-    "Drift of the judge",
-    "What the judge says of the same stored answers when it is shown them again each night. The answers never change, so whatever moves is the "
-    "judge: below 0 it became stricter, and scores that it gave moved with it.",
-    "qa_judge_drift",
-    (
-        Column("judge_model", "Judge", named),
-        Column("evaluator", "Looks at", text),
-        Column("verdict", "Verdict", text),
-        Column("shift", "Shift", as_is, "Mean change of its scores; 95 % interval beneath"),
-        Column("first_snapshot", "Since", text),
-        Column("gap", "Gap", estimate, "Between the lowest and the highest night"),
-        Column("n_snapshots", "Nights", whole),
-        Column("n_items", "Answers", whole),
-        Column("reason", "Note", note),
-    ),
-    ("shift", "shift_low", "shift_high"),
-    "The judge is not watched yet",
-    "`dtef qa anchors --snapshot DATE`, or the schedule `nightly_questions`, shows it stored answers again; `dtef qa rollup` then compares",
-)
 PUBLISHED_PARTS = (PASS_RATES, COMPARED_PAIRS, CHECKED_SCORES)
 _RETRIEVAL_HOW = (
     "How well the chunks were found that hold the evidence which items name, before any model was asked: means over items with such evidence, "

@@ -52,7 +52,9 @@ def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> l
     if len(judges):
         shown = with_intervals(judges, [("shift", "shift_low", "shift_high")], sign="+")
         body = table(isolated_names(shown, _JUDGE_TABLE), _JUDGE_TABLE, caption="Judges on stored answers", data=judges)
-        chapters.append(Chapter("judge-drift", "Drift of judges", section("judge-drift", "Drift of judges", _JUDGE_DRIFT_HOW, body)))
+        chapters.append(
+            Chapter("judge-drift", "Drift of judges", section("judge-drift", "Drift of judges", _JUDGE_DRIFT_HOW, body))
+        )
     return chapters
 
 
