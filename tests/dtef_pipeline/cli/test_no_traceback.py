@@ -18,8 +18,15 @@ from click.testing import CliRunner
 from assets.launch import Launched
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.reported import UNEXPECTED
+from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
+from dtef_pipeline.qa.tables import QA_SCORES
+from resources.item_files import ITEM_NOTES, QaSource
+from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import SAMPLE
 from tests.dtef_pipeline.cli.test_help import all_commands
+from tests.made.qa_items import ROWERS, responses_to, rows_of_items
+from tests.made.qa_scores import score_row
 
 USUAL = {
     "round": "S1",
@@ -92,8 +99,20 @@ class Ended:
 @pytest.fixture
 def state_of_its_own(scored: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(scored, state, dirs_exist_ok=True)
+    keep_items(Warehouse(state / "warehouse"))
     monkeypatch.chdir(state)
     return state
+
+
+def keep_items(house: Warehouse) -> None:
+    """One question that was asked and answered, so that the commands of questions have something to read."""
+    at = {"suite": ROWERS.suite, "part": ROWERS.part}
+    prompts = plain_prompts([ROWERS], [], AskedHow()).qa_prompts
+    house.write("qa_items", rows_of_items(ROWERS), **at)
+    house.write("qa_prompts", prompts, **at)
+    house.write("qa_responses", responses_to(ROWERS, "#### 12"), **at, snapshot="base")
+    house.write("qa_scores", pa.Table.from_pylist([score_row(1.0, **at)], schema=QA_SCORES), **at, snapshot="base")
+    ITEM_NOTES.write(house, QaSource(**at, path="sums.jsonl", corpus=None, suites=None, content_hash="0"))
 
 
 def set_all(patch: pytest.MonkeyPatch, values: Mapping[str, object]) -> None:
@@ -159,6 +178,7 @@ FILES: Mapping[str, Callable[[Path], object]] = {
     "events of Dagster that are rubbish": in_place_of("dagster/history/runs/index.db", "rubbish"),
     "a folder for dagster.yaml": in_place_of("dagster/dagster.yaml", "folder"),
     "a source that is rubbish": in_place_of("warehouse/sources/S1.json", "rubbish"),
+    "a note of questions that is rubbish": in_place_of(f"warehouse/qa_files/{digest('gsm8k/all')}.json", "rubbish"),
     "a dtef.duckdb that is rubbish": in_place_of("warehouse/dtef.duckdb", "rubbish"),
     "a folder for dtef.duckdb": in_place_of("warehouse/dtef.duckdb", "folder"),
 }
