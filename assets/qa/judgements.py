@@ -23,7 +23,7 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
-from dtef_pipeline.qa.judged_rows import by_sample, judged_responses, judged_rows, skipped_rows, to_be_judged
+from dtef_pipeline.qa.judged_rows import by_sample, judged_responses, judged_rows, skipped_rows, to_be_judged, with_other_judges
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from resources.settings import shipped
@@ -73,6 +73,7 @@ class _PartJudged:
 
     key: str
     items: pa.Table
+    responses: pa.Table
     chosen: pa.Table
     left_out: pa.Table
 
@@ -86,7 +87,7 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
 
     A judgement is a request like any other: the same answer is never judged twice by the same judge, whatever the snapshot. A reply that cannot
     be read is asked for once more; then the judgement is null with a reason, never a middle value. Responses that are not in the sample, or over
-    the budget of the day, say so. Parts that no judge scores have no rows.
+    the budget of the day, say so. What other judges said of the same responses stays beside it. Parts that no judge scores have no rows.
     """
     run = PartitionRun(context, store)
     arbiter = config.arbiter(store, config.sample_rate)
@@ -97,9 +98,13 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
     asked = [plan for plan in plans if arbiter and len(plan.chosen)]
     with judging(context, store, config, arbiter, sum(len(plan.chosen) for plan in asked)) as ask:
         for plan in plans:
-            with run.attempt(plan.key):
-                rows = _judged(store, config, plan, arbiter, ask)
-                store.warehouse.write("qa_judgements", rows, **QA_SPACE.levels(plan.key), snapshot=config.snapshot)
+            at = {**QA_SPACE.levels(plan.key), "snapshot": config.snapshot}
+            with run.attempt(plan.key), store.writing("qa_judgements", [plan.key]):
+                new = _judged(store, config, plan, arbiter, ask)
+                earlier = store.warehouse.read_earlier("qa_judgements", **at)
+                label = judge_snapshot(config.rejudge or None)
+                rows = new if earlier is None else with_other_judges(earlier, new, plan.responses, arbiter, label)
+                store.warehouse.write("qa_judgements", rows, **at)
                 run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
     return run.result()
 
@@ -107,9 +112,10 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
 def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbiter | None) -> _PartJudged:
     at = QA_SPACE.levels(key)
     items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution", "quotes"], **at)
-    judged = to_be_judged(store.warehouse.read("qa_responses", **at, snapshot=config.snapshot), items)
+    responses = store.warehouse.read("qa_responses", **at, snapshot=config.snapshot)
+    judged = to_be_judged(responses, items)
     chosen, left_out = by_sample(judged, arbiter.sample_rate if arbiter else 0.0)
-    return _PartJudged(key, items, chosen, left_out)
+    return _PartJudged(key, items, responses, chosen, left_out)
 
 
 @contextmanager
@@ -141,10 +147,11 @@ def _judged(store: Store, config: QaJudgementsConfig, plan: _PartJudged, arbiter
     if arbiter is None:
         return QA_JUDGEMENTS.empty_table()
     tables = [QA_JUDGEMENTS.empty_table()]
-    looks = judged_responses(plan.chosen, plan.items, arbiter, judge_snapshot(config.rejudge or None))
+    label = judge_snapshot(config.rejudge or None)
+    looks = judged_responses(plan.chosen, plan.items, arbiter, label)
     for some in in_windows(looks, LOOKS_AT_A_TIME):
         tables.append(judged_rows(some, play(some, ask, store.responses.responses)))
-    return pa.concat_tables([*tables, skipped_rows(plan.left_out, plan.items, arbiter)])
+    return pa.concat_tables([*tables, skipped_rows(plan.left_out, plan.items, arbiter, label)])
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
@@ -162,7 +169,9 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 @dg.asset_check(asset=qa_judgements, blocking=True)
 def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No judgement counts twice: an evaluator looks at a response once."""
-    return keys_repeated(context, store, "qa_judgements", [*QA_RESPONSE_KEY, "evaluator", "snapshot"])
+    return keys_repeated(
+        context, store, "qa_judgements", [*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"]
+    )
 
 
 @dg.asset_check(asset=qa_judgements)

@@ -18,7 +18,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.score_rows import score_rows
-from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judged_by, response_keys
+from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judges_of, response_keys
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
@@ -74,8 +74,7 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
         {name: rows[0] for name, rows in by_response(executions).items()},
         by_response(citations),
         (lambda text: read_cited(text).answer) if len(documents) else (lambda text: text),
-        judged_by(judgements),
-        sorted(set(judgements["evaluator"].to_pylist())),
+        judges_of(judgements),
         executed_by(executions),
     )
     rows = score_rows(responses, items, scoring.scores_of, scoring.measures())
@@ -101,7 +100,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 @dg.asset_check(asset=qa_scores, blocking=True)
 def qa_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A response has one score per scorer and metric."""
-    return keys_repeated(context, store, "qa_scores", [*QA_RESPONSE_KEY, "scorer", "metric", "snapshot"])
+    return keys_repeated(context, store, "qa_scores", [*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"])
 
 
 @dg.asset_check(asset=qa_scores, blocking=True)

@@ -22,7 +22,6 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.answering import prompts_of
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
-from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
@@ -58,15 +57,15 @@ def _asked(
     reader: TableReader, options: QaOptions, models: Models, arbiter: Arbiter | None, keys: Sequence[str]
 ) -> Iterator[AskedPart]:
     specs = models.resolve(options.models)
-    shown = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
-    how = AskedHow(**{name: getattr(options, name) for name in shown})
+    how = options.how
     for key in keys:
         items = reader.rows("qa_items", **QA_SPACE.levels(key))
         prompts = made_prompts(reader, how, key, items)
+        stored = reader.rows("qa_responses", **QA_SPACE.levels(key), snapshot=options.snapshot)
         for condition in prompts["condition"].unique().to_pylist():
             chosen = prompts_of(prompts, condition, options.limit)
             yield AskedPart(
-                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None)
+                chosen, items, specs, options.draws, options.snapshot, arbiter, judge_snapshot(options.rejudge or None), stored
             )
 
 

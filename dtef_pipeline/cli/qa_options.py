@@ -106,6 +106,12 @@ of_arbiter = options(
         "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
     ),
     of_daily_budget,
+    click.option(
+        "--allow-unpriced",
+        multiple=True,
+        metavar="MODEL",
+        help="Judge to ask under a daily budget though its price is not known; may be repeated.",
+    ),
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
 of_sandbox = options(

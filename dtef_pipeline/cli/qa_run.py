@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
@@ -18,15 +19,21 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_run import say_used
 from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, GatewayError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.text.counted import counted
+from resources.gateway.askable import refuse_early
+from resources.gateway.budget import Accounts
+from resources.gateway.prices import price
 from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
+from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -59,6 +66,7 @@ class QaOptions:
     sample_rate: float | None = None
     daily_budget: float | None = None
     rejudge: str | None = None
+    allow_unpriced: tuple[str, ...] = ()
     sandbox: str | None = None
     timeout_s: float = 10.0
     trust_answers: bool = False
@@ -70,6 +78,11 @@ class QaOptions:
     ingest: bool = False
     no_roll_ups: bool = False
 
+    @property
+    def how(self) -> AskedHow:
+        """How items are asked."""
+        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k)
+
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
         of_snapshot = {"snapshot": self.snapshot}
@@ -77,6 +90,7 @@ class QaOptions:
         shown = {name: getattr(self, name) for name in ("template", "few_shot", "few_shot_as", "order", "retriever", "k")}
         arbiter = {name: getattr(self, name) for name in ("judge", "sample_rate", "daily_budget", "rejudge")}
         judges = {"judges_file": str(self.judges_file)} if self.judges_file else {}
+        unpriced = {"allow_unpriced": list(self.allow_unpriced)} if self.allow_unpriced else {}
         sandbox = {"sandbox": self.sandbox} if self.sandbox else {}
         return {
             "qa_prompts": shown,
@@ -87,7 +101,12 @@ class QaOptions:
                 "draws": self.draws,
                 **({} if self.limit is None else {"limit": self.limit}),
             },
-            "qa_judgements": {**asking, **judges, **{name: value for name, value in arbiter.items() if value is not None}},
+            "qa_judgements": {
+                **asking,
+                **judges,
+                **unpriced,
+                **{name: value for name, value in arbiter.items() if value is not None},
+            },
             "qa_executions": {**of_snapshot, **sandbox, "timeout_s": self.timeout_s, "trust_answers": self.trust_answers},
             "qa_scores": {**of_snapshot, "strict": self.strict, "penalty": self.penalty, "senses": self.senses},
         }
@@ -103,7 +122,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     models = known_models(settings, COMPUTED_MODELS)
     specs = models.resolve(options.models) if options.models else ()
     require_imported(specs, options.snapshot, settings)
-    arbiter_given(options, models)  # before anything is bought that nobody could judge
+    refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter_given(options, models))
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
@@ -125,6 +144,49 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def refuse_what_cannot_be_done(
+    options: QaOptions,
+    settings: Settings,
+    warehouse: Warehouse,
+    keys: Sequence[str],
+    specs: Sequence[ModelSpec],
+    arbiter: Arbiter | None,
+) -> None:
+    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that a part does not allow, for a model without a key,
+    and for a judge without one, or without a price under a budget of the day."""
+    judged = False
+    for key in keys:
+        at = QA_SPACE.levels(key)
+        items = warehouse.read_or_empty("qa_items", columns=["type", "scorers", "reference"], **at)
+        shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
+        about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
+        options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+        judged = judged or any(JUDGE_SCORER in (scorers or ()) for scorers in items["scorers"].to_pylist())
+    with ResponseStore(settings.responses_url) as store:
+        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
+        if arbiter is not None and judged:
+            _refuse_unpriced(arbiter, options.allow_unpriced)
+            try:
+                refuse_early(
+                    [arbiter.model], judge_snapshot(options.rejudge or None), Accounts(Budget(), {}), store, os.environ
+                )
+            except GatewayError as error:
+                raise GatewayError(
+                    f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
+                ) from None
+
+
+def _refuse_unpriced(arbiter: Arbiter, allowed: Sequence[str]) -> None:
+    """What is listed by litellm is left to the gateway: looking it up takes seconds."""
+    name = arbiter.model.name
+    if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
+        raise ConfigError(
+            f"judge {name}: its price is not known, so that the daily budget of ${arbiter.daily_budget:,.2f} cannot be kept: give input_price "
+            f"and output_price in the models file, or allow it with --allow-unpriced {name}"
+        )
 
 
 def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:

@@ -91,7 +91,7 @@ def anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[Respo
     for row in kept.to_pylist():
         asked = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
         for one in arbitrations(*asked):
-            yield ResponseJudged(row, one)
+            yield ResponseJudged(row, one, "")
 
 
 def qa_anchor_rows(night: str, looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:

@@ -21,7 +21,7 @@ from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tok
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
-from dtef_pipeline.qa.judged_rows import judged_items, looks_at
+from dtef_pipeline.qa.judged_rows import by_sample, judged_items, looks_at, to_be_judged
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -40,6 +40,8 @@ class AskedPart:
     arbiter: Arbiter | None = None
     """Who judges; None: nobody does."""
     judge_snapshot: str = JUDGE_SNAPSHOT
+    stored: pa.Table | None = None
+    """The rows of `qa_responses` that the part has in the snapshot: a run has these judged too, whoever they are of; None: there are none."""
 
 
 def plan_part(asked: AskedPart, ledger: CallLedger) -> int:
@@ -61,6 +63,7 @@ def plan_part(asked: AskedPart, ledger: CallLedger) -> int:
             row.replayed += int((is_new & stored).sum())
             _send(row, is_new & ~stored, tokens, ledger.usual.of_turn(model), np.maximum(room, most_tokens(model)))
             judged.plan(model, keys, stored)
+    judged.plan_others()
     return len(ids) * len(asked.models) * asked.draws
 
 
@@ -80,10 +83,13 @@ class _Judged:
         self.asked, self.ledger, self.arbiter = asked, ledger, asked.arbiter
         self.material = judged_items(asked.items)
         self.items = asked.prompts["item_id"].to_pylist()
+        self.planned: set[str] = set()
+        """Request keys of the responses that the run asks for."""
         self.is_judged = np.array([item in self.material for item in self.items], dtype=np.bool_)
 
     def plan(self, model: ModelSpec, keys: Sequence[str], stored: _Flags) -> None:
         """The judgements of the responses with these request keys, in the order of the prompts; `stored`: which of them there are."""
+        self.planned.update(keys)
         if self.arbiter is None or not self.is_judged.any():
             return
         chosen = self.is_judged & in_sample(self.items, [model.variant] * len(keys), self.arbiter.sample_rate)
@@ -98,6 +104,18 @@ class _Judged:
             return
         for place in np.flatnonzero(chosen & ~stored).tolist():
             self._awaited(self.arbiter, self.items[place], keys[place], usual)
+
+    def plan_others(self) -> None:
+        """The judgements of stored responses that the run does not ask for itself: of other models, items, conditions and draws."""
+        if self.arbiter is None or self.asked.stored is None or not self.material:
+            return
+        chosen, _ = by_sample(to_be_judged(self.asked.stored, self.asked.items), self.arbiter.sample_rate)
+        rows = zip(*(chosen[name].to_pylist() for name in ("item_id", "request_key", "response")), strict=True)
+        others = [(item, text or "") for item, key, text in rows if key not in self.planned]
+        known = [one for item, text in others for one in self._known(self.arbiter, item, text)]
+        replayed = self.ledger.stored.known([key for key, _ in known])
+        for key, tokens in known:
+            self._ask(self.arbiter, key, tokens, key in replayed)
 
     def _known(self, arbiter: Arbiter, item: str, text: str) -> Iterator[tuple[str, int]]:
         """Request keys of the judgements of a response that is stored, and their tokens."""

@@ -30,6 +30,8 @@ class ResponseJudged:
     response: Mapping[str, Any]
     """The columns that name it."""
     arbitration: Arbitration
+    answer_key: str
+    """Key of the response in the store."""
 
     def next(self, history: Sequence[Response]) -> Request | None:
         return self.arbitration.next(history)
@@ -66,9 +68,10 @@ def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapsh
     """Every look of an evaluator at the responses, in their order; blank ones need none."""
     known = judged_items(items)
     named = judged.select(list(_JUDGED_NAMES)).to_pylist()
-    for row, response in zip(named, judged["response"].to_pylist(), strict=True):
+    texts, keys = judged["response"].to_pylist(), judged["request_key"].to_pylist()
+    for row, response, key in zip(named, texts, keys, strict=True):
         for one in looks_at(known[row["item_id"]], response or "", arbiter, snapshot):
-            yield ResponseJudged(row, one)
+            yield ResponseJudged(row, one, key)
 
 
 def looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
@@ -95,6 +98,20 @@ def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     return found
 
 
+def with_other_judges(
+    earlier: pa.Table, new: pa.Table, responses: pa.Table, arbiter: Arbiter | None, snapshot: str
+) -> pa.Table:
+    """The new rows first, then what other judges said, or this one under another label, of responses that still stand.
+
+    `earlier`: rows of `qa_judgements`; `responses`: rows of `qa_responses` of the same part and snapshot.
+    """
+    stands = pc.is_in(earlier["answer_key"], responses["request_key"].combine_chunks())
+    if arbiter is not None:
+        own = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
+        stands = pc.and_(stands, pc.invert(own))
+    return pa.concat_tables([new, earlier.filter(stands)])
+
+
 def shown_reference(solution: str, reference: str) -> str:
     """The reference as a judge is shown it: with the worked answer, where there is one."""
     return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
@@ -103,13 +120,18 @@ def shown_reference(solution: str, reference: str) -> str:
 def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
     """The rows of `qa_judgements`, in the order of the looks."""
     rows = [
-        {**one.response, **verdict_row(one.arbitration, came, one.response["model_variant"])}
+        {
+            **one.response,
+            **verdict_row(one.arbitration, came, one.response["model_variant"]),
+            "judge_snapshot": one.arbitration.snapshot,
+            "answer_key": one.answer_key,
+        }
         for one, came in zip(looks, played, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter) -> pa.Table:
+def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> pa.Table:
     """The rows of responses that are not in the sample, one per evaluator."""
     known = judged_items(items)
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
@@ -119,13 +141,15 @@ def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter) -> pa.Ta
             "evaluator": evaluator,
             "judge_model": arbiter.model.name,
             "judge_variant": arbiter.model.variant,
+            "judge_snapshot": snapshot,
+            "answer_key": key,
             "reason": SKIPPED_SAMPLE,
             "attempts": 0,
             "raw": [],
             "request_keys": [],
             "self_judged": is_self_judged(arbiter.model.model, row["model_variant"]),
         }
-        for row in named
+        for row, key in zip(named, left_out["request_key"].to_pylist(), strict=True)
         for evaluator in known[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)

@@ -63,6 +63,15 @@ class AskedHow:
         template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
         return cls(template, one.shots, "turns" if one.as_turns else "message", OPTION_ORDERS[one.rotation])
 
+    def refuse_for(self, part: str, types: Iterable[str], examples: int, *, about_documents: bool) -> None:
+        """Raises ConfigError, naming the part, where its items cannot be asked so: for want of examples, options or documents."""
+        try:
+            self.condition(types, about_documents=about_documents)
+        except ConfigError as error:
+            raise ConfigError(f"{part}: {error}") from None
+        if not about_documents and self.few_shot > examples:
+            raise ConfigError(f"{part}: few-shot {self.few_shot}: allowed: 0 to {examples}, as many examples as its files have")
+
     def choice(self, type: str) -> QaCondition:
         """The condition of items that are asked without documents."""
         if self.order not in OPTION_ORDERS:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
-from dtef_pipeline.qa.arbiter import RATIONALE
+from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.executions import CODE_SCORER
@@ -59,6 +59,36 @@ class ItemAsked(NamedTuple):
     """Places, in the file's order, of the options as they were shown; None: the file's order."""
 
 
+class JudgedBy(NamedTuple):
+    """A judge whose word on responses of a part is known."""
+
+    variant: str = ""
+    snapshot: str = ""
+    """As in the columns `judge_variant` and `judge_snapshot`."""
+    evaluators: tuple[str, ...] = ()
+    """What it looked at: each is a metric of its own, beside their mean."""
+
+    @property
+    def told(self) -> str:
+        """What `measured_by` says of it."""
+        label = self.snapshot if self.snapshot != JUDGE_SNAPSHOT else ""
+        return ", ".join(filter(None, (f"{JUDGE_SCORER} {JUDGE_VERSION}", self.variant, "+".join(self.evaluators), label)))
+
+    def measures(self) -> list[Measure]:
+        """The mean of its evaluators, and each of them."""
+        return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
+
+    def measure(self, metric: str = JUDGED_METRIC) -> Measure:
+        return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.told)
+
+    def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Its rows among those of a response."""
+        return [row for row in rows if (row["judge_variant"], row["judge_snapshot"]) == (self.variant, self.snapshot)]
+
+
+_NO_JUDGE = JudgedBy()
+
+
 @dataclass(slots=True)
 class PartScoring:
     """The scores of the responses of one part and snapshot."""
@@ -74,11 +104,10 @@ class PartScoring:
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     answer_of: Callable[[str | None], str | None] = lambda text: text
     """What of a response is the answer: of one in JSON, a part of it."""
-    judged_by: str = f"{JUDGE_SCORER} {JUDGE_VERSION}"
-    evaluators: Sequence[str] = ()
-    """What judges of the part looked at: each is a metric of its own, beside their mean."""
+    judges: Sequence[JudgedBy] = ()
+    """Whose word on the part is known, the latest first."""
     executed_by: str = f"{CODE_SCORER} {CODE_VERSION}"
-    """What `measured_by` says of judges and of tests: one thing for all responses of a part, also where one needed neither."""
+    """What `measured_by` says of tests: one thing for all responses of a part, also where one needed none."""
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
@@ -102,7 +131,7 @@ class PartScoring:
         for (item, _), asked in self.asked.items():
             for name in asked.scorers:
                 for measure in self._measures_of(name):
-                    found[item][measure.metric + measure.scorer] = measure
+                    found[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
             if not found[item]:
                 found[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in found.items()}
@@ -115,14 +144,7 @@ class PartScoring:
         elif name == CODE_SCORER:
             yield Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, self.executed_by)
         elif name == JUDGE_SCORER:
-            yield from self._judgements()
-
-    def _judgements(self) -> Iterator[Measure]:
-        """The mean of the evaluators, and each of them."""
-        return (self._judged(metric) for metric in (JUDGED_METRIC, *self.evaluators))
-
-    def _judged(self, metric: str = JUDGED_METRIC) -> Measure:
-        return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.judged_by)
+            yield from (measure for judge in self.judges or (_NO_JUDGE,) for measure in judge.measures())
 
     def _measure(self, name: str) -> Measure:
         version, metric = self.registry[name].version, _METRIC_OF.get(name, GRADED_METRIC)
@@ -134,7 +156,9 @@ class PartScoring:
         """The same for all scorers that grade by type: items of several types make one mean."""
         graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({found for one in graded if (found := lexicon_of(one, self.settings))})
-        return ", ".join([f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)])
+        reader = next((judge.told for judge in self.judges if RATIONALE in judge.evaluators), None)
+        told = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
+        return ", ".join([*told, *([f"reasons by {reader}"] if reader else [])])
 
     def _by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
         known = (item, condition, written.text, written.finish_reason)
@@ -162,7 +186,7 @@ class PartScoring:
         if row is None:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
-            return replace(score, status=row["reason"])
+            return replace(score, status=row["reason"], reason="a judge reads the reasons, and was not asked about this one")
         return with_judged_rationale(score, row["score"], row["reason"])
 
     def _scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
@@ -178,14 +202,9 @@ class PartScoring:
 
     def _by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
-        scores = {row["evaluator"]: row["score"] for row in rows}
-        reasons = {row["evaluator"]: row["reason"] for row in rows}
-        if (without := _not_judged(written, reasons)) is not None:
-            yield from ((measure, without) for measure in self._judgements())
-            return
-        yield self._judged(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows))
-        for name, score in scores.items():
-            yield self._judged(name), arbiter_score({name: score}, {name: reasons[name]})
+        known = [judge for judge in self.judges if judge.own(rows)]
+        for judge in known or self.judges[:1] or (_NO_JUDGE,):
+            yield from _judged_scores(judge, judge.own(rows), written)
 
     def _by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
@@ -201,6 +220,18 @@ class PartScoring:
                 yield measure, ItemScore(OK_STATUS, found / len(rows), None, (), own)
             else:
                 yield measure, ItemScore("missing", own={"citations": 0}, reason="the response cites nothing")
+
+
+def _judged_scores(judge: JudgedBy, rows: Sequence[Mapping[str, Any]], written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    """What one judge's rows on a response come to: the mean of its evaluators, and each of them."""
+    scores = {row["evaluator"]: row["score"] for row in rows}
+    reasons = {row["evaluator"]: row["reason"] for row in rows}
+    if (without := _not_judged(written, reasons)) is not None:
+        yield from ((measure, without) for measure in judge.measures())
+        return
+    yield judge.measure(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows))
+    for name, score in scores.items():
+        yield judge.measure(name), arbiter_score({name: score}, {name: reasons[name]})
 
 
 def _not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
@@ -273,10 +304,13 @@ def by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
     return found
 
 
-def judged_by(judgements: pa.Table) -> str:
-    """What `measured_by` says of the judgements of a part: who judged, and by which evaluators."""
-    who = [*sorted(set(judgements["judge_variant"].to_pylist())), "+".join(sorted(set(judgements["evaluator"].to_pylist())))]
-    return ", ".join([f"{JUDGE_SCORER} {JUDGE_VERSION}", *filter(None, who)])
+def judges_of(judgements: pa.Table) -> list[JudgedBy]:
+    """The judges of rows of `qa_judgements`, in the order in which they first occur."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    names = ("judge_variant", "judge_snapshot", "evaluator")
+    for variant, snapshot, evaluator in zip(*(judgements[name].to_pylist() for name in names), strict=True):
+        found[variant, snapshot].add(evaluator)
+    return [JudgedBy(*judge, tuple(sorted(evaluators))) for judge, evaluators in found.items()]
 
 
 def executed_by(executions: pa.Table) -> str:

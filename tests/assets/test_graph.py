@@ -152,15 +152,10 @@ JOBS = {
     "qa_night": ["qa_anchors", "qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
     "qa_pipeline": ["qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
     "qa_roll_ups": ["qa_board", "qa_costs", "qa_drift", "qa_report", "qa_validity"],
-    "qa_anchors_again": ["qa_anchors"],
-    "qa_night": ["qa_anchors", "qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
-    "qa_pipeline": ["qa_executions", "qa_items", "qa_judgements", "qa_prompts", "qa_responses", "qa_scores"],
-    "qa_roll_ups": ["qa_board", "qa_costs", "qa_drift", "qa_report", "qa_validity"],
 }
 SCHEDULES = {
     "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),
     "nightly_rubrics": ("30 2 * * *", "rubric_night", dg.DefaultScheduleStatus.STOPPED),
-    "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
     "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {
@@ -169,7 +164,6 @@ SENSORS = {
     "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
-    "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
 }
 

@@ -122,11 +122,11 @@ class TestRows:
 
     def test_a_response_outside_the_sample_has_a_row_per_evaluator_that_says_so(self) -> None:
         same_maker = responses_to(ROWERS, "12", model_variant="openai/gpt-4.1-mini")
-        rows = skipped_rows(same_maker, ITEMS, ARBITER)
+        rows = skipped_rows(same_maker, ITEMS, ARBITER, "judge")
         assert rows.schema == QA_JUDGEMENTS
         assert [(row["evaluator"], row["score"], row["reason"], row["attempts"]) for row in rows.to_pylist()] == [
             ("semantic", None, "skipped_sample", 0),
             ("factuality", None, "skipped_sample", 0),
         ]
         assert rows["self_judged"].to_pylist() == [True, True]
-        assert skipped_rows(responses_to(ROWERS, "12"), ITEMS, ARBITER)["self_judged"].to_pylist() == [False, False]
+        assert skipped_rows(responses_to(ROWERS, "12"), ITEMS, ARBITER, "judge")["self_judged"].to_pylist() == [False, False]

@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.qa.arbiter import Arbiter
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
 from dtef_pipeline.qa.item_rows import item_tables
-from dtef_pipeline.qa.judged_rows import judged_items
+from dtef_pipeline.qa.judged_rows import judged_items, with_other_judges
 from dtef_pipeline.qa.model import QaItem, Written
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.score_rows import score_rows
@@ -23,7 +25,7 @@ from dtef_pipeline.qa.scoring import (
     by_response,
     executed_by,
     formulas,
-    judged_by,
+    judges_of,
     response_keys,
 )
 from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSES
@@ -126,7 +128,7 @@ def test_rotated_options_are_scored_as_they_were_shown_and_told_as_in_the_file(r
 def test_judges_and_numbers_stand_side_by_side() -> None:
     rows = [judged(evaluator="semantic", score=0.2, reason=None), judged(evaluator="factuality", score=1.0, reason=None)]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judged_by": judged_by(judgements), "evaluators": ["factuality", "semantic"]}
+    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
     found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
     assert {name: row["value"] for name, row in found.items()} == pytest.approx(
         {"correct": 1.0, "judged": 0.6, "semantic": 0.2, "factuality": 1.0}
@@ -134,10 +136,41 @@ def test_judges_and_numbers_stand_side_by_side() -> None:
     assert found["judged"]["measured_by"] == "judge 1, j, factuality+semantic"
 
 
+def test_judges_stand_beside_each_other_and_are_never_averaged_together() -> None:
+    said = [("j", "judge", 0.2), ("k", "judge", 0.6), ("j", "judge/again", 1.0)]
+    rows = [
+        judged(evaluator="factuality", score=score, reason=None, judge_variant=variant, judge_snapshot=snapshot)
+        for variant, snapshot, score in said
+    ]
+    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
+    assert {row["measured_by"]: row["value"] for row in found if row["metric"] == "judged"} == pytest.approx(
+        {"judge 1, j, factuality": 0.2, "judge 1, k, factuality": 0.6, "judge 1, j, factuality, judge/again": 1.0}
+    )
+
+
+def test_what_another_judge_said_stays_as_long_as_its_response_stands() -> None:
+    arbiter = Arbiter(ModelSpec(name="j", model="p/j"))
+    named = {"item_id": SUM.item_id, "judge_snapshot": "judge", "evaluator": "factuality"}
+    earlier = pa.Table.from_pylist(
+        [
+            {**named, "judge_variant": "other", "answer_key": "key 0", "score": 0.1},
+            {**named, "judge_variant": "other", "answer_key": "gone", "score": 0.2},
+            {**named, "judge_variant": arbiter.model.variant, "answer_key": "key 0", "score": 0.3},
+        ],
+        schema=QA_JUDGEMENTS,
+    )
+    responses = responses_to(SUM, "#### 7", condition="plain")
+    kept = with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, arbiter, "judge")
+    assert kept["score"].to_pylist() == [0.1]
+    assert with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, None, "judge")["score"].to_pylist() == [0.1, 0.3]
+
+
 def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> None:
     rows = [judged(evaluator="semantic", reason="unreadable"), judged(evaluator="factuality", reason="error")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "evaluators": ["factuality", "semantic"]}
+    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
     found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
     for name in ("judged", "semantic", "factuality"):
         assert (found[name]["status"], found[name]["value"], found[name]["score"]) == ("judge_failed", None, None)
@@ -149,7 +182,7 @@ def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> 
 def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
     rows = [judged(evaluator=name, reason=reason) for name in ("semantic", "factuality")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "evaluators": ["factuality", "semantic"]}
+    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
     found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
     assert {row["metric"]: row["status"] for row in found} == {
         "correct": "ok",
