@@ -56,7 +56,6 @@ def qa() -> None:
         dtef qa estimate              say what a run would ask and cost
         dtef qa run --model MODEL     ask models, judge and score what they answer
         dtef qa board                 show who does best
-        dtef qa report                write pages with boards and all items
         dtef qa report                write the results as HTML pages
         dtef qa remove PART           take a part and its results away
     """

@@ -78,7 +78,7 @@ def print_rows(
 
 def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:
     """Each note once, behind the rows that it is about."""
-    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)) if note):
+    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)).dropna() if note):
         said = frame[frame[view.notes] == note]
         who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(view.who) == 1 else "; "

@@ -1,0 +1,19 @@
+"""Rows of stored tables as they are shown to people."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
+
+
+def test_rows_without_a_note_stand_beside_rows_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """`dtef qa board --by pass-at-k` ended in a fault where there were draws enough for some k alone: no note is not a note."""
+    view = QA_VIEW_BY_NAME["pass-at-k"]
+    rows = {"part": ["all", "all"], "model": ["mine", "mine"], "k": [1, 5], "pass_at_k": [0.5, None]}
+    frame = pd.DataFrame({**rows, "note": pd.Series([None, "no item has 5 scored draws"], dtype="str")})
+    print_rows(view, frame, "table", (), {}, ends=view.ends)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "scored draws" in line] == ["all, mine: no item has 5 scored draws"]
