@@ -314,7 +314,7 @@ def main() -> None:
     options = parser.parse_args()
     statuses = [Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503)]
     plan = at_random(options.fault_rate, *statuses, Fault("reset"), seed=options.seed)
-    with FakeLLM(lambda call: options.reply, plan, options.latency, options.port) as server:
+    with FakeLLM(lambda call: options.reply, plan, latency=options.latency, port=options.port) as server:
         try:
             print(json.dumps({"port": server._server.server_address[1], "base_url": server.base_url}), flush=True)
             threading.Event().wait()
