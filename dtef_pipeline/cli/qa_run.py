@@ -15,6 +15,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.qa_warnings import failed_models
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_run import say_used
@@ -141,8 +142,9 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     say_used(used)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
+    warnings = () if only_judging else failed_models(warehouse, keys, options.snapshot)
+    for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
+        say(line, err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
 
 

@@ -1,0 +1,32 @@
+"""A run of which calls failed says so at its end, in words that stay in sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from dtef_pipeline.cli.qa_warnings import failed_models
+from resources.warehouse import Warehouse
+from tests.made.qa_items import BIRD, ROWERS, responses_to
+
+
+def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) -> None:
+    """All calls of a run failed, and its last lines said nothing of it."""
+    house = Warehouse(tmp_path / "warehouse")
+    sums = pa.concat_tables(
+        [
+            responses_to(ROWERS, "12", None, model="b"),
+            responses_to(ROWERS, "12", model="a"),
+            responses_to(ROWERS, None, model="c"),
+        ]
+    )
+    house.write("qa_responses", sums, suite="gsm8k", part="all", snapshot="base")
+    birds = responses_to(BIRD, None, model="b")
+    house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="base")
+    house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="night-2")
+    assert list(failed_models(house, ["gsm8k/all", "mmlu/sea_birds"], "base")) == [
+        "warning: b: 2 responses of 3 failed; the same command asks again",
+        "warning: c: 1 response of 1 failed; the same command asks again",
+    ]
+    assert list(failed_models(house, ["mmlu/winds"], "base")) == []
