@@ -119,6 +119,9 @@ def test_an_address_leads_to_its_item(browser: Browser, folder: Path) -> None:
     browser.does("new Promise(done => setTimeout(done, 50))")
     assert chosen(browser) == "subject_0/121"
     browser.does("location.hash = '#item=%E0%A4%A'")
+    sets(browser, "words", "subject_0/4")
+    assert chosen(browser) == "subject_0/4"
+    assert browser.does("location.hash") == "#item=subject_0%2F4"
     assert browser.said == []
 
 

@@ -51,15 +51,23 @@ _MOST_TIMELINES = 60
 """Timelines that are drawn; no reader looks at more, and they would weigh megabytes."""
 
 
-def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names) -> str:
-    """The section: verdicts on models, timelines, then the single places that the documented rule flags, where there is `drift_checks`."""
+def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names, beneath: str | None = None) -> str:
+    """The section: verdicts on models, timelines, then the single places that the documented rule flags, where there is `drift_checks`.
+
+    `beneath`: markup that a family has in place of these, whose table is another.
+    """
     rows = sorted(rows_named_apart(found.checks.to_pylist()), key=by_verdict(names.subject.keys))
     body = (
         paragraph(headline(found.checks, names.subject)) + _models(rows, names) + _timelines(rows, found, names)
         if rows
         else paragraph("No model was asked.")
     )
-    return section("drift", "Drift", _HOW_TO_READ_DRIFT.format(item=names.item), body + _parts(connection, names))
+    return section(
+        "drift",
+        "Drift",
+        _HOW_TO_READ_DRIFT.format(item=names.item),
+        body + (_parts(connection, names) if beneath is None else beneath),
+    )
 
 
 def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import pandas as pd
+import pyarrow.compute as pc
 
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
@@ -14,7 +16,20 @@ from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.isolated import missing
-from dtef_pipeline.report.markup import Column, as_is, estimate, long_text, named, section, table, text, whole, with_intervals
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    estimate,
+    fold,
+    long_text,
+    named,
+    paragraph,
+    section,
+    table,
+    text,
+    whole,
+    with_intervals,
+)
 from dtef_pipeline.report.page import Chapter
 from dtef_pipeline.report.stored_rows import StoredRows
 
@@ -43,6 +58,24 @@ _JUDGE_TABLE = (
     Column("latest_snapshot", "Latest night", named),
     Column("reason", "Reason", long_text),
 )
+_OF_SERIES = (
+    Column("model", "Model", named),
+    Column("condition", "Asked as", named),
+    Column("metric", "Metric", text),
+    Column("measured_by", "Measured by", named),
+)
+_RULE_TABLE = (
+    Column("suite", "Suite", named),
+    Column("part", "Part", named),
+    *_OF_SERIES,
+    Column("gap", "Gap", estimate),
+    Column("lowest", "Lowest", estimate),
+    Column("lowest_snapshot", "in", named),
+    Column("highest", "Highest", estimate),
+    Column("highest_snapshot", "in", named),
+    Column("n_items", "Items", whole),
+)
+_LEFT_TABLE = (*_OF_SERIES, Column("n_snapshots", "Snapshots", whole), Column("reason", "Why not", long_text))
 
 
 def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> list[Chapter]:
@@ -67,4 +100,31 @@ def _models(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> str:
         again = "the same `dtef qa run` on another day, with that day as --snapshot, makes something to compare"
         nothing = headline(checks, QA_NAMES.subject).rstrip(".") if len(checks) else "No drift to show"
         return section("drift", "Drift", _NO_DRIFT_HOW, missing(nothing, again))
-    return drift(connection, ModelDrift(checks, series), QA_NAMES)
+    was_compared = pc.is_valid(checks["verdict"])
+    left = checks.filter(pc.invert(was_compared)).to_pandas()
+    beneath = _flagged_parts(rows) + _not_compared(left)
+    return drift(connection, ModelDrift(checks.filter(was_compared), series), QA_NAMES, beneath)
+
+
+def _flagged_parts(rows: StoredRows) -> str:
+    """The single parts that the documented rule flags, the largest gap first."""
+    found = rows.frame("qa_drift")
+    flagged = found[found["flagged"].eq(True)] if "flagged" in found else found.head(0)
+    compared = int(found["gap"].notna().sum()) if "gap" in found else 0
+    told = paragraph(f"Single parts: {len(flagged)} flagged of {compared} compared ({len(found)} series in all).")
+    if not len(flagged):
+        return told
+    flagged = flagged.sort_values(
+        ["gap", "suite", "part", "model_variant"], ascending=[False, True, True, True], ignore_index=True
+    )
+    return told + table(
+        isolated_names(flagged, _RULE_TABLE), _RULE_TABLE, caption="Parts that the documented rule flags", data=flagged
+    )
+
+
+def _not_compared(left: pd.DataFrame) -> str:
+    """The series without a verdict, in a part that opens."""
+    if not len(left):
+        return ""
+    shown = table(isolated_names(left, _LEFT_TABLE), _LEFT_TABLE, caption="Not compared", data=left[[*_SERIES_ORDER, "reason"]])
+    return fold(f"Not compared, and why ({len(left):,} series)", shown)

@@ -216,8 +216,8 @@
     if (!asked.chunks && !asked.problem) return null;
     const found = asked.found;
     const heading = make("h4", "", "Context that was shown", data.ways.length > 1 ? make("span", "count", ` ${data.ways[asked.way]}`) : null);
-    const numbers = found ? make("p", "count", `Of ${found.relevant} chunks with evidence: recall at ${found.k} ${number(found.recall)}, precision ${number(found.precision)}, `
-      + `reciprocal rank ${number(found.mrr)}, nDCG at 10 ${number(found.ndcg)}`) : null;
+    const numbers = found ? make("p", "count", `Chunks with evidence: ${found.relevant}. Of the first ${found.k}, recall: ${number(found.recall)}, `
+      + `precision: ${number(found.precision)}; reciprocal rank: ${number(found.mrr)}; nDCG at 10: ${number(found.ndcg)}`) : null;
     const key = make("p", "key", make("mark", "exact", "quoted to the letter"), " ", make("mark", "relaxed", "quoted but for case, marks or white space"), " ",
       make("mark", "evidence", "evidence that the file names"));
     const problem = asked.problem ? make("p", "flagged", "Nothing could be looked up: ", isolated(asked.problem)) : null;
@@ -259,7 +259,7 @@
     const source = make("span", "count", " source ", isolated(quote.source === undefined ? "none" : quote.source), " ");
     const line = make("li", "", state, also, source, quote.quote === undefined ? make("em", "", "nothing quoted") : make("q", "", whole(quote.quote)), cutNote(quote.quote));
     if (quote.doc !== undefined) {
-      const button = make("button", "to-chunk", "show in context");
+      const button = make("button", "to-chunk", quote.found ? "show in context" : "show the source");
       button.type = "button";
       button.addEventListener("click", () => {
         const part = all("details[data-doc]", article).find(one => one.dataset.doc === quote.doc && Number(one.dataset.way) === response.way);
@@ -350,7 +350,7 @@
       ...(item.asked || []).filter(one => chosenOf("way") === null || one.way === chosenOf("way")).map(one => contextOf(item, one)),
       responsesPart(item),
     ].filter(Boolean));
-    if (decodeURIComponent(location.hash) !== decodeURIComponent(address(item)) && begun) history.replaceState(null, "", address(item));
+    if (begun && location.hash !== address(item)) history.replaceState(null, "", address(item));
     hintAtMore();
   }
 

@@ -40,7 +40,7 @@ def part_pages(rows: StoredRows, part: PartRows, page: str, most_bytes: int, exp
     title = f"{part.suite}/{part.part}"
     explored = list(explored_pages(part, most_bytes)) or [ExploredPage(0, 0, {"items": []})]
     names = [page, *(further_page(page, "items", number) for number in range(2, len(explored) + 1))]
-    places = _places(explored, names)
+    places = _places(explored, names, len(part.items))
     chapters = [Chapter("board", "Board", part_board_section(rows, part.suite, part.part)), _items(explored[0])]
     if part.retrieval:
         chapters.append(Chapter("retrieval", "Retrieval", retrieval_section(rows, part.suite, part.part)))
@@ -62,7 +62,7 @@ def _introduction(part: PartRows, exposure: str, places: str) -> str:
     return f'<p><a href="{INDEX_PAGE}">All suites</a></p>{exposed}<p>{held}.</p>{places}'
 
 
-def _places(explored: Sequence[ExploredPage], names: Sequence[str]) -> str:
+def _places(explored: Sequence[ExploredPage], names: Sequence[str], total: int) -> str:
     """Links to all pages of a part, where it has several."""
     if len(explored) == 1:
         return ""
@@ -70,7 +70,7 @@ def _places(explored: Sequence[ExploredPage], names: Sequence[str]) -> str:
         f'<li><a href="{name}#items">items {own.first + 1:,} to {own.first + own.n_items:,}</a></li>'
         for own, name in zip(explored, names, strict=True)
     )
-    return f"<p>They stand on several pages, because one page for all would be very large:</p><ul>{''.join(links)}</ul>"
+    return f"<p>{counted(total, 'item')} on {len(explored)} pages, because one page for all would be very large:</p><ul>{''.join(links)}</ul>"
 
 
 def _findings(rows: StoredRows, part: PartRows) -> str:

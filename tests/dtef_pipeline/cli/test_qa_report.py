@@ -83,6 +83,10 @@ def test_a_model_that_moved_is_told_with_its_nights(folder: Path) -> None:
     text = ReadPage((folder / "warehouse" / "qa_report" / "index.html").read_text(encoding="utf-8")).text
     assert "Verdict on each model" in text
     assert "2026-01-06" in text
+    assert "Drift in 1 of 1 series." in text
+    assert "Parts that the documented rule flags" in text
+    assert "Not compared, and why (" in text
+    assert "No drift checks" not in text
     page = (folder / "warehouse" / "qa_report" / "mmlu__subject_0.html").read_text(encoding="utf-8")
     assert '"snapshots":["2026-01-12","base"]' in page
 
