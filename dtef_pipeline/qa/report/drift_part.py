@@ -58,7 +58,7 @@ _JUDGE_TABLE = (
     Column("latest_snapshot", "Latest night", named),
     Column("reason", "Reason", long_text),
 )
-_OF_SERIES = (
+_SERIES_TOLD = (
     Column("model", "Model", named),
     Column("condition", "Asked as", named),
     Column("metric", "Metric", text),
@@ -67,7 +67,7 @@ _OF_SERIES = (
 _RULE_TABLE = (
     Column("suite", "Suite", named),
     Column("part", "Part", named),
-    *_OF_SERIES,
+    *_SERIES_TOLD,
     Column("gap", "Gap", estimate),
     Column("lowest", "Lowest", estimate),
     Column("lowest_snapshot", "in", named),
@@ -75,7 +75,7 @@ _RULE_TABLE = (
     Column("highest_snapshot", "in", named),
     Column("n_items", "Items", whole),
 )
-_LEFT_TABLE = (*_OF_SERIES, Column("n_snapshots", "Snapshots", whole), Column("reason", "Why not", long_text))
+_LEFT_TABLE = (*_SERIES_TOLD, Column("n_snapshots", "Snapshots", whole), Column("reason", "Why not", long_text))
 
 
 def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> list[Chapter]:
