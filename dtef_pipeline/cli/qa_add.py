@@ -18,6 +18,7 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
@@ -58,6 +59,8 @@ def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict
             spec, added = read_files(suite, path, corpus, suites, strict=strict)
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
+        if corpus is None and spec.layout == INTERVIEW_LAYOUT:
+            raise ConfigError(f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about")
         if not added.parts:
             for line in _told(added.loaded.findings):
                 say(line, err=True)

@@ -114,6 +114,12 @@ class TestNothingToAdd:
         assert "bad.jsonl:2: " in told
         assert not (state / "warehouse").exists()
 
+    def test_items_about_interviews_are_not_taken_without_these(self, state: Path) -> None:
+        """They made a part that could not be asked, and that of an earlier `add` lost its documents."""
+        told = refused("qa", "add", "socioscope", SAMPLES / "socioscope" / "questions.json")
+        assert "socioscope needs --corpus" in told
+        assert not (state / "warehouse").exists()
+
     @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("judge",)])
     def test_where_nothing_was_added_it_is_said_how(self, state: Path, words: tuple[str, ...]) -> None:
         (state / "warehouse").mkdir()
