@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.mean_intervals import Codes, dealt
-from dtef_pipeline.qa.result_means import codes
-from dtef_pipeline.statistics.resampling import Floats
+from dtef_pipeline.qa.result_means import codes, of_few_clusters
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, Floats
 
 
 class BoardGrid(NamedTuple):
@@ -28,6 +28,8 @@ class BoardGrid(NamedTuple):
     """(items,): equal for items that are drawn anew together, from 0, rising."""
     noun: str
     """What such items are called: `cluster`, or `item` where each is by itself."""
+    of_these: str = ""
+    """Where items are drawn anew because there are too few clusters: what intervals speak of, in words."""
 
     def sums(self, values: Floats) -> Floats:
         """(units, columns) sums over the items of each unit, of `values` (items, columns) without NaN."""
@@ -68,11 +70,13 @@ def _grid(named: dict[str, str], item: Codes, cluster: Codes, model: Codes, scor
     sums = np.bincount(flat, score, len(counts))
     means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0).reshape(shape)
     cluster_of = cluster[first_of_item]
-    several = 1 < len(np.unique(cluster_of)) < len(items)
+    n_clusters = len(np.unique(cluster_of))
+    several = MIN_CLUSTERS <= n_clusters < len(items)
     order = np.argsort(cluster_of, kind="stable") if several else np.arange(len(items))
     unit = np.unique(cluster_of[order], return_inverse=True)[1] if several else order
     rows = labels.iloc[first_of_model].reset_index(drop=True)
-    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item")
+    of_these = of_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
+    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", of_these)
 
 
 def _places(rows: pa.Table, names: Sequence[str]) -> Codes:

@@ -34,10 +34,11 @@ def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, 
     """One row per two model variants of a board that share an item, the better one first, the largest difference first; as QA_COMPARISONS.
 
     `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
-    have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there is one alone, or each item is by
-    itself, items. `p_holm` is adjusted over all pairs of the board (Holm 1979).
+    have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there are fewer than 5, or each item is
+    by itself, items. `p_holm` is adjusted over all pairs of the board (Holm 1979).
 
-    `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
+    `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided;
+    always undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
     """
     options = options or QaBoardOptions()
     tables = [_compared(grid, options, margin).assign(**grid.named) for grid in board_grids(scores, OF_ONE_BOARD)]
@@ -105,9 +106,13 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions,
     )
     # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
     of_p = statistics.assign(p_bh=statistics["p_holm"])
-    statistics["verdict"] = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    told = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    statistics["verdict"] = UNDECIDED if grid.of_these else told
     notes = too_few_to_show(statistics, grid.noun, "a difference", "pair")
-    statistics["note"] = with_intervals_that_hold_0(notes, statistics["verdict"] == BETTER, statistics, grid.noun)
+    notes = with_intervals_that_hold_0(notes, statistics["verdict"] == BETTER, statistics, grid.noun)
+    if grid.of_these:
+        notes = notes.mask((notes == "") & statistics["low"].notna(), f"{grid.of_these}, which leaves the verdict open")
+    statistics["note"] = notes
     return statistics
 
 

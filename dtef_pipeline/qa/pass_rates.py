@@ -52,8 +52,7 @@ def pass_rates(
 def _of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int, resamples: int, seed: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
     values, of_value = chance[enough], group[enough]
-    single = np.bincount(of_value, draws[enough] > 1, groups) == 0
-    found = mean_intervals(values, of_value, groups, single, "item", resamples=resamples, seed=seed)
+    found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item", resamples=resamples, seed=seed)
     n_items = np.bincount(of_value, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
     columns = {

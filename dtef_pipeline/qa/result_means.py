@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.qa.mean_intervals import Codes, MeanIntervals, group_means, mean_intervals
 from dtef_pipeline.qa.model import OK_STATUS
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED, Floats
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats
 from dtef_pipeline.tables import field
+from dtef_pipeline.text.counted import counted
 
 MEAN_COLUMNS = (
     field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
@@ -31,7 +32,7 @@ MEAN_COLUMNS = (
     field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
     field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
     field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
-    field("note", pa.string(), "Why a mean or an interval is missing; null: none is"),
+    field("note", pa.string(), "Why a mean or an interval is missing, or that it speaks of few subjects or transcripts alone; null: neither"),
 )  # fmt: skip
 """What is added to the columns of a group."""
 _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
@@ -55,11 +56,10 @@ def result_means(
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
-    single = np.bincount(items.group, items.draws > 1, groups) == 0
     alone = _are_alone(items, clusters, groups)
-    micro = _over_items(items, clusters, single, alone, cluster_noun, resamples=resamples, seed=seed)
+    micro = _over_items(items, clusters, alone, cluster_noun, resamples=resamples, seed=seed)
     macro = mean_intervals(
-        clusters.mean, clusters.group, groups, single & alone, cluster_noun, "macro interval", resamples=resamples, seed=seed
+        clusters.mean, clusters.group, groups, alone, cluster_noun, "macro interval", resamples=resamples, seed=seed
     )
     n_total = np.bincount(group, minlength=groups)
     found: dict[str, Any] = {
@@ -88,10 +88,9 @@ def result_means(
 
 
 class ItemMeans(NamedTuple):
-    """The items with a number: its mean over the draws that have one, how many these are, and the item's group, (items,) each."""
+    """The items with a number: its mean over the draws that have one, and the item's group, (items,) each."""
 
     mean: Floats
-    draws: Codes
     group: Codes
     place: Codes
     """Code of the item among all of the table."""
@@ -128,10 +127,9 @@ class _Scored(NamedTuple):
 
     def item_means(self, numbers: Floats) -> ItemMeans:
         known = ~np.isnan(numbers)
-        draws = np.bincount(self.item[known], minlength=len(self.group_of_item))
         means = group_means(numbers[known], self.item[known], len(self.group_of_item))
-        place = np.flatnonzero(draws)
-        return ItemMeans(means[place], draws[place].astype(np.int64), self.group_of_item[place], place.astype(np.int64))
+        place = np.flatnonzero(~np.isnan(means))
+        return ItemMeans(means[place], self.group_of_item[place], place.astype(np.int64))
 
 
 class _ClusterMeans(NamedTuple):
@@ -152,7 +150,6 @@ def _clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes)
 def _over_items(
     items: ItemMeans,
     clusters: _ClusterMeans,
-    single: npt.NDArray[np.bool_],
     alone: npt.NDArray[np.bool_],
     noun: str,
     *,
@@ -161,24 +158,35 @@ def _over_items(
 ) -> MeanIntervals:
     """Of the mean of the items of each group: by whole clusters, because their items go wrong together.
 
-    Where each cluster is one item (`alone`), items are what is independent; and so they are in a group of one cluster, which is about it.
+    Where each cluster is one item (`alone`), items are what is independent; and so they are in a group of one cluster, which is about it. Of
+    2 to 4 clusters the spread between them cannot be estimated: there items are drawn too, and `why_none` says of what the interval speaks.
     """
-    together = ~alone & (np.bincount(clusters.group, minlength=len(alone)) > 1)
+    n_clusters = np.bincount(clusters.group, minlength=len(alone))
+    together = ~alone & (n_clusters >= MIN_CLUSTERS)
     own, whole = ~together[items.group], together[clusters.group]
-    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), single, "item", resamples=resamples, seed=seed)
+    by_item = mean_intervals(
+        items.mean[own], items.group[own], len(alone), np.ones_like(alone), "item", resamples=resamples, seed=seed
+    )
     by_cluster = mean_intervals(
         clusters.mean[whole],
         clusters.group[whole],
         len(alone),
-        np.zeros_like(single),
+        np.zeros_like(alone),
         noun,
         sizes=clusters.size[whole],
         resamples=resamples,
         seed=seed,
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
-    whys = zip(together, by_cluster.why_none, by_item.why_none, strict=True)
-    return MeanIntervals(low, high, kind, [of_cluster if use else of_item for use, of_cluster, of_item in whys])
+    of_these = ["" if one else of_few_clusters(n, noun) for n, one in zip(n_clusters.tolist(), alone, strict=True)]
+    whys = zip(together, by_cluster.why_none, by_item.why_none, of_these, strict=True)
+    return MeanIntervals(low, high, kind, [of_cluster if use else of_item or these for use, of_cluster, of_item, these in whys])
+
+
+def of_few_clusters(n_clusters: int, noun: str) -> str:
+    """What an interval by items speaks of where there are 2 to 4 clusters, in words; empty of any other number of them."""
+    few = 1 < n_clusters < MIN_CLUSTERS
+    return f"the interval speaks of other items of these {counted(n_clusters, noun)} alone" if few else ""
 
 
 def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:

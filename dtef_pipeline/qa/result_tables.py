@@ -107,7 +107,7 @@ QA_COMPARISONS = pa.schema(
         field("score", pa.float64(), "Mean score on these items, 0-1: higher is better"),
         field("other_score", pa.float64(), "Mean score of the other model on these items, 0-1: higher is better"),
         field("n_items", pa.int64(), "Items that both have a score for"),
-        field("n_clusters", pa.int64(), "Things drawn anew: transcripts or subjects of these items; of one alone, or of none, items"),
+        field("n_clusters", pa.int64(), "Things drawn anew: transcripts or subjects of these items; of fewer than 5, or of none, items"),
         field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
         field("p", pa.float64(), "Two-sided p of the sign-flip test of whole clusters; null: fewer than 5"),
         field("p_holm", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),

@@ -97,9 +97,18 @@ def test_few_transcripts_cannot_tell_models_apart_and_say_so() -> None:
         for item in range(20)
     ]
     (row,) = compared(rows)
-    assert (row["verdict"], row["note"]) == ("undecided", "no interval and no test: 4 clusters, at least 5 are needed")
+    assert (row["verdict"], row["n_clusters"]) == ("undecided", 80)
+    assert row["note"] == "the interval speaks of other items of these 4 clusters alone, which leaves the verdict open"
     (five,) = compared([*rows, *(dict(row, item_id=f"4/{row['item_id']}", cluster="c4") for row in rows[:20] + rows[80:100])])
     assert "5 clusters cannot show a difference at 0.05 among 1 pair" in five["note"]
+
+
+def test_of_few_transcripts_the_interval_of_a_difference_is_that_of_items_by_themselves() -> None:
+    rows = [row for row in lopsided() if row["cluster"] in ("c6", "c7", "c8")]
+    ends = [(row["difference"], row["low"], row["high"]) for row in compared(rows)]
+    alone = [(row["difference"], row["low"], row["high"]) for row in compared([{**row, "cluster": "one"} for row in rows])]
+    assert np.array(ends) == pytest.approx(np.array(alone))
+    assert np.isfinite(ends).all()
 
 
 def test_models_without_a_shared_item_have_no_row() -> None:

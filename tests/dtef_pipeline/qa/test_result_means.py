@@ -156,14 +156,36 @@ def test_order_of_rows_changes_no_number() -> None:
     assert [again[end] for end in ends] == pytest.approx([first[end] for end in ends], abs=0.03)
 
 
-def test_one_draw_of_right_and_wrong_items_gets_wilson_and_all_else_is_resampled() -> None:
+def test_right_and_wrong_items_get_wilson_and_all_else_is_resampled() -> None:
     once: list[Row] = [("s", f"i{at}", "c", "ok", float(at % 3 == 0)) for at in range(30)]
     partial: list[Row] = [("s", f"i{at}", "c", "ok", at / 30) for at in range(30)]
     assert only(once)["interval_kind"] == "wilson"
     assert only(partial)["interval_kind"] == "resampled"
-    twice = only(once + once)
-    assert twice["interval_kind"] == "resampled"
-    assert twice["score"] == pytest.approx(only(once)["score"])
+    assert only(once + once) == {**only(once), "n_total": 60, "n_scored": 60}
+
+
+def test_items_that_repeated_draws_agree_on_get_the_interval_of_one_draw() -> None:
+    """One of eight right in each of three draws was resampled to [0, .75]: it is the values that make Wilson's interval right."""
+    thrice: list[Row] = [("s", f"i{at}", "c", "ok", float(at == 0)) for at in range(8)] * 3
+    low, high = wilson_interval(1, 8)
+    found = only(thrice)
+    assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
+    mixed = only([*thrice[:-1], ("s", "i7", "c", "ok", 1.0)])
+    assert mixed["interval_kind"] == "resampled"
+
+
+def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so() -> None:
+    """Two subjects with ten items each had no interval at all."""
+    rows: list[Row] = [("s", f"i{at}", f"c{at % 2}", "ok", float(at % 3 == 0)) for at in range(20)]
+    found = only(rows)
+    low, high = wilson_interval(7, 20)
+    assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
+    assert found["interval_kind"] == "wilson"
+    assert found["note"] == (
+        "the interval speaks of other items of these 2 clusters alone; no macro interval: 2 clusters, at least 5 are needed"
+    )
+    partial = only([(suite, item, cluster, status, at / 20) for at, (suite, item, cluster, status, _) in enumerate(rows)])
+    assert (partial["interval_kind"], partial["macro_low"]) == ("resampled", None)
 
 
 def test_resampled_ends_are_those_of_the_project_over_items() -> None:
@@ -194,7 +216,7 @@ def test_items_of_several_clusters_are_drawn_with_their_whole_cluster() -> None:
 def test_too_few_and_equal_things_have_no_interval_and_say_why() -> None:
     few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
     assert few["score_low"] is None
-    assert few["note"] == "no interval: 2 clusters, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
+    assert few["note"] == "no interval: 4 items, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
     fewer = only([("s", f"i{at}", "c", "ok", 0.1 * at) for at in range(4)])
     assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
     alike = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
@@ -217,8 +239,8 @@ def test_an_empty_table_has_no_group() -> None:
 
 def test_lots_of_many_items_give_the_interval_of_the_items() -> None:
     values = np.random.default_rng(3).random(3_500)
-    group, single = np.zeros(3_500, dtype=np.int64), np.zeros(1, dtype=bool)
-    found = mean_intervals(values, group, 1, single, "item")
+    group, of_items = np.zeros(3_500, dtype=np.int64), np.zeros(1, dtype=bool)
+    found = mean_intervals(values, group, 1, of_items, "item")
     reach = 1.96 * values.std() / np.sqrt(3_500)
     assert (found.low[0], found.high[0]) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.002)
 

@@ -58,7 +58,7 @@ def test_items_and_subjects_are_averaged_by_hand() -> None:
     (row,) = boards(rows)["qa_board"]
     assert (row["score"], row["macro_score"], row["n_parts"], row["n_items"], row["rank"]) == (0.625, 0.75, 2, 4, 1)
     assert row["score_low"] is None
-    assert "no interval: 2 clusters, at least 5 are needed" in row["note"]
+    assert "no interval: 4 items, at least 5 are needed" in row["note"]
     assert [part["score"] for part in boards(rows)["qa_board_part"]] == [0.5, 1.0]
 
 
