@@ -1,5 +1,6 @@
 """Stage 2 of the qa family: `qa_prompts`."""
 
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -14,6 +15,7 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_rows import stored_examples, stored_items
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
@@ -55,7 +57,17 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
         with run.attempt(key):
             made = _made(store, config.how, key)
             condition = condition_of(store, key, config.how)
-            rows = [_kept(store, name, key, rows, condition) for name, rows in made._asdict().items()]
+            again = _made_again(store, key, condition)
+            rows = [
+                _kept(
+                    store,
+                    name,
+                    key,
+                    pa.concat_tables([*(getattr(one, name) for one in again.values()), new]),
+                    {condition, *again},
+                )
+                for name, new in made._asdict().items()
+            ]
             run.done(key, _metadata(made, condition, rows[0]), content_version(rows[0]))
     return run.result()
 
@@ -73,12 +85,24 @@ def _made(store: Store, how: AskedHow, key: str) -> PromptTables:
     return plain_prompts(items, examples, how)
 
 
-def _kept(store: Store, name: str, key: str, new: pa.Table, condition: str) -> pa.Table:
-    """The table with the new rows, written."""
+def _made_again(store: Store, key: str, condition: str) -> dict[str, PromptTables]:
+    """The prompts of the other conditions that the part was asked in, of its items and documents as they are now."""
+    earlier = store.warehouse.read_earlier("qa_prompts", columns=["condition"], **QA_SPACE.levels(key))
+    others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
+    found = {}
+    for other in others:
+        # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
+        with suppress(ConfigError):
+            found[other] = _made(store, AskedHow.of_condition(other), key)
+    return found
+
+
+def _kept(store: Store, name: str, key: str, new: pa.Table, conditions: set[str]) -> pa.Table:
+    """The table with the new rows, which are those of all these conditions, written."""
     at = QA_SPACE.levels(key)
     items = store.warehouse.read("qa_items", columns=["item_id", "truth_id"], **at)
     earlier = store.warehouse.read_earlier(name, **at)
-    rows = new if earlier is None else with_other_conditions(earlier, new, condition, items)
+    rows = new if earlier is None else with_other_conditions(earlier, new, conditions, items)
     store.warehouse.write(name, rows, **at)
     return rows
 

@@ -156,16 +156,21 @@ def refuse_what_cannot_be_done(
     specs: Sequence[ModelSpec],
     arbiter: Arbiter | None,
 ) -> None:
-    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that a part does not allow, for a model without a key,
-    and for a judge without one, or without a price under a budget of the day."""
-    judged = False
+    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, for a model without a key, and for
+    a judge without one, or without a price under a budget of the day."""
+    judged, refused = False, list[ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
         items = warehouse.read_or_empty("qa_items", columns=["type", "scorers", "reference"], **at)
         shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
         about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
-        options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+        try:
+            options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+        except ConfigError as error:
+            refused.append(error)
         judged = judged or any(JUDGE_SCORER in (scorers or ()) for scorers in items["scorers"].to_pylist())
+    if len(refused) == len(keys):  # else it is the failure of those parts alone
+        raise refused[0]
     with ResponseStore(settings.responses_url) as store:
         limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
         refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)

@@ -129,9 +129,9 @@ def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, r
     )
 
 
-def with_other_conditions(earlier: pa.Table, new: pa.Table, condition: str, items: pa.Table) -> pa.Table:
-    """The new rows of a condition, and the earlier ones of other conditions whose item is still what it was."""
-    other = earlier.filter(pc.invert(pc.equal(earlier["condition"], condition)))
+def with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable[str], items: pa.Table) -> pa.Table:
+    """The new rows of these conditions, and the earlier ones of others whose item is still what it was."""
+    other = earlier.filter(pc.invert(pc.is_in(earlier["condition"], pa.array(list(conditions), pa.string()))))
     if "truth_id" in other.column_names:
         known = pc.binary_join_element_wise(items["item_id"], items["truth_id"], "\x1f")
         own = pc.binary_join_element_wise(other["item_id"], other["truth_id"], "\x1f")

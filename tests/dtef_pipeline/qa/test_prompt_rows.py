@@ -136,7 +136,7 @@ class TestOtherConditions:
             [plain_prompts([BIRD], BIRDS_SHOWN, how).qa_prompts for how in (AskedHow(), AskedHow("cot"))]
         )
         new = plain_prompts([BIRD, replace(BIRD, item_id="sea_birds/1")], [], AskedHow("cot")).qa_prompts
-        rows = with_other_conditions(earlier, new, "cot", rows_of_items(BIRD))
+        rows = with_other_conditions(earlier, new, ["cot"], rows_of_items(BIRD))
         assert [(row["item_id"], row["condition"]) for row in rows.to_pylist()] == [
             ("sea_birds/0", "letters"),
             ("sea_birds/0", "cot"),
@@ -148,13 +148,13 @@ class TestOtherConditions:
         earlier = plain_prompts([BIRD, gone, replace(BIRD, item_id="sea_birds/2")], [], AskedHow()).qa_prompts
         now = rows_of_items(replace(BIRD, reference="C"), replace(BIRD, item_id="sea_birds/2"))
         none = plain_prompts([], [], AskedHow("cot")).qa_prompts
-        assert with_other_conditions(earlier, none, "cot", now)["item_id"].to_pylist() == ["sea_birds/2"]
+        assert with_other_conditions(earlier, none, ["cot"], now)["item_id"].to_pylist() == ["sea_birds/2"]
 
     def test_what_was_retrieved_for_an_item_that_is_gone_goes_too(self) -> None:
         documents = light_documents()
         both = [KEEPER, replace(KEEPER, item_id="d02")]
         earlier = cited_prompts(both, documents, AskedHow(k=1), Bm25Retriever(documents)).qa_context
-        kept = with_other_conditions(earlier, QA_CONTEXT.empty_table(), "bm25,2-chunks", rows_of_items(KEEPER))
+        kept = with_other_conditions(earlier, QA_CONTEXT.empty_table(), ["bm25,2-chunks"], rows_of_items(KEEPER))
         assert kept["item_id"].to_pylist() == ["d01"]
 
 
