@@ -33,8 +33,9 @@ def replay_policies(output: str, **given: Any) -> None:
     """Replay policies that choose a model for each item, one after the other, over the stored scores, costs and latencies of a suite.
 
     The policies are epsilon-greedy, ucb1, thompson, random, linucb, contextual-thompson, dueling-bandit, always-best, always-cheapest and
-    oracle. Each sees the score of the model that it chose and of no other, but for the last three, which know all of them. Only items that
-    every model was scored on are replayed. No model is asked.
+    oracle. Each sees the score of the model that it chose and of no other, but for the last three, which know all of them. The dueling bandit
+    has two models asked and sees which was better: its quality is the mean of the two scores, its cost the sum. Only items that every model
+    was scored on are replayed. No model is asked.
     """
     from dtef_pipeline.cli import qa_policies
 

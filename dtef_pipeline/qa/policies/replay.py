@@ -1,7 +1,8 @@
 """Policies replayed over a stream: what each would have chosen, how good and how dear that was, and its regret, over many seeded orders.
 
 Nobody is asked: every outcome is stored. A policy sees the outcome of the model that it chose and of no other. The dueling bandit has two
-models asked: the better answer counts, as if it could be told which that is, and both are paid.
+models asked, and sees which answer was better: what it made of the item is the mean of the two scores, since choosing between answers would
+take a score of each, and both are paid.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ POLICY_RESULTS = pa.schema(
         field("n_left_out", pa.int64(), "Items that are left out, because they lack a score of some model"),
         field("n_seeds", pa.int64(), "Replays, each in an order of its own"),
         field("seed", pa.int64(), "Seed of the orders and of what the policies draw"),
-        field("quality", pa.float64(), "Mean score of the chosen answers, 0-1: higher is better; mean over the replays"),
+        field("quality", pa.float64(), "Mean score of the chosen answers (of a duel: of both), 0-1: higher is better; mean over the replays"),
         field("quality_low", pa.float64(), "Lower end of where 95 % of the replays' mean scores lie"),
         field("quality_high", pa.float64(), "Upper end of where 95 % of the replays' mean scores lie"),
-        field("quality_shares", pa.list_(pa.float64()), "Shares of the chosen answers with a score in each tenth from 0 to 1"),
+        field("quality_shares", pa.list_(pa.float64()), "Share of the items whose answers score in each tenth from 0 to 1, ten numbers"),
         field("cost_usd", pa.float64(), "US dollars for all items, mean over the replays; null: the price of some answer is unknown"),
         field("cost_low", pa.float64(), "Lower end of where 95 % of the replays' costs lie, in US dollars"),
         field("cost_high", pa.float64(), "Upper end of where 95 % of the replays' costs lie, in US dollars"),
@@ -95,7 +96,7 @@ class Replayed:
     latency: Floats
     """Seconds; NaN: unknown."""
     regret: Floats
-    """Of the item alone, 0 or more: score of its best model less that of the chosen answer."""
+    """Of the item alone, 0 or more: score of its best model less that of the chosen answer, or the mean of two."""
     asked: Floats
     """(models,) share of the items that each model was asked for."""
 
@@ -170,22 +171,23 @@ def _choices(stream: OutcomeStream, orders: Codes, policy: Chooser, rng: np.rand
 
 
 def _duels(stream: OutcomeStream, orders: Codes, policy: Dueling, rng: np.random.Generator) -> tuple[Codes, Codes]:
-    """(replays, items) each: the models whose answer was the better one (the first, where neither was), and the others."""
-    won, lost = np.empty_like(orders), np.empty_like(orders)
+    """(replays, items) each: the first and the second model; they may be the same."""
+    pairs = np.empty_like(orders), np.empty_like(orders)
     for step, item in enumerate(orders.T):
         first, second = policy.pair(rng)
         ahead = stream.scores[item, first] - stream.scores[item, second]
         policy.learn_duel(first, second, (np.sign(ahead) + 1) / 2)
-        won[:, step], lost[:, step] = np.where(ahead >= 0, [first, second], [second, first])
-    return won, lost
+        pairs[0][:, step], pairs[1][:, step] = first, second
+    return pairs
 
 
 def _outcomes(stream: OutcomeStream, orders: Codes, chosen: Codes, beside: Codes | None = None) -> Replayed:
-    """What comes of the choices; `beside`: the models that were asked too, and paid. An item waits for the slower of two."""
+    """What comes of the choices; `beside`: the models that were asked too. Of two the mean score counts, and both are paid."""
     score, cost, latency = (of[orders, chosen] for of in (stream.scores, stream.costs, stream.latencies))
     asked = np.bincount(chosen.ravel(), minlength=len(stream.models)).astype(np.float64)
     if beside is not None:
         apart = beside != chosen
+        score = (score + stream.scores[orders, beside]) / 2
         cost = cost + np.where(apart, stream.costs[orders, beside], 0)
         latency = np.where(apart, np.maximum(latency, stream.latencies[orders, beside]), latency)
         asked += np.bincount(beside[apart], minlength=len(stream.models))

@@ -89,6 +89,21 @@ def test_a_policy_that_asks_two_models_pays_both_and_waits_for_the_slower() -> N
     )
 
 
+def test_a_duel_is_worth_the_mean_of_its_two_answers_and_not_the_better_one() -> None:
+    """The better of two answers counted, which nobody can tell without a score of each: the duels were as good as the oracle for less."""
+    rng = np.random.default_rng(3)
+    right = rng.integers(0, 2, 200).astype(float)
+    stream = OutcomeStream(
+        ("a", "b"), np.stack([right, 1 - right], axis=1), np.ones((200, 2)), np.ones((200, 2)), np.ones((200, 1))
+    )
+    found = by_policy(stream, "dueling-bandit", "oracle")
+    asked = sum(share["share"] for share in found["dueling-bandit"]["shares"])  # type: ignore[attr-defined]
+    assert asked > 1.5
+    assert found["dueling-bandit"]["quality"] == pytest.approx(0.5, abs=0.05)
+    assert found["dueling-bandit"]["on_front"] is True
+    assert found["oracle"]["quality"] == 1
+
+
 def test_the_same_seed_gives_the_same_rows_and_another_one_others() -> None:
     stream = made(items=60)
     first, again, other = (replay_policies(stream, seeds=8, seed=seed) for seed in (1, 1, 2))
