@@ -60,7 +60,9 @@ def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
         if corpus is None and spec.layout == INTERVIEW_LAYOUT:
-            raise ConfigError(f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about")
+            raise ConfigError(
+                f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
+            )
         if not added.parts:
             for line in _told(added.loaded.findings):
                 say(line, err=True)

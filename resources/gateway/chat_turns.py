@@ -32,7 +32,9 @@ def defused(text: str) -> str:
 
 def chat_tokens(messages: Sequence[Message]) -> int:
     """Estimated tokens of `chat_prompt`, on the high side."""
-    return sum(estimate_tokens(message.text) + _TOKENS_BESIDE_TEXT for message in (_USUAL_SYSTEM, *messages)) + _TOKENS_BESIDE_TEXT
+    return (
+        sum(estimate_tokens(message.text) + _TOKENS_BESIDE_TEXT for message in (_USUAL_SYSTEM, *messages)) + _TOKENS_BESIDE_TEXT
+    )
 
 
 def fitted(messages: Sequence[Message], characters: int) -> list[Message]:
