@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +30,13 @@ _SHOWN_WITH_ROOM = [
     "latency_s",
     "quality_low",
     "quality_high",
+    "quality_in_tenths",
     "regret_low",
     "regret_high",
     "cost_low",
     "cost_high",
 ]
+_TENTHS = "Percent of the items whose answers score in each tenth from 0 to 1, ten numbers; a dot: none"
 
 
 @dataclass(frozen=True)
@@ -62,19 +65,24 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
         click.echo(render(found.results.to_pandas(), output))
         return
     left_out = f", {counted(stream.left_out, 'item')} without a score of each left out" if stream.left_out else ""
-    orders = f"{options.seeds:,} orders of the items, seed {options.seed}"
+    orders = f"{counted(options.seeds, 'order')} of the items, seed {options.seed}"
     click.echo(
         f"{options.suite}: {counted(len(stream.scores), 'item')}, {counted(len(stream.models), 'model')}{left_out}; {orders}\n"
     )
-    frame = found.results.to_pandas()[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values(
-        "quality", ascending=False, kind="stable"
-    )
+    results = found.results.to_pandas()
+    results["quality_in_tenths"] = results["quality_shares"].map(_in_tenths)
+    frame = results[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values("quality", ascending=False, kind="stable")
     fit = terminal_fit(_ALWAYS_SHOWN, _SHOWN_WITH_ROOM)
     click.echo(render(frame, "table", fit=fit))
-    meanings = {column.name: description(column) for column in POLICY_RESULTS}
+    meanings = {column.name: description(column) for column in POLICY_RESULTS} | {"quality_in_tenths": _TENTHS}
     click.echo(column_lines(columns_that_fit(frame, (), None, fit), meanings, fit.width))
     if options.out is not None:
         say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
+
+
+def _in_tenths(shares: Sequence[float] | None) -> str | None:
+    """`40 . . . . . . . . 60`."""
+    return None if shares is None else " ".join(f"{100 * share:.0f}" if share else "." for share in shares)
 
 
 def _write(folder: Path, found: PolicyReplay) -> None:

@@ -47,7 +47,8 @@ def render(
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
-        return frame.to_csv(index=False).rstrip("\n")
+        nested = {name: frame[name].map(_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
+        return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     chosen = fitted(_text_columns(frame, columns, as_named, ends), fit)
     return "\n".join([_drawn(chosen, range(len(frame))), *_left_out(chosen, fit)])
 
@@ -157,6 +158,11 @@ def _json_value(value: Any) -> Any:
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
         return None
     return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _csv_value(value: Any) -> Any:
+    """Lists and mappings as JSON; everything else as it is."""
+    return json.dumps(_json_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
 def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[TextColumn]:

@@ -70,9 +70,19 @@ def test_results_curves_and_the_plot_are_written(tmp_path: Path) -> None:
     told = ok(*REPLAY, "--metric", "judged", "--out", tmp_path / "new", "--policy", "ucb1", "--policy", "oracle")
     assert f"gsm8k: {len(KNOWN)} items, 2 models; 10 orders of the items, seed 0" in told
     with (tmp_path / "new" / "policies.csv").open(encoding="utf-8") as file:
-        assert [row["policy"] for row in csv.DictReader(file)] == ["ucb1", "oracle"]
+        rows = list(csv.DictReader(file))
+    assert [row["policy"] for row in rows] == ["ucb1", "oracle"]
+    for row in rows:  # numpy's words for an array, which break lines, stood here
+        assert len(strict(row["quality_shares"])) == 10
+        assert sum(share["share"] for share in strict(row["shares"])) == pytest.approx(1)
     assert (tmp_path / "new" / "pareto.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "ucb1" in (tmp_path / "new" / "regret.csv").read_text(encoding="utf-8")
+
+
+def test_the_table_shows_how_quality_is_spread_and_counts_one_order() -> None:
+    told = ok("qa", "replay-policies", "gsm8k", "--seeds", "1", "--metric", "judged", "--policy", "always-cheapest")
+    assert "; 1 order of the items, seed 0" in told
+    assert "100 . . . . . . . . ." in told
 
 
 def test_what_cannot_be_replayed_is_refused_with_what_can() -> None:

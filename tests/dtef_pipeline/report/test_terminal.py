@@ -108,3 +108,9 @@ def test_a_board_says_what_its_intervals_allow_for_and_of_how_many_rows_where_it
     mixed = allowed_for(pd.DataFrame({"interval_kind": [people, alone, people]}))
     assert mixed == "in 2 rows for other questions and people; in 1 row for other questions alone"
     assert allowed_for(pd.DataFrame({"interval_kind": [None]})) == allowed_for(FRAME) == ""
+
+
+def test_lists_are_json_in_csv() -> None:
+    """Of an array numpy's words stood in the cell, which break lines and hold no commas."""
+    frame = pd.DataFrame({"n": pd.array([1, None], "Int64"), "of": [np.array([0.5, 0.25]), [{"model": "a,b"}]]})
+    assert render(frame, "csv").splitlines() == ["n,of", '1,"[0.5, 0.25]"', ',"[{""model"": ""a,b""}]"']
