@@ -88,14 +88,20 @@ def _sandbox(settings: Settings) -> Iterator[Diagnosis]:
     from resources.sandbox.run import found_level
 
     found = found_level(settings.sandbox)
-    if found.level is None:
-        remedy = "programs that models wrote are not run, so that HumanEval has no scores: install bubblewrap, or see docs/sandbox.md"
-        yield Diagnosis("sandbox", "warning", found.words, remedy)
-    elif found.is_weak:
-        remedy = "a program that a model wrote could read files of this machine: install bubblewrap, or see docs/sandbox.md"
-        yield Diagnosis("sandbox", "warning", found.words, remedy)
-    else:
+    if found.level is not None and not found.is_weak:
         yield Diagnosis("sandbox", "ok", found.words)
+        return
+    effect = (
+        "programs that models wrote are not run, so that HumanEval has no scores"
+        if found.level is None
+        else "a program that a model wrote could read files of this machine"
+    )
+    best = found_level("auto").level
+    if settings.sandbox != "auto" and best not in (None, found.level):
+        remedy = f"{effect}, because DTEF_SANDBOX is {settings.sandbox}; without it the level is {best}: unset DTEF_SANDBOX"
+    else:
+        remedy = f"{effect}: install bubblewrap, or see docs/sandbox.md"
+    yield Diagnosis("sandbox", "warning", found.words, remedy)
 
 
 def _home(settings: Settings) -> Iterator[Diagnosis]:

@@ -47,7 +47,7 @@ def render(
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
-        nested = {name: frame[name].map(_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
+        nested = {str(name): frame[name].map(_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     chosen = fitted(_text_columns(frame, columns, as_named, ends), fit)
     return "\n".join([_drawn(chosen, range(len(frame))), *_left_out(chosen, fit)])

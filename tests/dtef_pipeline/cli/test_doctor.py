@@ -16,6 +16,7 @@ from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
 from dtef_pipeline.cli.kept_state import check_state
 from dtef_pipeline.errors import WarehouseError
+from resources.sandbox.run import FoundLevel
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import SAMPLE, dtef
@@ -294,3 +295,27 @@ def test_the_sandbox_is_named_with_the_reason_for_none_better(state: Path, monke
     assert (found["state"], found["found"].split(":")[0]) == ("warning", "none (no rlimits")
     monkeypatch.setenv("DTEF_SANDBOX", "jail")
     assert "allowed: auto, sandlock, bwrap" in findings(1)["sandbox"]["found"]
+
+
+@pytest.mark.parametrize(("wish", "level"), [("off", None), ("rlimits", None), ("unshare", "unshare")])
+def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variable(
+    state: Path, monkeypatch: pytest.MonkeyPatch, wish: str, level: str | None
+) -> None:
+    """It said to install bubblewrap, which was there: what kept it from use was DTEF_SANDBOX."""
+
+    def found_level(asked: str) -> FoundLevel:
+        return FoundLevel("sandlock", {}) if asked == "auto" else FoundLevel(level, {})
+
+    monkeypatch.setattr("resources.sandbox.run.found_level", found_level)
+    monkeypatch.setenv("DTEF_SANDBOX", wish)
+    found = findings()["sandbox"]
+    assert found["state"] == "warning"
+    assert f"because DTEF_SANDBOX is {wish}; without it the level is sandlock: unset DTEF_SANDBOX" in found["remedy"]
+    assert "bubblewrap" not in found["remedy"]
+
+
+def test_a_sandbox_without_any_better_level_says_what_to_install(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.sandbox.run.found_level", lambda _: FoundLevel(None, {}))
+    for wish in ("auto", "off"):
+        monkeypatch.setenv("DTEF_SANDBOX", wish)
+        assert "install bubblewrap" in findings()["sandbox"]["remedy"]
