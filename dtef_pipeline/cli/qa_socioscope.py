@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
@@ -11,14 +12,19 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
+from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.added_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
+from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
 from dtef_pipeline.qa.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.averages import TranscriptAverages
@@ -30,41 +36,72 @@ from resources.known_models import known_models
 from resources.settings import Settings
 
 _SUITE = "socioscope"
-_CITED_COLUMNS = ("source_index", "quote", "exact", "relaxed", "reason")
+_CITED_COLUMNS = ("quote", "reason", "doc_id")
+_LARGEST_SOURCE = 2**31 - 1
+_WITHOUT_ANSWER = ("error", "missing")
 
 
-def socioscope(questions: Path, corpus: Path, models: Sequence[str], snapshot: str, k: int, retriever: str, out: Path) -> int:
-    """The exit code: 1 where a question was left out, or asking failed."""
+def socioscope(questions: Path, corpus: Path, options: qa_run.QaOptions, out: Path) -> int:
+    """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
+    specs = _checked_models(options)
     added = qa_add.read_files(_SUITE, questions, corpus, None)[1]
     for one in added.loaded.findings:
         say(f"{one.level}: {one}", err=True)
     if not added.loaded.items:
         raise ConfigError(f"{questions}: no question of it can be used")
     code = int(bool(added.loaded.errors))
-    if models:
-        code = max(code, qa_add.add(_SUITE, questions, corpus, None, False), _ask(questions, models, snapshot, k, retriever))
-        named = [spec.name for spec in known_models(Settings.from_environment(), COMPUTED_MODELS).resolve(models)]
-        of_models = _of_models(added.loaded.items, questions.stem, snapshot, f"{retriever},{k}-chunks")
-        for name in named:
-            click.echo(f"\n{name}")
-            _write(SocioscopeResults(added.loaded.items, tuple(one for one in of_models if one.model == name)), added, out)
-        return code
+    if specs:
+        return max(code, _asked(questions, corpus, options, specs, added, out))
     answers = scored_given(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
     if not answers:
         raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
-    _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, out)
+    _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, out, {})
     return code
 
 
-def _ask(questions: Path, models: Sequence[str], snapshot: str, k: int, retriever: str) -> int:
-    options = qa_run.QaOptions(
-        parts=(escape(QA_SPACE.key(_SUITE, questions.stem)),), models=tuple(models), snapshot=snapshot, k=k, retriever=retriever
-    )
-    return qa_run.run(options)
+def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
+    """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
+    if not options.models:
+        return ()
+    require_safe(options.snapshot)
+    settings = Settings.from_environment()
+    specs = known_models(settings, COMPUTED_MODELS).resolve(options.models)
+    require_imported(specs, options.snapshot, settings)
+    return specs
 
 
-def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str) -> list[ScoredAnswer]:
-    """The answers of all models as they are stored."""
+def _asked(
+    questions: Path, corpus: Path, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles, out: Path
+) -> int:
+    """The exit code; results are written for each model that answered, and for none where the run failed."""
+    code = qa_add.add(_SUITE, questions, corpus, None, False)
+    part = escape(QA_SPACE.key(_SUITE, questions.stem))
+    if code or (code := qa_run.run(replace(options, parts=(part,)))):
+        return code
+    how = _how(options)
+    stored = _stored(questions.stem, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
+    for spec in specs:
+        click.echo(f"\n{spec.name}")
+        answers = tuple(one for variant, one in stored if variant == spec.variant)
+        if all(one.score.status in _WITHOUT_ANSWER for one in answers):
+            say(f"error: {spec.name}: no answer of it is stored, and no results are written", err=True)
+            code = 1
+            continue
+        facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_told_how(how)}
+        _write(SocioscopeResults(added.loaded.items, answers), added, out, facts)
+    return code
+
+
+def _how(options: qa_run.QaOptions) -> AskedHow:
+    return AskedHow(retriever=options.retriever, k=options.k)
+
+
+def _told_how(how: AskedHow) -> dict[str, Any]:
+    return {"retriever": how.retriever, "k": how.k}
+
+
+def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
+    """The answers of all models as they are stored, each with the variant of its model."""
     reader, at = open_reader(), {**QA_SPACE.levels(QA_SPACE.key(_SUITE, part)), "snapshot": snapshot}
     responses = reader.rows("qa_responses", **at)
     scores = by_response(reader.rows("qa_scores", **at))
@@ -77,9 +114,20 @@ def _of_models(items: Sequence[QaItem], part: str, snapshot: str, condition: str
         if key[0] not in known or key[1] != condition:
             continue
         row = next((one for one in scores.get(key, []) if one["metric"] == GRADED_METRIC), None)
-        citations = tuple({name: one[name] for name in _CITED_COLUMNS} for one in cited.get(key, []))
-        found.append(ScoredAnswer(key[0], read_cited(text).answer, _item_score(row), citations, None, model))
+        citations = tuple(_told_citation(one) for one in cited.get(key, []))
+        found.append((key[2], ScoredAnswer(key[0], read_cited(text).answer, _item_score(row), citations, None, model)))
     return found
+
+
+def _told_citation(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A citation of the store, in the types of one of a file."""
+    try:
+        index = json.loads(row["source_index"])
+    except ValueError:  # also of a number with more digits than Python reads
+        index = None
+    is_number = isinstance(index, int) and not isinstance(index, bool) and abs(index) <= _LARGEST_SOURCE
+    found = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}
+    return {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
 
 
 def _item_score(row: dict[str, Any] | None) -> ItemScore:
@@ -89,10 +137,12 @@ def _item_score(row: dict[str, Any] | None) -> ItemScore:
     return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), own, row["reason"])
 
 
-def _write(results: SocioscopeResults, added: AddedFiles, out: Path) -> None:
+def _write(results: SocioscopeResults, added: AddedFiles, out: Path, facts: Mapping[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    path = _new_file(out, datetime.now(UTC))
-    document = {"findings": [str(one) for one in added.loaded.findings], **results.document()}
+    now = datetime.now(UTC)
+    path = _new_file(out, now)
+    about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": lexicon_fingerprint(ScorerSettings()), **facts}
+    document = {**about, "findings": [str(one) for one in added.loaded.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
     _plot(path, "scores", scores, "Mean score by interview")
@@ -125,4 +175,5 @@ def _told(means: TranscriptAverages) -> str:
         return "nothing is scored"
     skipped = f", {means.micro.n_skipped:,} without one" if means.micro.n_skipped else ""
     macro = "-" if means.macro.value is None else f"{means.macro.value:.3f}"
-    return f"{means.micro.value:.3f} over {means.micro.n_scored:,} (micro), {macro} over {len(means.transcripts):,} interviews (macro){skipped}"
+    over = f"{macro} over {counted(means.macro.n_scored, 'interview')}"
+    return f"{means.micro.value:.3f} over {means.micro.n_scored:,} (micro), {over} (macro){skipped}"

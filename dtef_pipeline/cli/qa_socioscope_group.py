@@ -44,11 +44,14 @@ def socioscope(
 
     QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
     are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
-    their own; both averages are printed. No file is replaced.
+    their own; both averages are printed. No file is replaced. No judge looks at the answers of models: a rationale that only a judge can
+    score has none, and `dtef qa run --judge MODEL` has it scored.
 
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
     """
     from dtef_pipeline.cli import qa_socioscope
+    from dtef_pipeline.cli.qa_run import QaOptions
 
-    sys.exit(qa_socioscope.socioscope(questions, corpus, models, snapshot, k, retriever, out))
+    options = QaOptions(models=models, snapshot=snapshot, k=k, retriever=retriever)
+    sys.exit(qa_socioscope.socioscope(questions, corpus, options, out))

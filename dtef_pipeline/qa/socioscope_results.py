@@ -5,14 +5,15 @@ Source: the evaluation framework of Socioscope, "Main Workflow".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import no_scorer, scorer_of
-from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, transcript_averages
+from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, mean_of_scores, transcript_averages
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, existence
 from dtef_pipeline.qa.transcripts.corpus import Corpus
 
@@ -27,11 +28,11 @@ class ScoredAnswer:
     text: str | None
     score: ItemScore
     citations: tuple[Mapping[str, Any], ...] = ()
-    """Each with source_index, quote, exact, relaxed and reason."""
+    """Each with source_index, quote, exact, relaxed and reason; of a model also the doc_id of its source."""
     source: str | None = None
-    """Where the answer comes from, as its file says; None: not said."""
+    """The transcript that the answer is about, as its file says; None: not said."""
     model: str | None = None
-    """Who answered; None: the answer stood in the file."""
+    """Who answered: its answers to one item are draws; None: the answer stood in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,12 @@ class SocioscopeResults:
     answers: tuple[ScoredAnswer, ...]
 
     def scores(self) -> TranscriptAverages:
-        """The mean score of answers per transcript and over all, 0-1: higher is better."""
-        return transcript_averages(self._by_transcript(lambda item: [one.score.score for one in self.of(item)]))
+        """The mean score of answers per transcript and over all, 0-1: higher is better. Draws of a model are averaged first, per item."""
+        return transcript_averages(self._by_transcript(_scores_of))
 
     def existence(self) -> TranscriptAverages:
         """The mean share of quotations that stand in their source, per transcript and over all, 0-1: one value per question."""
-        return transcript_averages(self._by_transcript(lambda item: [self.existence_of(item)] if self.of(item) else []))
+        return transcript_averages(self._by_transcript(lambda answers: [_existence_of(answers)]))
 
     def of(self, item: QaItem) -> list[ScoredAnswer]:
         """The answers to a question."""
@@ -55,7 +56,7 @@ class SocioscopeResults:
 
     def existence_of(self, item: QaItem) -> float | None:
         """The share of the quotations of all answers to a question that stand in their source; None: nothing was quoted."""
-        return existence([int(one["exact"]) for answer in self.of(item) for one in answer.citations])
+        return _existence_of(self.of(item))
 
     def document(self) -> dict[str, Any]:
         """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
@@ -64,12 +65,16 @@ class SocioscopeResults:
             "averages": {"score": _told_averages(self.scores()), "existence_score": _told_averages(self.existence())},
         }
 
-    def _by_transcript(self, values: Any) -> dict[str, list[float | None]]:
-        found: dict[str, list[float | None]] = {}
+    def _by_transcript(self, values: Callable[[Sequence[ScoredAnswer]], list[float | None]]) -> dict[str, list[float | None]]:
+        """What the values of the answers to each item are, by the transcript that these answers are about."""
+        found: dict[str, list[float | None]] = defaultdict(list)
         for item in self.items:
-            if own := values(item):
-                found.setdefault(item.cluster, []).extend(own)
-        return found
+            own: dict[str, list[ScoredAnswer]] = defaultdict(list)
+            for answer in self.of(item):
+                own[_transcript(item, answer)].append(answer)
+            for name, answers in own.items():
+                found[name] += values(answers)
+        return dict(found)
 
     def _pair(self, item: QaItem) -> dict[str, Any]:
         asked = {"text": item.text, "type": item.type, "metric": item.reference}
@@ -99,6 +104,22 @@ def scored_given(
     return found
 
 
+def _transcript(item: QaItem, answer: ScoredAnswer) -> str:
+    """Of an item that names no evidence, the transcript that the answer says it is of."""
+    return answer.source if answer.source and item.cluster == item.item_id else item.cluster
+
+
+def _scores_of(answers: Sequence[ScoredAnswer]) -> list[float | None]:
+    """The scores of answers to one item: each of a file, and the mean of what models drew."""
+    drawn = [one.score.score for one in answers if one.model is not None]
+    given = [one.score.score for one in answers if one.model is None]
+    return [*given, *([mean_of_scores(drawn).value] if drawn else [])]
+
+
+def _existence_of(answers: Sequence[ScoredAnswer]) -> float | None:
+    return existence([int(one["exact"]) for answer in answers for one in answer.citations])
+
+
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
     scorer = scorer_of(item.type)
     if scorer is None:
@@ -125,6 +146,7 @@ def _told_averages(means: TranscriptAverages) -> dict[str, Any]:
     whole = {
         "micro": means.micro.value,
         "macro": means.macro.value,
+        "n_transcripts": means.macro.n_scored,
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
     }

@@ -70,6 +70,9 @@ class TestGiven:
         assert said[2].startswith("5 answers to 4 questions: ")
         (document,) = documents(out)
         assert document["averages"]["score"]["micro"] == pytest.approx(0.625)
+        assert document["averages"]["score"]["n_transcripts"] == 2
+        assert document["time"].endswith("Z")
+        assert document["lexicon"].startswith("wordnet-")
         assert document["averages"]["score"]["macro"] == pytest.approx(7 / 12)
         assert document["averages"]["existence_score"]["micro"] == pytest.approx((1 / 2 + 1 / 3) / 2)
         assert document["averages"]["score"]["transcripts"]["nets.csv"] == {"mean": 0.5, "n": 1, "n_skipped": 1}
@@ -77,6 +80,12 @@ class TestGiven:
         reasons = [cited["reason"] for cited in document["qa_pairs"][2]["answers"][0]["citations"]]
         assert reasons == [None, "not_found", "not_found"]
         assert [one["status"] for one in document["qa_pairs"][3]["answers"]] == ["no_scorer"]
+
+    def test_interviews_without_a_mean_are_not_counted_in_the_macro_average(self, files: tuple[Path, Path, Path]) -> None:
+        questions, corpus, out = files
+        questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], PAIRS[3]]}), encoding="utf-8")
+        said = ok("qa", "socioscope", questions, corpus, "--out", out)
+        assert "0.667 over 1 interview (macro)" in said
 
     def test_bars_have_a_name_and_a_number_for_each_interview(self, files: tuple[Path, Path, Path]) -> None:
         questions, corpus, out = files
@@ -189,8 +198,35 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     assert honest["averages"]["existence_score"]["micro"] == 1.0
     assert inventor["averages"]["existence_score"]["micro"] == 0.0
 
+    assert len(inventor["model_variant"]) > 0
+    facts = {"model": "inventor", "snapshot": "base", "retriever": "bm25", "k": 4}
+    assert {name: inventor[name] for name in facts} == facts
+    assert inventor["lexicon"].startswith("wordnet-")
+    cited = [one for pair in honest["qa_pairs"] for one in pair["answers"][0]["citations"]]
+    assert {(type(one["source_index"]), type(one["exact"]), type(one["relaxed"])) for one in cited} == {(int, int, int)}
+    assert all("#" in one["doc_id"] for one in cited)
+
     ok(*words, "--model", "inventor")
     assert server.answered == 40, "what is stored is not asked again"
     both = [one for one in documents(state / "out") if of_models(one) == {"inventor"}]
-    assert both == [inventor, inventor]
+    assert [{**one, "time": ""} for one in both] == [{**inventor, "time": ""}] * 2
     assert len(documents(state / "out")) == 3
+
+
+def test_an_unknown_model_is_refused_before_anything_is_added(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
+    told = refused("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honset")
+    assert "no model or collection 'honset'" in told
+    assert not (state / "warehouse").exists()
+    assert not (state / "out").exists()
+
+
+def test_a_model_that_never_answered_has_no_results(
+    asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that scored nothing was written, and the exit code was 0."""
+    spec = {"model": "openai/gone", "api_base": "http://127.0.0.1:9", "retries": 0}
+    (state / "models.yaml").write_text(yaml.safe_dump({"models": {"gone": spec}}), encoding="utf-8")
+    result = dtef("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "gone")
+    assert result.exit_code == 1
+    assert "gone: no answer of it is stored, and no results are written" in result.stderr
+    assert not (state / "out").exists()

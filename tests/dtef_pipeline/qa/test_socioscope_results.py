@@ -67,6 +67,23 @@ class TestScores:
         }
         assert means.nothing_scored == ("mill.csv",)
 
+    def test_an_item_without_evidence_goes_to_the_transcript_that_each_answer_names(self) -> None:
+        """Each such question was a transcript of its own, whatever the `source` of its answers."""
+        free = replace(COLD, cluster=COLD.item_id)
+        given = [GivenAnswer("d03", 0, "yes", "a.csv"), GivenAnswer("d03", 1, "no", "b.csv"), GivenAnswer("d03", 2, "no", None)]
+        given += [GivenAnswer("d02", 0, "nets", "a.csv")]
+        results = SocioscopeResults((free, NETS), tuple(scored_given((free, NETS), given, CORPUS, ScorerSettings())))
+        means = {name: one.value for name, one in results.scores().transcripts.items()}
+        assert means == {"a.csv": 1.0, "b.csv": 0.0, "d03": 0.0, "light.csv": 1.0}
+
+    def test_draws_of_a_model_are_averaged_inside_an_item_first(self) -> None:
+        """d02: 1, 0 and nothing; d03: 0. Micro (0.5 + 0) / 2 over two items, not 1 / 3."""
+        drawn = [("d02", ItemScore("ok", 1.0)), ("d02", ItemScore("ok", 0.0)), ("d02", ItemScore("error"))]
+        drawn += [("d03", ItemScore("unparseable"))]
+        answers = tuple(ScoredAnswer(item, "x", score, model="mini") for item, score in drawn)
+        micro = SocioscopeResults(ITEMS, answers).scores().micro
+        assert (micro.value, micro.n_scored, micro.n_skipped) == (pytest.approx(0.25), 2, 0)
+
     def test_a_question_without_answers_counts_nowhere(self) -> None:
         results = answered(answer("d01", "Ada"))
         assert list(results.scores().transcripts) == ["light.csv"]
@@ -148,6 +165,7 @@ class TestDocument:
         assert averages["score"] == {
             "micro": pytest.approx(1 / 3),
             "macro": 0.5,
+            "n_transcripts": 2,
             "n": 3,
             "n_skipped": 0,
             "transcripts": {
