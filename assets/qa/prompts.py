@@ -20,6 +20,7 @@ from dtef_pipeline.qa.item_rows import stored_examples, stored_items
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.qa.transcripts.metadata import written_filter
 
 
 class HowConfig(dg.Config):
@@ -31,10 +32,12 @@ class HowConfig(dg.Config):
     order: str = Field(default="file", description="Order of the options: file, rotated-1, rotated-2 or rotated-3.")
     retriever: str = Field(default="bm25", description="Of items about documents: bm25, embedding or hybrid.")
     k: int = Field(default=10, ge=1, description="Chunks of documents that are shown.")
+    filter: list[str] = Field(default=[], description="Metadata that the documents must have, each as in PROJECT=US-002.")
 
     @property
     def how(self) -> AskedHow:
-        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k)
+        where = written_filter(self.filter)
+        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
 
 
 def condition_of(store: Store, key: str, how: AskedHow) -> str:

@@ -48,6 +48,13 @@ of_answering = options(
         "--limit", type=click.IntRange(min=1), help="Ask at most so many items of each part, spread over it.  [default: all]"
     ),
 )
+of_filter = click.option(
+    "--filter",
+    "filter",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024; may be repeated.  [default: all]",
+)
 of_condition = options(
     click.option(
         "--template",
@@ -87,6 +94,7 @@ of_condition = options(
     click.option(
         "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."
     ),
+    of_filter,
 )
 of_judge = options(
     click.option(

@@ -28,6 +28,7 @@ from dtef_pipeline.qa.chosen_parts import parts_that_fit
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
@@ -62,6 +63,7 @@ class QaOptions:
     order: str = "file"
     retriever: str = "bm25"
     k: int = 10
+    filter: tuple[str, ...] = ()
     judges_file: Path | None = None
     judge: str | None = None
     sample_rate: float | None = None
@@ -82,13 +84,16 @@ class QaOptions:
     @property
     def how(self) -> AskedHow:
         """How items are asked."""
-        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k)
+        where = written_filter(self.filter)
+        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
         of_snapshot = {"snapshot": self.snapshot}
         asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
         shown = {name: getattr(self, name) for name in ("template", "few_shot", "few_shot_as", "order", "retriever", "k")}
+        written_filter(self.filter)  # one that cannot be read is told of before anything starts
+        shown["filter"] = list(self.filter)
         arbiter = {name: getattr(self, name) for name in ("judge", "sample_rate", "daily_budget", "rejudge")}
         judges = {"judges_file": str(self.judges_file)} if self.judges_file else {}
         unpriced = {"allow_unpriced": list(self.allow_unpriced)} if self.allow_unpriced else {}

@@ -30,6 +30,7 @@ from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.averages import TranscriptAverages
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.report.bars import Bar, bars
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
@@ -44,6 +45,7 @@ _WITHOUT_ANSWER = ("error", "missing")
 def socioscope(questions: Path, corpus: Path, options: qa_run.QaOptions, out: Path) -> int:
     """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
     specs = _checked_models(options)
+    _how(options)  # a filter that cannot be read is told of before anything is added
     added = qa_add.read_files(_SUITE, questions, corpus, None)[1]
     for one in added.loaded.findings:
         say(f"{one.level}: {one}", err=True)
@@ -93,11 +95,11 @@ def _asked(
 
 
 def _how(options: qa_run.QaOptions) -> AskedHow:
-    return AskedHow(retriever=options.retriever, k=options.k)
+    return AskedHow(retriever=options.retriever, k=options.k, filter=written_filter(options.filter))
 
 
 def _told_how(how: AskedHow) -> dict[str, Any]:
-    return {"retriever": how.retriever, "k": how.k}
+    return {"retriever": how.retriever, "k": how.k, "filter": dict(how.filter)}
 
 
 def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:

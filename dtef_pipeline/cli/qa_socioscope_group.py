@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dtef_pipeline.cli.qa_options import of_filter
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -30,6 +32,7 @@ from dtef_pipeline.cli.reported import reports_errors
     show_default=True,
     help="How these chunks are found.",
 )
+@of_filter
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -37,9 +40,7 @@ from dtef_pipeline.cli.reported import reports_errors
     help="Folder to write to.  [default: the current one]",
 )
 @reports_errors
-def socioscope(
-    questions: Path, corpus: Path, models: tuple[str, ...], snapshot: str, k: int, retriever: str, out: Path
-) -> None:
+def socioscope(questions: Path, corpus: Path, out: Path, models: tuple[str, ...], **given: Any) -> None:
     """Score the answers in QUESTIONS, or what models answer, and check that every quotation stands in CORPUS; write the results to a file.
 
     QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
@@ -53,5 +54,5 @@ def socioscope(
     from dtef_pipeline.cli import qa_socioscope
     from dtef_pipeline.cli.qa_run import QaOptions
 
-    options = QaOptions(models=models, snapshot=snapshot, k=k, retriever=retriever)
+    options = QaOptions(models=models, **given)
     sys.exit(qa_socioscope.socioscope(questions, corpus, options, out))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -19,11 +19,12 @@ from dtef_pipeline.qa.item_rows import truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
+from dtef_pipeline.qa.transcripts.metadata import checked_filter, read_filter, spelled_filter
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever
 
 RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
-_SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks")
+_SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks(?:,(?P<filter>.+))?", re.DOTALL)
 OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 
@@ -40,13 +41,16 @@ class AskedHow:
     retriever: str = RETRIEVERS_KNOWN[0]
     k: int = 10
     """Chunks of documents that are shown."""
+    filter: Mapping[str, str | int] = field(default_factory=dict)
+    """Metadata that the documents must have."""
 
     def condition(self, types: Iterable[str], *, about_documents: bool) -> str:
         """The spelling in the column `condition` for a part with items of these types. Raises ConfigError for settings that do not fit."""
         if about_documents:
             if self.retriever not in RETRIEVERS_KNOWN:
                 raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
-            return f"{self.retriever},{self.k}-chunks"
+            filtered = spelled_filter(checked_filter(self.filter))
+            return f"{self.retriever},{self.k}-chunks{',' if filtered else ''}{filtered}"
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
             raise ConfigError(
@@ -58,7 +62,7 @@ class AskedHow:
     def of_condition(cls, text: str) -> Self:
         """The settings of a spelling that `condition` gives. Raises ConfigError for another one."""
         if found := _SHOWN_CHUNKS.fullmatch(text):
-            return cls(retriever=found["retriever"], k=int(found["k"]))
+            return cls(retriever=found["retriever"], k=int(found["k"]), filter=read_filter(found["filter"] or ""))
         one = QaCondition.of_text(text)
         template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
         return cls(template, one.shots, "turns" if one.as_turns else "message", OPTION_ORDERS[one.rotation])
@@ -111,7 +115,7 @@ def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, r
     prompts, context, scored = [], [], []
     relevant_to = _relevant(documents)
     for item in items:
-        found = retriever.retrieve(item.text, how.k)
+        found = retriever.retrieve(item.text, how.k, how.filter)
         messages = cited_messages(item.text, item.type, item.options, found.sources)
         named = _of_item(item, condition)
         turns = [(message.role, message.text) for message in messages]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
@@ -57,8 +57,34 @@ def checked_filter(where: Any) -> dict[str, str | int]:
         raise ConfigError(f"filter: got the key {unknown[0]!r}; allowed: {', '.join(METADATA_FIELDS)}")
     for name, value in where.items():
         if allowed := _not_allowed(name, value):
-            raise ConfigError(f"filter: {name}: got {shortened(value)!r}; allowed: {allowed}")
+            raise ConfigError(
+                f"filter: {name}: got {shortened(value)!r}; allowed: {allowed}; keys: {', '.join(METADATA_FIELDS)}"
+            )
     return dict(where)
+
+
+def written_filter(given: Sequence[str]) -> dict[str, str | int]:
+    """The same of texts such as `PROJECT=US-002` and `YEAR=2024`. Raises ConfigError also without `=`, and for a key twice."""
+    found: dict[str, str | int] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name in found:
+            arrived = f"{name} twice" if equals else repr(shortened(text))
+            raise ConfigError(f"filter: got {arrived}; allowed: KEY=VALUE, with each key once: {', '.join(METADATA_FIELDS)}")
+        found[name] = int(value) if name == YEAR_FIELD and _YEAR_DIGITS.fullmatch(value) else value
+    return checked_filter(found)
+
+
+def spelled_filter(where: Mapping[str, str | int]) -> str:
+    """One spelling of a filter, `PROJECT=US-002,YEAR=2024`: in the order of METADATA_FIELDS, with %2C and %25 for commas and percent signs."""
+    values = {name: str(where[name]).replace("%", "%25").replace(",", "%2C") for name in METADATA_FIELDS if name in where}
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def read_filter(spelled: str) -> dict[str, str | int]:
+    """What `spelled_filter` spells. Raises ConfigError as `written_filter`."""
+    parts = spelled.split(",") if spelled else []
+    return written_filter([part.replace("%2C", ",").replace("%25", "%") for part in parts])
 
 
 def shortened(value: Any) -> Any:

@@ -15,6 +15,7 @@ import yaml
 
 from assets.launch import Launched
 from dtef_pipeline.cli import qa_socioscope
+from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.fake_llm_server import FakeLLM
@@ -230,3 +231,25 @@ def test_a_model_that_never_answered_has_no_results(
     assert result.exit_code == 1
     assert "gone: no answer of it is stored, and no results are written" in result.stderr
     assert not (state / "out").exists()
+
+
+@pytest.mark.parametrize(("given", "told"), [("PLANET=x", "'PLANET'"), ("YEAR=late", "'late'"), ("PROJECT", "'PROJECT'")])
+def test_a_filter_of_another_kind_is_refused_before_anything_starts(
+    asked: tuple[FakeLLM, QaPlayers], state: Path, given: str, told: str
+) -> None:
+    words = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--model", "honest", "--filter", given)
+    assert told in (message := refused(*words))
+    assert "PROJECT, YEAR, MONTH" in message
+    assert not (state / "warehouse").exists()
+
+
+def test_where_nothing_fits_the_filter_nothing_is_quoted(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
+    words = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honest")
+    said = ok(*words, "--filter", "PROJECT=none", "--filter", "YEAR=1999")
+    assert "quotations: nothing is scored" in said
+    (document,) = documents(state / "out")
+    assert document["filter"] == {"PROJECT": "none", "YEAR": 1999}
+    assert {pair["existence_score"] for pair in document["qa_pairs"]} == {None}
+    assert set(Warehouse(state / "warehouse").read("qa_scores")["condition"].to_pylist()) == {
+        "bm25,10-chunks,PROJECT=none,YEAR=1999"
+    }

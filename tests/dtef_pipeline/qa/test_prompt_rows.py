@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -161,3 +162,29 @@ class TestOtherConditions:
 def test_no_items_make_no_prompts() -> None:
     assert [len(rows) for rows in plain_prompts([], [ROWERS], AskedHow())] == [0, 0, 0]
     assert AskedHow().condition([], about_documents=False) == "letters"
+
+
+def test_a_filter_is_part_of_the_condition_and_read_back() -> None:
+    where = {"YEAR": 2024, "NAME": "Quay, 100% Ferry=Co", "PROJECT": "US-002"}
+    how = AskedHow(k=3, filter=where)
+    spelled = how.condition((), about_documents=True)
+    assert spelled == "bm25,3-chunks,PROJECT=US-002,YEAR=2024,NAME=Quay%2C 100%25 Ferry=Co"
+    assert AskedHow.of_condition(spelled) == how
+    for text, told in [
+        ("PLANET=x", "'PLANET'; allowed: PROJECT, YEAR"),
+        ("YEAR=late", "'late'"),
+        ("YEAR=2,YEAR=3", "YEAR twice"),
+    ]:
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            AskedHow.of_condition(f"bm25,3-chunks,{text}")
+
+
+def test_only_documents_that_fit_the_filter_are_shown() -> None:
+    documents = light_documents()
+    name = documents["name"][0].as_py()
+    same = cited_prompts([KEEPER], documents, AskedHow(filter={"NAME": name}), Bm25Retriever(documents))
+    assert set(same.qa_context["doc_id"].to_pylist()) == set(documents["doc_id"].to_pylist())
+    none = cited_prompts([KEEPER], documents, AskedHow(filter={"NAME": "nobody"}), Bm25Retriever(documents))
+    assert none.qa_context["doc_id"].to_pylist() == [None]
+    (row,) = none.qa_prompts.to_pylist()
+    assert row["condition"] == "bm25,10-chunks,NAME=nobody"
