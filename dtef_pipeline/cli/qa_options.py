@@ -33,13 +33,25 @@ of_asked_snapshot = click.option(
 of_answered_snapshot = click.option(
     "--snapshot", default="base", show_default=True, help="Label of the stored responses that are meant."
 )
+
+
+def documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of models, `provider:name` among them, as this project has them."""
+    if not any(":" in name for name in names):
+        return names
+    from dtef_pipeline.cli.documented_models import as_known
+
+    return as_known(names)
+
+
 of_answering = options(
     click.option(
         "--model",
         "models",
         multiple=True,
-        help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM; may be repeated.  [default: none; "
-        "what is stored is scored]",
+        callback=documented_models,
+        help="Model to ask: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`; may be repeated.  "
+        "[default: none; what is stored is scored]",
     ),
     click.option(
         "--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each item is asked."

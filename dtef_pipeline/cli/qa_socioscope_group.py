@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.qa_options import of_filter
+from dtef_pipeline.cli.qa_options import documented_models, of_filter
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -19,6 +19,7 @@ from dtef_pipeline.cli.reported import reports_errors
     "--model",
     "models",
     multiple=True,
+    callback=documented_models,
     help="Model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what the file holds]",
 )
 @click.option("--snapshot", default="base", show_default=True, help="Label to store responses under.")
