@@ -11,7 +11,8 @@ from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QaView
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_TABLE, QaView
+from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.tables import description
 from resources.table_reader import TableReader
@@ -22,7 +23,8 @@ QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
 @reads_tables
 def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> None:
     view = QA_VIEW_BY_NAME[by]
-    require_qa_table(reader, view.table)
+    if view.table != RETRIEVAL_TABLE:
+        require_qa_table(reader, view.table)
     frame: pd.DataFrame = reader.rows(view.table).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
         frame = _of_suites(frame, suites)
@@ -30,7 +32,10 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> No
         frame = frame[frame["check"] == view.check].reset_index(drop=True)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
+    if view.table == RETRIEVAL_TABLE:
+        print_qa_view(view, retrieval_means(frame), output, {RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD})
+    else:
+        print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
 
 
 def require_qa_table(reader: TableReader, table: str) -> None:

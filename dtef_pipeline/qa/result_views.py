@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class QaView(NamedTuple):
-    """Rows of one of the tables that roll-ups make."""
+    """Rows of one of the tables that roll-ups make, or the means of `qa_retrieval`."""
 
     name: str
     """What `--by` calls it."""
@@ -34,6 +34,8 @@ _COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "parse_rate", "
 _SCORE_ENDS = ("score_low", "score_high")
 _FIRST_OUT_OF_SCORES = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
 _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn")
+RETRIEVAL_TABLE = "qa_retrieval"
+"""Not made by a roll-up: its means are taken when they are shown."""
 QA_VIEWS = (
     QaView(
         "overall",
@@ -114,6 +116,16 @@ QA_VIEWS = (
         who=("suite", "model"),
         check="position_bias",
         needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
+    ),
+    QaView(
+        "retrieval",
+        RETRIEVAL_TABLE,
+        "how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",
+        ("suite", "part", "condition", "recall", "precision", "hit", "mrr", "ndcg", "n_items"),
+        ("part", "condition", "recall"),
+        ("ndcg", "hit", "precision"),
+        who=("suite", "part"),
+        needs="items about documents that name quotes: `dtef qa run` looks for these, also without a model",
     ),
 )
 QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
