@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TextIO
 
 import click
 
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.text.counted import counted
 
 
 @click.command("score-answers", short_help="Score answers to questions in a file of JSON lines.")
@@ -47,6 +49,12 @@ def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
     out = sys.stdout
-    for line in scored_answer_lines(read_answer_lines(file, where, outside_scorers(tasks, trust_answers))):
+    lines = read_answer_lines(file, where, outside_scorers(tasks, trust_answers))
+    if not lines:
+        click.echo(f"{where}: nothing to score", err=True)
+    statuses: Counter[str] = Counter()
+    for line in scored_answer_lines(lines, statuses):
         out.write(f"{line}\n")  # click.echo would send each line on its way alone
     out.flush()
+    if not_run := statuses["sandbox_unavailable"]:
+        click.echo(f"no sandbox: {counted(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True)

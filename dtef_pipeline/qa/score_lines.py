@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -36,8 +37,15 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, Sequence) and all(isinstance(one, str) for one in value) and not isinstance(value, str)
 
 
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) or _is_number(one) for one in value)
+
+
 _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "response": (lambda value: value is None or isinstance(value, str), "a text, or null where there was none"),
+    "response": (
+        lambda value: value is None or isinstance(value, str) or _is_listed(value),
+        "a text, or null where there was none, or a list of texts or numbers",
+    ),
     "options": (_is_texts, "a list of texts"),
     "synonyms": (
         lambda value: isinstance(value, dict) and all(map(_is_texts, value.values())),
@@ -89,10 +97,13 @@ def read_answer_lines(
     return found
 
 
-def scored_answer_lines(lines: Iterable[AnswerLine]) -> Iterator[str]:
-    """Each line with its score, as strict JSON, in order."""
+def scored_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
+    """Each line with its score, as strict JSON, in order. `statuses`: counts what the scores came to."""
     for line in lines:
-        yield _ENCODER.encode({**line.item, **_told(line.score(line.written))})
+        score = line.score(line.written)
+        if statuses is not None:
+            statuses[score.status] += 1
+        yield _ENCODER.encode({**line.item, **_told(score)})
 
 
 def _told(score: ItemScore) -> dict[str, Any]:
@@ -123,7 +134,9 @@ class _Reader:
                 _refuse_value(key, value, allowed)
         if "response" not in item and "citations" not in item:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
-        return AnswerLine(item, Written(item.get("response"), item.get("finish_reason")), self._scores(item))
+        response = item.get("response")
+        text = json.dumps(response, ensure_ascii=False) if isinstance(response, list) else response
+        return AnswerLine(item, Written(text, item.get("finish_reason")), self._scores(item))
 
     def _scores(self, item: dict[str, Any]) -> ScoreWritten:
         name = item.get("scorer")
@@ -135,7 +148,7 @@ class _Reader:
             _refuse_value("scorer", name, ", ".join((*scorer_names(), *self._outside)))
         scorer = scorer_of(name)
         if scorer is None:
-            return no_scorer(name)
+            return no_scorer(name, tuple(self._outside))
         reference, options = _reference(item), tuple(item.get("options") or ())
         key = (scorer.name, reference, options, _settings_key(item))
         if key not in self._ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
@@ -55,10 +56,11 @@ def scorer_names() -> list[str]:
     return [*_BY_SCORER_NAME, *(name for name in sorted(_added()) if name not in _BY_SCORER_NAME)]
 
 
-def no_scorer(name_or_type: str) -> ScoreWritten:
+def no_scorer(name_or_type: str, others: Sequence[str] = ()) -> ScoreWritten:
     """Scores any reply to an item whose type nothing scores: without a value."""
     score = ItemScore(
-        "no_scorer", reason=f"nothing scores the type {name_or_type}; known: {', '.join((*SCORER_OF_TYPE, *scorer_names()))}"
+        "no_scorer",
+        reason=f"nothing scores the type {name_or_type}; known: {', '.join((*SCORER_OF_TYPE, *scorer_names(), *others))}",
     )
     return lambda written: score
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
 
@@ -42,3 +44,27 @@ class TestScoreAnswers:
 
     def test_an_empty_file_has_no_scores(self) -> None:
         assert ok("score-answers", "-", stdin="\n") == ""
+
+    def test_an_empty_file_is_told_of(self) -> None:
+        assert "nothing to score" in dtef("score-answers", "-", stdin="\n").stderr
+
+    def test_a_list_is_a_response(self) -> None:
+        """The documented lists of ListMany were refused as no text."""
+        line = {"scorer": "ListMany", "response": ["oyster", "mussel"], "reference": {"oyster": 1, "mussel": 1, "whelk": 2}}
+        (scored,) = map(strict, ok("score-answers", "-", stdin=json.dumps(line)).splitlines())
+        assert (scored["status"], scored["value"], scored["response"]) == ("ok", 0.5, ["oyster", "mussel"])
+        assert "a list of texts or numbers" in dtef("score-answers", "-", stdin=json.dumps({**line, "response": [{}]})).stderr
+
+    def test_scorers_that_are_known_here_are_named(self) -> None:
+        line = json.dumps({"scorer": "Essay", "response": "x", "reference": "y"})
+        reason = strict(ok("score-answers", "-", stdin=line))["reason"]
+        assert "code_execution" in reason
+        assert "verbatim" in reason
+
+    def test_programs_that_no_sandbox_ran_are_counted_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DTEF_SANDBOX", "off")
+        task = {"prompt": "def one():\n", "entry_point": "one", "test": "def check(candidate):\n    assert candidate() == 1\n"}
+        line = json.dumps({"scorer": "code_execution", "response": "    return 1", "reference": task})
+        result = dtef("score-answers", "-", stdin=f"{line}\n{line}\n")
+        assert [strict(one)["status"] for one in result.stdout.splitlines()] == ["sandbox_unavailable"] * 2
+        assert "no sandbox: 2 programs not run" in result.stderr
