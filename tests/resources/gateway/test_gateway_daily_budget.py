@@ -68,6 +68,16 @@ def test_a_day_is_never_overdrawn_by_calls_at_once(store: ResponseStore) -> None
     assert limit / 2 < store.spent("judge", NOON - timedelta(days=9_000)) <= limit
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 16])
+def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: ResponseStore, at_once: int) -> None:
+    """Each reserves $.081 and costs $.0405: a call that does not fit beside those in flight waits for them, and 11 fit into $.50."""
+    with FakeLLM() as server:
+        asked = judgements(server, input_price=0.0, output_price=10_125.0, max_tokens=8, max_concurrency=at_once)
+        found = judging(store, 0.5).answer(asked)
+    assert (found.asked, len(found.failures)) == (11, COUNT - 11)
+    assert store.spent("judge", NOON - timedelta(days=9_000)) == pytest.approx(11 * 0.0405)
+
+
 def test_candidates_are_not_held_to_the_judges_day(store: ResponseStore) -> None:
     with FakeLLM() as server:
         assert judging(store, 0.0).answer(judgements(server, count=3, role="candidate")).asked == 3
