@@ -36,7 +36,7 @@ _SHOWN_WITH_ROOM = [
     "cost_low",
     "cost_high",
 ]
-_TENTHS = "Percent of the items whose answers score in each tenth from 0 to 1, ten numbers; a dot: none"
+_QUALITY_SPREAD_TOLD = "Percent of the items whose answers score in each tenth from 0 to 1, ten numbers; a dot: none"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
     frame = results[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values("quality", ascending=False, kind="stable")
     fit = terminal_fit(_ALWAYS_SHOWN, _SHOWN_WITH_ROOM)
     click.echo(render(frame, "table", fit=fit))
-    meanings = {column.name: description(column) for column in POLICY_RESULTS} | {"quality_in_tenths": _TENTHS}
+    meanings = {column.name: description(column) for column in POLICY_RESULTS} | {"quality_in_tenths": _QUALITY_SPREAD_TOLD}
     click.echo(column_lines(columns_that_fit(frame, (), None, fit), meanings, fit.width))
     if options.out is not None:
         say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
