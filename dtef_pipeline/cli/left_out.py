@@ -8,6 +8,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+import click
+
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
 from dtef_pipeline.cli.places import absent
 from dtef_pipeline.cli.terminal_width import say
@@ -42,9 +44,15 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
         if (place := absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
             raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
-            f"there is no warehouse {root}: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE"
+            f"there is no warehouse {root}: `{_makes_it()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
         )
     return warehouse
+
+
+def _makes_it() -> str:
+    """The command by which the family of the present command gets its first tables."""
+    context = click.get_current_context(silent=True)
+    return "dtef qa add SUITE PATH" if context and "qa" in context.command_path.split() else "dtef ingest PATH"
 
 
 def open_reader(warehouse: Warehouse | None = None) -> TableReader:

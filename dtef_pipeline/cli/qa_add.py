@@ -19,7 +19,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
-from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding
+from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import SuiteSpec
@@ -137,8 +137,10 @@ def _summary(added: AddedFiles) -> str:
     kinds = ", ".join(f"{number:,} {type}" for type, number in sorted(types.items()))
     documents = f", {counted(len(added.documents), 'chunk')} of documents" if added.documents is not None else ""
     examples = f", {counted(len(added.loaded.examples), 'example')}" if added.loaded.examples else ""
-    left_out = len(added.loaded.errors)
-    bad = f", {counted(left_out, 'row')} left out" if left_out else ""
+    codes = [one.code for one in added.loaded.errors]
+    answers = codes.count(ANSWERS_CODE)
+    left_out = {"row": len(codes) - answers, "answer": answers}
+    bad = "".join(f", {counted(number, what)} left out" for what, number in left_out.items() if number)
     return f"{counted(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
 
 
@@ -156,12 +158,12 @@ def _listed(reader: TableReader, key: str) -> tuple[object, ...]:
     house = reader.warehouse
     items = reader.rows("qa_items", columns=["type"], **at)
     types = Counter(items["type"].to_pylist())
-    levels = house.read_or_empty("qa_findings", columns=["level"], **at)["level"].to_pylist()
+    findings = house.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
     return (
         at["suite"],
         at["part"],
         len(items),
-        levels.count(ERROR_LEVEL),
+        sum(one["level"] == ERROR_LEVEL and one["code"] != ANSWERS_CODE for one in findings),
         ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
         len(house.read_or_empty("qa_examples", columns=["position"], **at)),
         len(house.read_or_empty("qa_documents", columns=["doc_id"], **at)),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
-from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems
+from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems, shortened_value
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
 from dtef_pipeline.qa.scorers import scorer_names, scorer_of
@@ -82,5 +82,5 @@ def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
 
 
 def _finding(error: ItemError) -> ItemFinding:
-    arrived = None if error.arrived is None else str(error.arrived)
+    arrived = None if error.arrived is None else shortened_value(error.arrived)
     return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, arrived, error.allowed, error.problem)

@@ -18,7 +18,10 @@ OF_ONE_PART = (
 )
 QA_ITEM_ID = field("item_id", pa.string(), "Id of the item, unique within its suite: college_physics/17, HumanEval/4")
 QA_CONDITION = field(
-    "condition", pa.string(), "Way of asking: template, number of examples and how they are shown, order of options"
+    "condition",
+    pa.string(),
+    "Way of asking: template, number of examples and how they are shown, order of options, as in cot,5-shot; of items about documents "
+    "retriever, number of chunks and filter, as in bm25,10-chunks",
 )
 QA_CLUSTER = field("cluster", pa.string(), "Thing that items hang together by: the subject, the transcript, or the item itself")
 QA_TRUTH = field(

@@ -10,6 +10,8 @@ from typing import Any
 from dtef_pipeline.qa.model import ItemError, QaItem
 from dtef_pipeline.text.counted import counted
 
+ANSWERS_CODE = "answers"
+"""The kind of finding that leaves out an answer that the file holds, and keeps its item."""
 ERROR_LEVEL, WARNING_LEVEL = "error", "warning"
 """What is left out, and what is kept though it surprises."""
 MOST_FINDINGS = 10_000

@@ -20,7 +20,7 @@ from dtef_pipeline.qa.item_files.layout import (
     text_of,
     warn_of_flags,
 )
-from dtef_pipeline.qa.item_files.loaded import GivenAnswer, ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, GivenAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
@@ -99,6 +99,7 @@ class _PairReader:
         self._path, self._suite, self._log = path, suite, log
         self._check_metric, self._turn_text = check_metric, turn_text
         self._taken: set[str] = set()
+        self._absent: set[str] = set()
 
     def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[GivenAnswer]]]:
         """The item of a pair and its answers; nothing where the pair is not usable, which is logged."""
@@ -148,17 +149,26 @@ class _PairReader:
                 item,
                 RowFault(EMPTY_METRIC, "the metric is empty; the item is kept, without scores", allowed="what is expected"),
             )
-        faults = (_quote_fault(quote, self._turn_text) for quote in item.quotes) if self._turn_text else ()
-        for fault in faults:
-            if fault:
-                self._warning(item, fault)
+        if self._turn_text is not None:
+            for quote in item.quotes:
+                if fault := self._quote_fault(quote, self._turn_text):
+                    self._warning(item, fault)
+
+    def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
+        """As the function of this name; of a file that is not there at all, only the first time."""
+        if turn_text(quote.file, None) is not None:
+            return _quote_fault(quote, turn_text)
+        if quote.file in self._absent:
+            return None
+        self._absent.add(quote.file)
+        return _quote_fault(replace(quote, turn=None), turn_text)
 
     def _warning(self, item: QaItem, fault: RowFault) -> None:
         self._log.warning(fault, self._path, item.source_line, item.item_id)
 
     def _answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
         if not isinstance(answers, list | None):
-            fault = RowFault("answers", "answers is no list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
+            fault = RowFault(ANSWERS_CODE, "answers is no list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
             self._log.error(fault, self._path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
@@ -254,7 +264,7 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
 
 
 def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
-    fault = RowFault("answers", f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
+    fault = RowFault(ANSWERS_CODE, f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
     if not isinstance(value, dict) or "answer" not in value or isinstance(value["answer"], dict):
         raise fault
     context, citations, source = (value.get(key) for key in ("context", "citations", "source"))

@@ -141,7 +141,7 @@ def _of_folder(path: Path, log: _Log) -> list[Transcript]:
         raise ItemError("no corpus", where=str(path), arrived=f"a folder without {_METADATA_TABLE}", allowed=_CORPUS_FORM)
     known = _metadata_rows(table, log)
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
-    for name in known.keys() - {file.name for file in files}:
+    for name in sorted(known.keys() - {file.name for file in files}):
         allowed = f"the name of a file in {_INTERVIEWS}/"
         log.add(
             ItemError("an interview that is not there", where=str(table), line=known[name][0], arrived=name, allowed=allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -71,6 +72,29 @@ class TestCheck:
         assert [(one["level"], one["line"]) for one in told["findings"]] == [("error", 2), ("error", 3)]
         assert {"code", "file", "item_id", "found", "allowed", "text", "part"} < set(told["findings"][0])
 
+    def test_an_answer_that_cannot_be_read_leaves_its_item_and_is_counted_as_an_answer(self, tmp_path: Path) -> None:
+        item = {"question": {"text": "Cold?", "type": "Yes/No", "metric": "yes"}, "answers": [{"answer": "yes"}, 3, {}]}
+        (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": [item]}), encoding="utf-8")
+        last = dtef("qa", "check", "socioscope", tmp_path / "talks.json").stdout.splitlines()[-1]
+        assert last == "1 item (1 Yes/No), 2 answers left out"
+
+    def test_a_file_without_an_interview_is_one_warning_and_a_corpus_without_some_names_them_in_order(
+        self, tmp_path: Path
+    ) -> None:
+        asked = {"text": "Cold?", "type": "Yes/No", "metric": "yes"}
+        pairs = [{"question": asked, "evidence": [{"file": "gone.csv", "turn": at}], "quotes": ["It was."]} for at in range(4)]
+        (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": pairs}), encoding="utf-8")
+        fields = "PROJECT,YEAR,MONTH,NAME,COUNTRY,GEOGRAPHY,FILE,TYPE,RECORD LANG"
+        rows = [f"P,2024,May,N,C,G,{name}.csv,interview,en" for name in ("b", "d", "a", "c", "here")]
+        rows.append("P,late,May,N,C,G,e.csv,interview,en")
+        (tmp_path / "metadata.csv").write_text("\n".join([fields, *rows, ""]), encoding="utf-8")
+        (tmp_path / "interviews").mkdir()
+        (tmp_path / "interviews" / "here.csv").write_text("turn,speaker,role,text\n0,Ada,guest,Cold.\n", encoding="utf-8")
+        lines = dtef("qa", "check", "socioscope", tmp_path / "talks.json", "--corpus", tmp_path).stdout.splitlines()
+        assert [line.partition("got ")[2][:10] for line in lines if "names what" in line] == ["'gone.csv'"]
+        assert [line.partition("got ")[2][1] for line in lines if "not there" in line] == ["a", "b", "c", "d"]
+        assert any("metadata YEAR; got 'late'" in line for line in lines)
+
     def test_nothing_is_written(self, state: Path) -> None:
         ok("qa", "check", "gsm8k", SAMPLES / "gsm8k")
         assert list(state.iterdir()) == []
@@ -119,6 +143,12 @@ class TestNothingToAdd:
         told = refused("qa", "add", "socioscope", SAMPLES / "socioscope" / "questions.json")
         assert "socioscope needs --corpus" in told
         assert not (state / "warehouse").exists()
+
+    @pytest.mark.parametrize("command", ["list", "board", "rollup"])
+    def test_where_there_is_no_warehouse_the_command_of_this_family_is_named(self, state: Path, command: str) -> None:
+        told = refused("qa", command)
+        assert "`dtef qa add SUITE PATH` makes it" in " ".join(told.split())
+        assert "ingest" not in told
 
     @pytest.mark.parametrize("words", [("list",), ("remove", "mmlu/*"), ("run", "--model", "m"), ("judge",)])
     def test_where_nothing_was_added_it_is_said_how(self, state: Path, words: tuple[str, ...]) -> None:
