@@ -11,7 +11,7 @@ from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_TABLE, QaView
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.tables import description
@@ -23,7 +23,7 @@ QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
 @reads_tables
 def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> None:
     view = QA_VIEW_BY_NAME[by]
-    if view.table != RETRIEVAL_TABLE:
+    if view.table != RETRIEVAL_STAGE_TABLE:
         require_qa_table(reader, view.table)
     frame: pd.DataFrame = reader.rows(view.table).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
@@ -32,7 +32,7 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> No
         frame = frame[frame["check"] == view.check].reset_index(drop=True)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    if view.table == RETRIEVAL_TABLE:
+    if view.table == RETRIEVAL_STAGE_TABLE:
         print_qa_view(view, retrieval_means(frame), output, {RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD})
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)

@@ -34,7 +34,7 @@ _COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "parse_rate", "
 _SCORE_ENDS = ("score_low", "score_high")
 _FIRST_OUT_OF_SCORES = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
 _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn")
-RETRIEVAL_TABLE = "qa_retrieval"
+RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""
 QA_VIEWS = (
     QaView(
@@ -119,7 +119,7 @@ QA_VIEWS = (
     ),
     QaView(
         "retrieval",
-        RETRIEVAL_TABLE,
+        RETRIEVAL_STAGE_TABLE,
         "how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",
         ("suite", "part", "condition", "recall", "precision", "hit", "mrr", "ndcg", "n_items"),
         ("part", "condition", "recall"),
