@@ -165,7 +165,7 @@ def test_no_items_make_no_prompts() -> None:
 
 
 def test_a_filter_is_part_of_the_condition_and_read_back() -> None:
-    where = {"YEAR": 2024, "NAME": "Quay, 100% Ferry=Co", "PROJECT": "US-002"}
+    where: dict[str, str | int] = {"YEAR": 2024, "NAME": "Quay, 100% Ferry=Co", "PROJECT": "US-002"}
     how = AskedHow(k=3, filter=where)
     spelled = how.condition((), about_documents=True)
     assert spelled == "bm25,3-chunks,PROJECT=US-002,YEAR=2024,NAME=Quay%2C 100%25 Ferry=Co"
