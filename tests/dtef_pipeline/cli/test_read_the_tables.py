@@ -15,6 +15,7 @@ import pytest
 
 from resources.warehouse import TABLES, Warehouse
 from tests.conftest import ROOT
+from tests.made.qa_scores import keep_in, score_row
 
 PAGE = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
@@ -67,3 +68,13 @@ def test_files_that_were_written_as_text_stand_beside_new_ones(there: Path, tmp_
     assert Warehouse(mixed).read("scores").equals(rows)
     with Warehouse(mixed).connect(only=["scores"]) as connection:
         assert connection.execute("SELECT count(*), count(DISTINCT snapshot) FROM scores").fetchone() == (len(rows), 2)
+
+
+def test_the_page_s_code_on_questions_has_a_mean_per_way_of_measuring(tmp_path: Path) -> None:
+    keep_in(tmp_path, {"qa_scores": [score_row(1.0), score_row(0.0, item_id="law/2"), score_row(0.5, measured_by="judge 1")]})
+    (block,) = re.findall(r"```python\n(.*?)```", SECTIONS["Questions"], re.DOTALL)
+    read, means = block.strip().splitlines()
+    names: dict[str, Any] = {"pd": pd, "warehouse": tmp_path}
+    exec(f"{read}\nmeans = {means}", names)
+    assert sorted(names["means"]["mean"]) == pytest.approx([0.5, 0.5])
+    assert sorted(names["means"]["count"]) == [1, 2]

@@ -20,6 +20,7 @@ from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_view, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 from dtef_pipeline.report.column_lines import heading
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME
 from dtef_pipeline.statistics.resampling import SEED
@@ -85,7 +86,7 @@ def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: S
 def test_the_command_offers_every_view() -> None:
     (offered,) = (option for option in command.params if option.name == "by")
     assert isinstance(offered.type, click.Choice)
-    assert list(offered.type.choices) == list(dict.fromkeys([*BY_NAME, *BOARD_VIEW_BY_NAME]))
+    assert list(offered.type.choices) == list(dict.fromkeys([*BY_NAME, *BOARD_VIEW_BY_NAME, *QA_VIEW_BY_NAME]))
 
 
 def test_the_help_of_the_command_explains_every_view() -> None:
