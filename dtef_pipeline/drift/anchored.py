@@ -1,6 +1,6 @@
 """Anchors: stored answers that judges are shown again every night. The answers never change, so whatever moves is the judge.
 
-The evidence is that of drift of models: an item is an anchor, a series a judge.
+The evidence is that of drift of models: an item is an anchor, and a series is a judge.
 """
 
 from __future__ import annotations
