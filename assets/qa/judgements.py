@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
-from assets.qa.responses import QA_RESPONSE_KEY, qa_responses
+from assets.qa.responses import qa_responses
 from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -22,15 +22,14 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import in_windows, play
-from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.judged_rows import by_sample, judged_responses, judged_rows, skipped_rows, to_be_judged, with_other_judges
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from resources.settings import shipped
 
 LOOKS_AT_A_TIME = 5_000
 """Judgements that are held in memory while they are asked for."""
-NOBODY = "none"
 FAILED_JUDGEMENTS = 0.02
 """Share of judgements without a score from which the check warns."""
 
@@ -49,12 +48,9 @@ class JudgeConfigured(RolesConfig):
 
     def arbiter(self, store: Store, sample_rate: float | None = None) -> Arbiter | None:
         """The judge; None: nobody judges. `sample_rate`: in place of the file's."""
-        if self.judge == NOBODY:
-            return None
-        found = load_arbiter(Path(self.judges_file) if self.judges_file else shipped("judges.yaml"))
-        given = {"model": self.judge or None, "sample_rate": sample_rate, "daily_budget": self.daily_budget}
-        return arbiter_of(
-            found.model_copy(update={name: value for name, value in given.items() if value is not None}), models_of(store)
+        source = Path(self.judges_file) if self.judges_file else shipped("judges.yaml")
+        return chosen_arbiter(
+            source, models_of(store), judge=self.judge, sample_rate=sample_rate, daily_budget=self.daily_budget
         )
 
 

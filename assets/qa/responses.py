@@ -22,13 +22,11 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_RESPONSES
 
 ASKED_AT_A_TIME = 5_000
 """Requests that are held in memory: so many, or one part's where that has more."""
-QA_RESPONSE_KEY = ("item_id", "condition", "model_variant", "draw")
-"""What tells the responses of a part's snapshot apart."""
 
 
 class QaResponsesConfig(RolesConfig, HowConfig):

@@ -10,7 +10,6 @@ from pydantic import Field
 from assets.qa.executions import qa_executions
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.judgements import qa_judgements
-from assets.qa.responses import QA_RESPONSE_KEY
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -19,7 +18,7 @@ from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judges_of, response_keys
-from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 

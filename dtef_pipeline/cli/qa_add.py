@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import click
@@ -22,7 +23,7 @@ from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
-from dtef_pipeline.qa.suites import SuiteSpec
+from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.blueprint_files import clear_tables
@@ -86,7 +87,10 @@ def list_parts(reader: TableReader, output: str) -> None:
     """One line per part."""
     if not (keys := known_parts(reader.warehouse)):
         raise ConfigError(f"no questions in {reader.warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    frame = pd.DataFrame([_listed(reader, key) for key in keys], columns=list(_LIST_COLUMNS))
+    from assets.qa.known_suites import known_suites
+
+    suites = cache(known_suites)  # many parts come from one file of suites
+    frame = pd.DataFrame([_listed(reader, key, suites) for key in keys], columns=list(_LIST_COLUMNS))
     click.echo(render(frame, output))
 
 
@@ -153,7 +157,7 @@ def _told(findings: Sequence[ItemFinding]) -> Iterator[str]:
         yield f"and {len(ordered) - _FINDINGS_NAMED:,} more; `dtef qa check` lists them all"
 
 
-def _listed(reader: TableReader, key: str) -> tuple[object, ...]:
+def _listed(reader: TableReader, key: str, suites: Callable[[str | None], Suites]) -> tuple[object, ...]:
     at = QA_SPACE.levels(key)
     house = reader.warehouse
     items = reader.rows("qa_items", columns=["type"], **at)
@@ -167,17 +171,15 @@ def _listed(reader: TableReader, key: str) -> tuple[object, ...]:
         ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
         len(house.read_or_empty("qa_examples", columns=["position"], **at)),
         len(house.read_or_empty("qa_documents", columns=["doc_id"], **at)),
-        _public_since(house, key) or "",
+        _public_since(house, key, suites) or "",
     )
 
 
-def _public_since(warehouse: Warehouse, key: str) -> str | None:
+def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> str | None:
     """None also where the file of the user's suites, or the note of where it is, cannot be read: what is known is listed all the same."""
-    from assets.qa.known_suites import known_suites
-
     try:
         source = ITEM_NOTES.read(warehouse, key)
-        return known_suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
+        return suites(source.suites if source else None).route(QA_SPACE.split(key)[0]).public_since
     except (ConfigError, WarehouseError):
         return None
 

@@ -17,6 +17,7 @@ from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.anchor_tables import QA_JUDGE_DRIFT
+from dtef_pipeline.qa.arbiter import NOBODY
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.tables import description
@@ -71,7 +72,7 @@ def run(options: QaAnchorOptions) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     check_home_path(settings)
     require_safe(options.snapshot)
-    if options.judge == "none":
+    if options.judge == NOBODY:
         raise ConfigError("--judge none: allowed: a model, since anchors are there to be judged")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no judged answer; `dtef qa run` with a judge makes some")

@@ -23,7 +23,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, GatewayError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
-from dtef_pipeline.qa.arbiter import Arbiter, arbiter_of, judge_snapshot, load_arbiter
+from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.prompt_rows import AskedHow
@@ -42,7 +42,6 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.launch import Launched
 
-_NO_ARBITER = "none"
 _FROM_PROMPTS, _FROM_JUDGEMENTS = 1, 3
 """The first stage of a run that reads no files, and of one that asks nobody under test."""
 
@@ -203,12 +202,16 @@ def _refuse_unpriced(arbiter: Arbiter, allowed: Sequence[str]) -> None:
 
 def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
     """The judge of the run; None: nobody judges. Raises ConfigError for one that cannot judge, and for a label that cannot be one."""
-    if options.judge == _NO_ARBITER:
-        return None
-    judge_snapshot(options.rejudge or None)
-    given = {"model": options.judge or None, "sample_rate": options.sample_rate, "daily_budget": options.daily_budget}
-    found = load_arbiter(options.judges_file or shipped("judges.yaml"))
-    return arbiter_of(found.model_copy(update={name: value for name, value in given.items() if value is not None}), models)
+    arbiter = chosen_arbiter(
+        options.judges_file or shipped("judges.yaml"),
+        models,
+        judge=options.judge,
+        sample_rate=options.sample_rate,
+        daily_budget=options.daily_budget,
+    )
+    if arbiter is not None:
+        judge_snapshot(options.rejudge or None)
+    return arbiter
 
 
 def rollup() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 PASSED_CHECK = "passed"
@@ -45,7 +44,3 @@ class CheckResult:
     """How often the tests called the function."""
     flags: tuple[str, ...] = ()
     """`weak_isolation`: at this level a program could read files of this machine."""
-
-
-RunPrograms = Callable[[Sequence[SandboxTask]], Sequence[CheckResult]]
-"""Checks programs, and tells what came of each in their order."""

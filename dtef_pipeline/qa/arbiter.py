@@ -31,6 +31,8 @@ ARBITER_SETTINGS = {"temperature": 0.0, "max_tokens": 1024}
 """Sampling of a judge whose selector says nothing else. A model whose entry sets `temperature: null` refuses the parameter: it gets none."""
 JUDGE_SNAPSHOT = "judge"
 """The snapshot of judgements, whatever that of the answer: the same answer is never judged twice by the same judge."""
+NOBODY = "none"
+"""In place of a judge: nothing is judged."""
 _ALL_HASHES = 2.0**64
 
 
@@ -96,6 +98,20 @@ def arbiter_of(config: ArbiterConfig, models: Models) -> Arbiter:
     (judging,) = models.resolve([config.model], settings)
     model = judging.model_copy(update={"name": named.name})
     return Arbiter(model, tuple(config.evaluators), config.sample_rate, config.daily_budget)
+
+
+def chosen_arbiter(
+    source: str | Path, models: Models, *, judge: str | None, sample_rate: float | None, daily_budget: float | None
+) -> Arbiter | None:
+    """The judge of a document, as `load_arbiter` takes it, with what a run says in place of it; None: the run says NOBODY.
+
+    Raises ConfigError as `load_arbiter` and `arbiter_of`.
+    """
+    if judge == NOBODY:
+        return None
+    given = {"model": judge or None, "sample_rate": sample_rate, "daily_budget": daily_budget}
+    told = {name: value for name, value in given.items() if value is not None}
+    return arbiter_of(load_arbiter(source).model_copy(update=told), models)
 
 
 def judge_snapshot(label: str | None = None) -> str:

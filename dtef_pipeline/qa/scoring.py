@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,10 @@ import pyarrow as pa
 
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
+from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.executions import CODE_SCORER
-from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.model import (
     OK_STATUS,
@@ -26,11 +25,13 @@ from dtef_pipeline.qa.model import (
     ScoreWritten,
     Written,
 )
+from dtef_pipeline.qa.option_order import original_letter, shown_letter
 from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
 from dtef_pipeline.qa.socioscope.rationale import waits_for_judge, with_judged_rationale
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 
-CODE_VERSION, JUDGE_VERSION, VERBATIM_VERSION = 1, 1, 1
+CODE_VERSION, VERBATIM_VERSION = 1, 1
 RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
     "correct",
     "passed",
@@ -42,11 +43,9 @@ RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_
 """Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
 that stand in their source, to the letter or but for case, marks and white space."""
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
-CHOICE_SCORER = "exact_choice"
 
 ResponseKey = tuple[str, str, str, int]
 """Item, condition, model variant and draw: one response of a part's snapshot."""
-_KEY_COLUMNS = ("item_id", "condition", "model_variant", "draw")
 
 
 class ItemAsked(NamedTuple):
@@ -72,14 +71,14 @@ class JudgedBy(NamedTuple):
     def told(self) -> str:
         """What `measured_by` says of it."""
         label = self.snapshot if self.snapshot != JUDGE_SNAPSHOT else ""
-        return ", ".join(filter(None, (f"{JUDGE_SCORER} {JUDGE_VERSION}", self.variant, "+".join(self.evaluators), label)))
+        return ", ".join(filter(None, (f"{JUDGE_SCORER} {ARBITER_VERSION}", self.variant, "+".join(self.evaluators), label)))
 
     def measures(self) -> list[Measure]:
         """The mean of its evaluators, and each of them."""
         return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
 
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
-        return Measure(JUDGE_SCORER, JUDGE_VERSION, metric, self.told)
+        return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.told)
 
     def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Its rows among those of a response."""
@@ -253,7 +252,7 @@ def as_shown(asked: ItemAsked) -> tuple[str, tuple[str, ...]]:
     if asked.order is None:
         return asked.reference, asked.options
     options = tuple(asked.options[place] for place in asked.order)
-    return ITEM_LETTERS[asked.order.index(ITEM_LETTERS.index(asked.reference))], options
+    return shown_letter(asked.reference, asked.order), options
 
 
 def in_file_order(score: ItemScore, asked: ItemAsked) -> ItemScore:
@@ -261,7 +260,7 @@ def in_file_order(score: ItemScore, asked: ItemAsked) -> ItemScore:
     letter = score.own.get("letter")
     if asked.order is None or not letter:
         return score
-    return replace(score, own={**score.own, "file_letter": ITEM_LETTERS[asked.order[ITEM_LETTERS.index(letter)]]})
+    return replace(score, own={**score.own, "file_letter": original_letter(letter, asked.order)})
 
 
 def executed_score(row: Mapping[str, Any]) -> ItemScore:
@@ -293,7 +292,7 @@ def formulas(asked: Iterable[ItemAsked]) -> dict[str, Scorer]:
 
 def response_keys(rows: pa.Table) -> list[ResponseKey]:
     """The key of each row of a table of responses, judgements, executions or citations."""
-    return list(zip(*(rows[name].to_pylist() for name in _KEY_COLUMNS), strict=True))
+    return list(zip(*(rows[name].to_pylist() for name in QA_RESPONSE_KEY), strict=True))
 
 
 def by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
@@ -317,8 +316,3 @@ def executed_by(executions: pa.Table) -> str:
     """What `measured_by` says of the executions of a part: the level of the sandbox."""
     levels = sorted(set(executions["isolation"].to_pylist()) - {None})
     return ", ".join([f"{CODE_SCORER} {CODE_VERSION}", *levels])
-
-
-def told_settings(settings: ScorerSettings) -> str:
-    """The settings in one text, for the version of scores."""
-    return json.dumps([settings.strict, settings.penalty, settings.senses, settings.synonyms], sort_keys=True, default=list)

@@ -6,3 +6,5 @@ from dtef_pipeline.keys import Space
 
 QA_SPACE = Space("dataset_part", first="suite", second="part", order=str.casefold)
 """One partition is one part of a suite: `mmlu/college_physics`, `gsm8k/all`, `socioscope/questions`."""
+QA_RESPONSE_KEY = ("item_id", "condition", "model_variant", "draw")
+"""What tells the responses of a part's snapshot apart."""
