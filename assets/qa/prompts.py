@@ -1,5 +1,6 @@
 """Stage 2 of the qa family: `qa_prompts`."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +17,8 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_rows import stored_examples, stored_items
-from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, cited_prompts, plain_prompts, with_other_conditions
+from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.embedded import retriever_of
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 
 
@@ -58,9 +57,10 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
     run = PartitionRun(context, store)
     for key in run.keys:
         with run.attempt(key):
-            made = _made(store, config.how, key)
+            make = _maker(store, key)
+            made = make(config.how)
             condition = condition_of(store, key, config.how)
-            again = _made_again(store, key, condition)
+            again = _made_again(store, key, condition, make)
             rows = [
                 _kept(
                     store,
@@ -75,28 +75,30 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
     return run.result()
 
 
-def _made(store: Store, how: AskedHow, key: str) -> PromptTables:
+def _maker(store: Store, key: str) -> Callable[[AskedHow], PromptTables]:
+    """Makes the prompts of a part, of its items and documents as they are now, which are read once."""
     at = QA_SPACE.levels(key)
-    items = stored_items(store.warehouse.read("qa_items", **at))
-    documents = store.warehouse.read_or_empty("qa_documents", **at)
-    if len(documents):
-        vectors = KeptVectors(store, key)
-        made = cited_prompts(items, documents, how, retriever_of(how.retriever, documents, vectors))
+    items = store.warehouse.read("qa_items", **at)
+    examples, documents = (store.warehouse.read_or_empty(name, **at) for name in ("qa_examples", "qa_documents"))
+    vectors = KeptVectors(store.warehouse, key)
+
+    def make(how: AskedHow) -> PromptTables:
+        made = part_prompts(items, examples, documents, how, vectors)
         vectors.keep()
         return made
-    examples = stored_examples(store.warehouse.read_or_empty("qa_examples", **at), items[0].type if items else "")
-    return plain_prompts(items, examples, how)
+
+    return make
 
 
-def _made_again(store: Store, key: str, condition: str) -> dict[str, PromptTables]:
-    """The prompts of the other conditions that the part was asked in, of its items and documents as they are now."""
+def _made_again(store: Store, key: str, condition: str, make: Callable[[AskedHow], PromptTables]) -> dict[str, PromptTables]:
+    """The prompts of the other conditions that the part was asked in."""
     earlier = store.warehouse.read_earlier("qa_prompts", columns=["condition"], **QA_SPACE.levels(key))
     others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
     found = {}
     for other in others:
         # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
         with suppress(ConfigError):
-            found[other] = _made(store, AskedHow.of_condition(other), key)
+            found[other] = make(AskedHow.of_condition(other))
     return found
 
 

@@ -1,26 +1,32 @@
 """Vectors of chunks and of what is looked for: kept, so that a text is embedded once."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from assets.stage.resources import Store
 from dtef_pipeline.asking.embeddings import text_hash
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_VECTORS
+from resources.warehouse import Warehouse
 
 
 class KeptVectors:
     """The embedder of a part's texts: those that were embedded before are read from `qa_vectors`."""
 
-    def __init__(self, store: Store, key: str) -> None:
-        self._store, self._at = store, QA_SPACE.levels(key)
-        rows = store.warehouse.read_or_empty("qa_vectors", **self._at)
-        self._rows = {row["text_hash"]: row for row in rows.to_pylist() if row["embedder"] == LOCAL_EMBEDDER}
+    def __init__(self, warehouse: Warehouse, key: str) -> None:
+        self._warehouse, self._at = warehouse, QA_SPACE.levels(key)
         self._is_new = False
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        """What was embedded, by hash of the text; most parts need none of it."""
+        rows = self._warehouse.read_or_empty("qa_vectors", **self._at).to_pylist()
+        return {row["text_hash"]: row for row in rows if row["embedder"] == LOCAL_EMBEDDER}
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The vectors of texts by the embedder in this process, (texts, dimensions)."""
@@ -38,4 +44,5 @@ class KeptVectors:
         """Write what was embedded now beside what was there."""
         if self._is_new:
             rows = [self._rows[key] for key in sorted(self._rows)]
-            self._store.warehouse.write("qa_vectors", pa.Table.from_pylist(rows, schema=QA_VECTORS), **self._at)
+            self._warehouse.write("qa_vectors", pa.Table.from_pylist(rows, schema=QA_VECTORS), **self._at)
+            self._is_new = False

@@ -15,13 +15,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import messages_id
 from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
-from dtef_pipeline.qa.item_rows import truth_id
+from dtef_pipeline.qa.item_rows import stored_examples, stored_items, truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
+from dtef_pipeline.qa.transcripts.embedded import retriever_of
 from dtef_pipeline.qa.transcripts.metadata import checked_filter, read_filter, spelled_filter
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
-from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever
+from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retrieval, Retriever
 
 RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
 _SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks(?:,(?P<filter>.+))?", re.DOTALL)
@@ -92,6 +93,17 @@ class PromptTables(NamedTuple):
     qa_prompts: pa.Table
     qa_context: pa.Table
     qa_retrieval: pa.Table
+
+
+def part_prompts(items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskedHow, embed: EmbedTexts) -> PromptTables:
+    """The prompts of a part: about its documents, where it has some.
+
+    Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone.
+    """
+    asked = stored_items(items)
+    if len(documents):
+        return cited_prompts(asked, documents, how, retriever_of(how.retriever, documents, embed))
+    return plain_prompts(asked, stored_examples(examples, asked[0].type if asked else ""), how)
 
 
 def plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskedHow) -> PromptTables:
