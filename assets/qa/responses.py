@@ -13,7 +13,7 @@ from pydantic import Field
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.prompts import HowConfig, condition_of, qa_prompts
 from assets.stage.asked import RolesConfig, asking, groups, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -137,10 +137,4 @@ def qa_responses_unique(context: dg.AssetCheckExecutionContext, store: Store) ->
 @dg.asset_check(asset=qa_responses)
 def qa_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
-    tables = [rows for _, rows in read_keys(context, store, "qa_responses", ["model", "call_status"])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
-        failed = (frame["call_status"] == "error").groupby(frame["model"]).mean()
-        offenders = [f"{model}: {share:.1%} of the calls failed" for model, share in failed[failed > 0.01].items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+    return models_that_failed(context, store, "qa_responses", "call_status", "calls")

@@ -13,7 +13,7 @@ from pydantic import Field
 from assets.rubric.blueprints import RUBRIC_GROUP, rubric_blueprints
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.stage.asked import RolesConfig, asking, groups, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -131,10 +131,4 @@ def rubric_responses_unique(context: dg.AssetCheckExecutionContext, store: Store
 @dg.asset_check(asset=rubric_responses)
 def rubric_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the conversations failed for good; a rerun asks those again."""
-    tables = [rows for _, rows in read_keys(context, store, "rubric_responses", ["model", "status"])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
-        failed = (frame["status"] == "error").groupby(frame["model"]).mean()
-        offenders = [f"{model}: {share:.1%} of the conversations failed" for model, share in failed[failed > 0.01].items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+    return models_that_failed(context, store, "rubric_responses", "status", "conversations")

@@ -44,3 +44,20 @@ def keys_repeated(
         repeated = counts.filter(pc.greater(counts["count_all"], 1)).select(list(key_columns))
         offenders += [f"{key} {' '.join(str(value) for value in row.values())}" for row in repeated.to_pylist()]
     return verdict(offenders, checked=checked)
+
+
+FAILED_SHARE = 0.01
+"""Share of a model's calls that failed for good, above which one is warned."""
+
+
+def models_that_failed(
+    context: dg.AssetCheckExecutionContext, store: Store, table: str, state: str, what: str
+) -> dg.AssetCheckResult:
+    """Warns of models for which more than FAILED_SHARE of `what` failed for good: rows whose column `state` says `error`."""
+    tables = [rows for _, rows in read_keys(context, store, table, ["model", state])]
+    offenders: list[str] = []
+    if tables:
+        frame = pa.concat_tables(tables).to_pandas()
+        failed = (frame[state] == "error").groupby(frame["model"]).mean()
+        offenders = [f"{model}: {share:.1%} of the {what} failed" for model, share in failed[failed > FAILED_SHARE].items()]
+    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)

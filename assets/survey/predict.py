@@ -11,7 +11,7 @@ from pydantic import Field
 
 from assets.stage.asking_config import AskingConfig
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.provider_pools import provider_pools
@@ -183,10 +183,4 @@ def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, sto
 @dg.asset_check(asset=predictions)
 def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those calls again."""
-    tables = [rows for _, rows in read_keys(context, store, "predictions", ["model", "call_status"])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
-        failed = (frame["call_status"] == "error").groupby(frame["model"]).mean()
-        offenders = [f"{model}: {share:.1%} of the calls failed" for model, share in failed[failed > 0.01].items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+    return models_that_failed(context, store, "predictions", "call_status", "calls")
