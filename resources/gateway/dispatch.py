@@ -146,11 +146,16 @@ class Dispatch:
                 able.remove(queue)
 
     def _has_slot(self, queue: ModelQueue, now: float) -> bool:
-        """Within the limits of the run and of the provider; in each, models with nothing in flight have a slot kept for them."""
-        slots = queue.state.slots
+        """Within the limits of the run, the provider and the model; in each, queues with nothing in flight have a slot kept for them."""
+        slots, name = queue.state.slots, queue.spec.name
         siblings = [other for other in self._queues if other.state.slots is slots]
-        return _left(self._rules.limit, len(self._calls), queue, self._queues) and (
-            slots.free(now) > 0 and _left(slots.limit, slots.in_flight, queue, siblings)
+        # A model that is asked at several temperatures has as many queues.
+        own = [other for other in siblings if other.spec.name == name]
+        return (
+            _left(self._rules.limit, len(self._calls), queue, self._queues)
+            and slots.free(now) > 0
+            and _left(slots.limit, slots.in_flight, queue, siblings)
+            and _left(queue.spec.max_concurrency, sum(other.in_flight for other in own), queue, own)
         )
 
     def _send(self, queue: ModelQueue, now: float) -> bool:

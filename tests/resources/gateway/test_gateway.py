@@ -105,6 +105,14 @@ class TestConcurrency:
             gateway(store, max_concurrency=overall).answer(requests(spec, 12))
             assert server.peak == peak
 
+    def test_a_model_at_several_temperatures_has_one_limit(self, store: ResponseStore) -> None:
+        with FakeLLM(latency=0.03) as server:
+            specs = [model(server, max_concurrency=3, temperature=degrees) for degrees in (0.0, 0.5, 1.0)]
+            gateway(store).answer([request for spec in specs for request in requests(spec, 6)])
+            assert server.peak == 3
+            # None of the temperatures waits for the others to end.
+            assert {call.body["temperature"] for call in server.calls[:6]} == {0.0, 0.5, 1.0}
+
     def test_progress_counts_every_model_in_the_callers_thread(self, store: ResponseStore, server: FakeLLM) -> None:
         seen: list[tuple[ModelProgress, ...]] = []
         threads = set()
