@@ -13,7 +13,7 @@ from assets.qa.report import qa_report
 from assets.qa.responses import qa_responses
 from assets.qa.roll_ups import qa_costs, qa_validity
 from assets.qa.scores import qa_scores
-from assets.stage.partitions import process_tag
+from assets.stage.boards_after import boards_after_run
 
 QA_STAGES = [qa_items, qa_prompts, qa_responses, qa_judgements, qa_executions, qa_scores]
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, qa_report]
@@ -39,21 +39,12 @@ qa_anchors_again = dg.define_asset_job(
     selection=dg.AssetSelection.assets(qa_anchors),
     description="The judge is shown stored answers again in a snapshot, so that its drift is told apart from that of models.",
 )
-
-
-@dg.run_status_sensor(
-    run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[qa_pipeline, qa_night],
-    request_job=qa_roll_ups,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Brings the boards of questions up to date after a run that scored some.",
+qa_boards_after_run = boards_after_run(
+    "qa",
+    [qa_pipeline, qa_night],
+    qa_roll_ups,
+    "Brings the boards of questions up to date after a run that scored some.",
 )
-def qa_boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-    """What a `dtef` command started makes its own boards."""
-    if process_tag(context.dagster_run):
-        return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
-    return dg.RunRequest(run_key=f"qa roll-ups after {context.dagster_run.run_id}")
-
 
 QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]
 QA_SENSORS = [qa_boards_after_run]

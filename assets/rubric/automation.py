@@ -16,7 +16,7 @@ from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_co
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
 from assets.rubric.watched_folder import new_blueprint
-from assets.stage.partitions import process_tag
+from assets.stage.boards_after import boards_after_run
 
 RUBRIC_STAGES = [
     rubric_blueprints,
@@ -58,21 +58,12 @@ rubric_anchors_again = dg.define_asset_job(
     selection=dg.AssetSelection.assets(rubric_anchors),
     description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
 )
-
-
-@dg.run_status_sensor(
-    run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[rubric_pipeline, rubric_night],
-    request_job=rubric_roll_ups,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Brings the boards of rubrics up to date after a run that scored blueprints.",
+rubric_boards_after_run = boards_after_run(
+    "rubric",
+    [rubric_pipeline, rubric_night],
+    rubric_roll_ups,
+    "Brings the boards of rubrics up to date after a run that scored blueprints.",
 )
-def rubric_boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-    """What a `dtef` command started makes its own boards."""
-    if process_tag(context.dagster_run):
-        return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
-    return dg.RunRequest(run_key=f"rubric roll-ups after {context.dagster_run.run_id}")
-
 
 RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
 RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]
