@@ -6,40 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
+from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
+from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.rubric_run import say_used
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.anchor_tables import QA_JUDGE_DRIFT
 from dtef_pipeline.qa.arbiter import NOBODY
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
-from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
 _ANCHORS_STAGE = "qa_anchors"
-_OF_EACH_JUDGE = (
-    "judge_model",
-    "evaluator",
-    "verdict",
-    "shift",
-    "interval",
-    "first_snapshot",
-    "n_snapshots",
-    "n_items",
-    "latest_snapshot",
-    "reason",
-)
 
 
 @dataclass(frozen=True)
@@ -80,23 +61,8 @@ def run(options: QaAnchorOptions) -> int:
     if options.judge:
         models.resolve([options.judge])
     config = with_owners(options, set(models.specs), models).config()
-    with kept_terminal():
-        from assets.launch import materialize
-        from assets.stage.shared_gateway import command
-
-        with dagster_instance() as instance, command([]) as running:
-            outcome = materialize(instance, [_ANCHORS_STAGE], [], config, running.tags)
-            used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
-    say_used(used)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    if outcome.failures:
+    if not judge_again(warehouse, _ANCHORS_STAGE, config, options.snapshot, "anchor", "score"):
         return 1
-    rows = warehouse.read(_ANCHORS_STAGE, columns=["anchor", "score"], snapshot=options.snapshot)
-    missing = f", {rows['score'].null_count:,} without a score" if rows["score"].null_count else ""
-    kept = len(set(rows["anchor"].to_pylist()))
-    click.echo(f"{counted(kept, 'anchor')}, {counted(len(rows), 'judgement')} in snapshot {options.snapshot}{missing}")
     say("`dtef qa anchors --show` says whether the judge has moved")
     return 0
 
@@ -106,16 +72,5 @@ def show(reader: TableReader, output: str) -> None:
     """One line per judge and evaluator."""
     from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 
-    judged = reader.rows(_ANCHORS_STAGE)
-    if not len(judged):
-        raise WarehouseError(f"no {_ANCHORS_STAGE} in {reader.warehouse.root} yet: `dtef qa anchors` makes them")
-    frame = qa_judge_drift_rows(judged).to_pandas()
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
-    columns = [name for name in _OF_EACH_JUDGE if shown[name].notna().any()]
-    fit = terminal_fit(["judge_model", "evaluator", "verdict", "shift"], ["latest_snapshot", "reason"])
-    click.echo(render(shown, "table", columns=columns, fit=fit))
-    meanings = {column.name: description(column) for column in QA_JUDGE_DRIFT} | {"interval": "95 % interval of shift"}
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+    judged = anchored_rows(reader, _ANCHORS_STAGE, "dtef qa anchors")
+    print_judge_drift(qa_judge_drift_rows(judged).to_pandas(), QA_JUDGE_DRIFT, ("judge_model", "evaluator"), output)

@@ -5,27 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
-from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
+from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
+from dtef_pipeline.cli.ready import check_home_path
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.rubric_run import say_used
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.validity_tables import RUBRIC_JUDGE_DRIFT
-from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
-from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
@@ -33,17 +27,6 @@ from resources.warehouse import Warehouse
 
 _STEP = "rubric_anchors"
 _ANCHOR_ITEMS = "rubric_anchor_items"
-_DRIFT_OF_JUDGES_SHOWN = (
-    "judge",
-    "verdict",
-    "shift",
-    "interval",
-    "first_snapshot",
-    "n_snapshots",
-    "n_items",
-    "latest_snapshot",
-    "reason",
-)
 
 
 @dataclass(frozen=True)
@@ -69,25 +52,8 @@ def run(options: AnchorOptions) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     check_home_path(settings)
     config = _checked(options, settings, warehouse).config()
-    with kept_terminal():
-        from assets.launch import materialize
-        from assets.stage.shared_gateway import command
-
-        with dagster_instance() as instance, command([]) as running:
-            outcome = materialize(instance, [_STEP], [], config, running.tags)
-            used = running.gateway.used if running.gateway else {}
-    say_files(outcome)
-    say_used(used)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    if outcome.failures:
+    if not judge_again(warehouse, _STEP, config, options.snapshot, "item", "class"):
         return 1
-    rows = warehouse.read(_STEP, columns=["item", "class"], snapshot=options.snapshot)
-    missing = rows["class"].null_count
-    click.echo(
-        f"{counted(len(set(rows['item'].to_pylist())), 'anchor')}, {counted(len(rows), 'judgement')} in snapshot {options.snapshot}"
-        + (f", {missing:,} without a class" if missing else "")
-    )
     say("`dtef rubric anchors --show` says which judges have moved")
     return 0
 
@@ -125,16 +91,5 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
 def show(reader: TableReader, output: str) -> None:
     from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 
-    judged = reader.rows(_STEP)
-    if not len(judged):
-        raise WarehouseError(f"no {_STEP} in {reader.warehouse.root} yet: `dtef rubric anchors` makes them")
-    frame = judge_drift_rows(judged).to_pandas()
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
-    columns = [name for name in _DRIFT_OF_JUDGES_SHOWN if shown[name].notna().any()]
-    fit = terminal_fit(["judge", "verdict", "shift"], ["latest_snapshot", "reason"])
-    click.echo(render(shown, "table", columns=columns, fit=fit))
-    meanings = {column.name: description(column) for column in RUBRIC_JUDGE_DRIFT} | {"interval": "95 % interval of shift"}
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+    judged = anchored_rows(reader, _STEP, "dtef rubric anchors")
+    print_judge_drift(judge_drift_rows(judged).to_pandas(), RUBRIC_JUDGE_DRIFT, ("judge",), output)
