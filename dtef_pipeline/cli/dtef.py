@@ -20,9 +20,7 @@ from dtef_pipeline.cli.options import (
     of_rounds,
     of_targets,
     of_wide,
-    reads_a_survey,
     reads_families,
-    selects_what_is_asked,
     writes_a_table,
 )
 from dtef_pipeline.cli.qa_group import qa
@@ -30,6 +28,7 @@ from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
 from dtef_pipeline.cli.score_answers import score_answers
+from dtef_pipeline.cli.survey_options import reads_a_survey, selects_what_is_asked
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -11,7 +11,6 @@ import click
 
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
-from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
@@ -148,45 +147,6 @@ def _refuse_others(taken: Sequence[str], family: str) -> None:
             raise ConfigError(f"{spelled} with --family {family}: allowed with it: {allowed}")
 
 
-def _of_condition(flag: Flag) -> Callable[..., Any]:
-    if flag.kind is bool:
-        return click.option(flag.spelled, flag.field, is_flag=True, help=flag.help)
-    return click.option(flag.spelled, flag.field, type=flag.kind, metavar=flag.metavar, help=flag.help)
-
-
-reads_a_survey = options(
-    click.option(
-        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
-    ),
-    click.option(
-        "--min-n",
-        type=click.IntRange(min=1),
-        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
-    ),
-    click.option(
-        "--design-effect",
-        type=click.FloatRange(min=1, max=50),
-        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
-        "[default: as stated when the round was ingested before, else 1]",
-    ),
-    click.option(
-        "--allow-missing-questions",
-        is_flag=True,
-        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
-    ),
-    click.option(
-        "--allow-missing-attributes",
-        is_flag=True,
-        help="Go on without attributes that the guide or the counts file has and no segment column.",
-    ),
-    click.option(
-        "--replace",
-        is_flag=True,
-        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
-    ),
-)
-
-
 of_rounds = click.option(
     "--round",
     "rounds",
@@ -239,75 +199,6 @@ of_wide = click.option(
 
 
 writes_a_table = options(of_format, of_wide)
-
-
-selects_what_is_asked = options(
-    click.option("--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Round to run; may be repeated."),
-    click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated."),
-    click.option(
-        "--model",
-        "models",
-        multiple=True,
-        help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM. Settings follow an @, as "
-        "in gpt-4.1-mini@temperature=0.7,max_tokens=512. May be repeated.  [default: baselines]",
-    ),
-    click.option(
-        "--context",
-        "contexts",
-        multiple=True,
-        help="Number of context questions: other questions, shown with the group's answers; or all. May be repeated.  [default: 0]",
-    ),
-    click.option(
-        "--questions", type=click.IntRange(min=1), help="Ask only the first N questions of the survey.  [default: all]"
-    ),
-    click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
-    click.option(
-        "--snapshot",
-        default="base",
-        show_default=True,
-        help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh, and one that "
-        "begins with a date counts as that date.",
-    ),
-    click.option(
-        "--limit",
-        "limits",
-        multiple=True,
-        metavar="MODEL=N",
-        help="Ask this model at most N prompts in each condition; may be repeated.",
-    ),
-    click.option(
-        "--condition",
-        "conditions",
-        multiple=True,
-        help="Way of asking in its short spelling, such as shift/narrative+cot; may be repeated. "
-        "The options from --task to --show-n describe one way of asking instead."
-        "  [default: distribution/attribute-label]",
-    ),
-    *map(_of_condition, FLAGS),
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[MODEL=]USD",
-        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Calls that the run, or this model in it, may make at most; may be repeated.",
-    ),
-    click.option(
-        "--max-tokens",
-        multiple=True,
-        metavar="[MODEL=]N",
-        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
-    ),
-    click.option(
-        "--experiment",
-        metavar="NAME|FILE",
-        help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
-    ),
-)
 
 
 chooses_a_board = options(

@@ -10,18 +10,15 @@ import click
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.qa_options import of_daily_budget, of_judge, of_qa_budgets
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.run_options import anchors_asked, of_anchors_shown
 
 
 @click.command(short_help="Show the judge stored answers once more.")
-@click.option(
-    "--snapshot", default="base", show_default=True, help="Label of the night, such as 2026-01-31; a new label asks afresh."
-)
-@click.option("--n", type=click.IntRange(min=1), default=50, show_default=True, help="Number of judged answers.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice of new anchors.")
+@anchors_asked(50, "Number of judged answers.")
 @of_judge
 @of_daily_budget
 @of_qa_budgets
-@click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
+@of_anchors_shown
 @writes_a_table
 @reports_errors
 def anchors(show: bool, output: str, **given: Any) -> None:

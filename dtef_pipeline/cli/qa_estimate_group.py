@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import writes_a_table
-from dtef_pipeline.cli.qa_options import of_answering, of_arbiter, of_asked_snapshot, of_condition, of_parts, of_qa_budgets
+from dtef_pipeline.cli.qa_options import of_answering, of_arbiter, of_condition, of_parts, of_qa_budgets
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.run_options import of_asked_snapshot
 
 
 @click.command(short_help="Say what a run would ask and cost. Nothing is asked.")

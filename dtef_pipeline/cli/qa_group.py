@@ -16,7 +16,6 @@ from dtef_pipeline.cli.qa_options import (
     of_answered_snapshot,
     of_answering,
     of_arbiter,
-    of_asked_snapshot,
     of_condition,
     of_parts,
     of_qa_budgets,
@@ -28,6 +27,7 @@ from dtef_pipeline.cli.qa_policies_group import replay_policies
 from dtef_pipeline.cli.qa_report_group import report
 from dtef_pipeline.cli.qa_socioscope_group import socioscope
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.run_options import of_asked_snapshot
 
 _of_files = options(
     click.argument("suite"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import options
+from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, models_to_ask, snapshot_or_base
 
 of_parts = options(
     click.option(
@@ -24,15 +25,7 @@ of_parts = options(
         help="Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'; may be repeated.  [default: all]",
     ),
 )
-of_asked_snapshot = click.option(
-    "--snapshot",
-    default="base",
-    show_default=True,
-    help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
-)
-of_answered_snapshot = click.option(
-    "--snapshot", default="base", show_default=True, help="Label of the stored responses that are meant."
-)
+of_answered_snapshot = snapshot_or_base("Label of the stored responses that are meant.")
 
 
 def documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,17 +38,11 @@ def documented_models(context: click.Context, parameter: click.Parameter, names:
 
 
 of_answering = options(
-    click.option(
-        "--model",
-        "models",
-        multiple=True,
-        callback=documented_models,
-        help="Model to ask: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`; may be repeated.  "
-        "[default: none; what is stored is scored]",
+    models_to_ask(
+        "a model string of LiteLLM, or `provider:name`; may be repeated.  [default: none; what is stored is scored]",
+        documented_models,
     ),
-    click.option(
-        "--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each item is asked."
-    ),
+    draws_of("item"),
     click.option(
         "--limit", type=click.IntRange(min=1), help="Ask at most so many items of each part, spread over it.  [default: all]"
     ),
@@ -170,20 +157,5 @@ of_scoring = options(
         help="Senses of a word whose synonyms count.",
     ),
 )
-of_qa_budgets = options(
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]USD",
-        help="US dollars that the run may cost at most, or a role in it (candidate, judge, embedder), or a model; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]N",
-        help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
-    ),
-)
-of_qa_roll_ups = click.option(
-    "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef qa rollup` or the next run does."
-)
+of_qa_budgets = budgets_with_roles("candidate", "judge", "embedder")
+of_qa_roll_ups = boards_by("dtef qa rollup")

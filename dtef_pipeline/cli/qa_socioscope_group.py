@@ -10,6 +10,7 @@ import click
 
 from dtef_pipeline.cli.qa_options import documented_models, of_filter
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.run_options import snapshot_or_base
 
 
 @click.command(short_help="Score answers about interviews, and check quotations.")
@@ -22,7 +23,7 @@ from dtef_pipeline.cli.reported import reports_errors
     callback=documented_models,
     help="Model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what the file holds]",
 )
-@click.option("--snapshot", default="base", show_default=True, help="Label to store responses under.")
+@snapshot_or_base("Label to store responses under.")
 @click.option(
     "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of interviews to show to a model."
 )

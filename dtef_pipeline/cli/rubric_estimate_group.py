@@ -16,8 +16,8 @@ from dtef_pipeline.cli.rubric_options import (
     of_extraction,
     of_judges,
     of_policy,
-    of_snapshot,
 )
+from dtef_pipeline.cli.run_options import of_asked_snapshot
 
 
 @click.command(short_help="Say what a run would ask and cost. Nothing is asked.")
@@ -27,7 +27,7 @@ from dtef_pipeline.cli.rubric_options import (
 @of_policy
 @of_analysts
 @of_extraction
-@of_snapshot
+@of_asked_snapshot
 @of_budgets
 @writes_a_table
 @reports_errors

@@ -27,9 +27,9 @@ from dtef_pipeline.cli.rubric_options import (
     of_policy,
     of_roll_ups,
     of_root,
-    of_snapshot,
 )
 from dtef_pipeline.cli.rubric_show_group import show
+from dtef_pipeline.cli.run_options import of_asked_snapshot
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
 
 of_one_snapshot = click.option(
@@ -123,7 +123,7 @@ def remove(blueprints: tuple[str, ...]) -> None:
 @of_analysts
 @of_extraction
 @of_policy
-@of_snapshot
+@of_asked_snapshot
 @of_budgets
 @click.option("--ingest", is_flag=True, help="Read the files again first.")
 @of_roll_ups

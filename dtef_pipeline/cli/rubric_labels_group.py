@@ -11,6 +11,7 @@ import click
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_options import of_scale
+from dtef_pipeline.cli.run_options import anchors_asked, of_anchors_shown
 
 
 @click.group(short_help="Have people label a few prompts.")
@@ -99,17 +100,7 @@ def show(output: str) -> None:
 
 
 @click.command(short_help="Show judges stored responses again, to see whether they have moved.")
-@click.option(
-    "--snapshot", default="base", show_default=True, help="Label of the night, such as 2026-01-31; a new label asks afresh."
-)
-@click.option(
-    "--n",
-    type=click.IntRange(min=1),
-    default=200,
-    show_default=True,
-    help="Number of anchors, each of which is a response and a criterion.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice of new anchors.")
+@anchors_asked(200, "Number of anchors, each of which is a response and a criterion.")
 @click.option(
     "--judge",
     "judges",
@@ -122,7 +113,7 @@ def show(output: str) -> None:
 )
 @click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Calls that this may make at most; may be repeated.")
 @of_scale
-@click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
+@of_anchors_shown
 @writes_a_table
 @reports_errors
 def anchors(show: bool, output: str, **given: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import options
+from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, models_to_ask, snapshot_or_base
 from dtef_pipeline.judging.classes import CLASS_SCALES, USUAL_SCALE
 
 of_models_dir = click.option(
@@ -26,29 +27,13 @@ of_blueprints = click.option(
     metavar="ID|PATTERN",
     help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",
 )
-of_snapshot = click.option(
-    "--snapshot",
-    default="base",
-    show_default=True,
-    help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
-)
-of_judged_snapshot = click.option(
-    "--snapshot", default="base", show_default=True, help="Label of the stored responses that are to be judged."
-)
+of_judged_snapshot = snapshot_or_base("Label of the stored responses that are to be judged.")
 of_stored_snapshot = click.option(
     "--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]"
 )
 of_candidates = options(
-    click.option(
-        "--model",
-        "models",
-        multiple=True,
-        help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM; may be repeated.  [default: the "
-        "models that each blueprint names]",
-    ),
-    click.option(
-        "--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each prompt is asked."
-    ),
+    models_to_ask("or a model string of LiteLLM; may be repeated.  [default: the models that each blueprint names]"),
+    draws_of("prompt"),
 )
 of_scale = click.option(
     "--scale",
@@ -103,20 +88,7 @@ of_policy = options(
         help="Which alternative path of should_not counts: the one that is met most, or least.",
     ),
 )
-of_budgets = options(
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]USD",
-        help="US dollars that the run may cost at most, or a role in it (candidate, judge, embedder, analyst), or a model; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]N",
-        help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
-    ),
-)
+of_budgets = budgets_with_roles("candidate", "judge", "embedder", "analyst")
 of_analysts = click.option(
     "--analyst",
     "analysts",
@@ -131,9 +103,7 @@ of_extraction = click.option(
     is_flag=True,
     help="Have an analyst list the key points of each ideal answer whose prompt has no criteria, and judge by them. The files are read again.",
 )
-of_roll_ups = click.option(
-    "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
-)
+of_roll_ups = boards_by("dtef rubric rollup")
 of_champions = click.option(
     "--consistent-champions",
     "consistency",

@@ -48,7 +48,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
-        """The options as `cli.options.selects_what_is_asked` hands them to a command."""
+        """The options as `cli.survey_options.selects_what_is_asked` hands them to a command."""
         flags = {name: value for name in _SPELLED if (value := options[name]) is not None and value is not False}
         return cls(flags=flags, **{name: value for name, value in options.items() if name not in _SPELLED})
 
