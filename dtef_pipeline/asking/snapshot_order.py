@@ -33,7 +33,17 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if not has_times and not has_several(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
     rows = _rows(connection, TIMES_TABLE) if has_times else times(connection)
-    return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
+    return in_order({label: time_of(us) for label, us in rows})
+
+
+def order_in(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """The labels of all snapshots that a table with the columns `snapshot` and `answered_at` has, the earliest first."""
+    return in_order({label: time_of(us) for label, us in _rows(connection, f"({times_sql(table)})")})
+
+
+def time_of(us: float | None) -> datetime | None:
+    """The time (UTC) so many microseconds after the beginning of 1970; None: not known."""
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
 
 def has_several(connection: duckdb.DuckDBPyConnection) -> bool:

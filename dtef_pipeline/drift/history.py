@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order, time_of
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
@@ -82,7 +82,7 @@ class Histories:
             {"only": self._only},
         ).df()
         models = list(zip(seen["model"], seen["model_variant"], strict=True))
-        firsts = [None if pd.isna(us) else datetime.fromtimestamp(us / 1e6, UTC) for us in seen["first"]]
+        firsts = [time_of(None if pd.isna(us) else us) for us in seen["first"]]
         times = [snapshot_time(str(label), first) for label, first in zip(seen["snapshot"], firsts, strict=True)]
         taken = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
         counts = pd.Series(taken, index=seen.index, dtype=bool)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import in_order, place_sql
+from dtef_pipeline.asking.snapshot_order import order_in, place_sql
 
 QA_BOARD_COLUMNS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
@@ -27,8 +26,7 @@ items, or a run that was stopped, hides no whole one."""
 
 def qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The snapshots of all parts, the earliest first. `connection` has `qa_scores`."""
-    rows = connection.execute("SELECT snapshot::VARCHAR, epoch_us(min(answered_at)) FROM qa_scores GROUP BY 1").fetchall()
-    return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
+    return order_in(connection, "qa_scores")
 
 
 def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:

@@ -6,20 +6,17 @@ version of a scorer or another judge makes other items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.qa.latest_scores import qa_snapshot_order
 from dtef_pipeline.qa.result_tables import QA_DRIFT, QA_DRIFT_SERIES, QA_MODEL_DRIFT
@@ -60,26 +57,16 @@ _ITEM_MEANS = f"""
 """
 
 
-def _each_by_itself(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """The same items are asked again: what a night adds to the score of one says nothing of another, of whatever subject both are."""
-    return pd.DataFrame(columns=["suite", "item_id", "cluster"], dtype="str")
-
-
-QA_WATCHED = Subject(
-    keys=QA_WATCHED_KEYS,
-    checks=QA_MODEL_DRIFT,
-    models=QA_MODEL_DRIFT,
-    timeline=QA_DRIFT_SERIES,
-    computed="false",
-    in_order=str.casefold,
+QA_WATCHED = of_whole_models(
+    QA_WATCHED_KEYS,
+    QA_MODEL_DRIFT,
+    QA_DRIFT_SERIES,
     truth="expected answer",
     truths="expected answers",
-    clusters=_each_by_itself,
     way="{condition}, {metric} by {measured_by}",
     unlike="asked other items",
-    joint=", ",
 )
-"""Scores of items. There are no checks by partition: a part may have too few items for a verdict of its own."""
+"""Scores of items. A part may have too few items for a verdict of its own."""
 
 
 def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -87,7 +74,7 @@ def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     connection.execute("SET threads = 1")
     connection.execute(_WATCHED_ITEM_SCORES)
     cells = connection.execute(_ITEM_MEANS).df()
-    order, times = qa_snapshot_order(connection), _times(connection)
+    order, times = qa_snapshot_order(connection), first_times(connection, "scores", ("suite", "part"))
     rows = []
     for keys, own in cells.groupby(list(_RULED_BY), sort=True):
         if not own["is_set"].all() or (own["temperature"] != 0).any():
@@ -100,17 +87,6 @@ def qa_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     return in_schema(pd.DataFrame(rows, columns=QA_DRIFT.names), QA_DRIFT)
 
 
-def _times(connection: duckdb.DuckDBPyConnection) -> Mapping[tuple[str, str, str], datetime | None]:
-    """When each part was asked in each snapshot."""
-    firsts = connection.execute("SELECT suite, part, snapshot, epoch_us(min(answered_at)) FROM scores GROUP BY ALL").fetchall()
-    return {
-        (suite, part, label): snapshot_time(label, None if us is None else datetime.fromtimestamp(us / 1e6, UTC))
-        for suite, part, label, us in firsts
-    }
-
-
 def qa_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
     """The project's evidence: QA_MODEL_DRIFT and its timeline QA_DRIFT_SERIES. `connection` has the tables of QA_DRIFT_READS."""
-    for statement in (_WATCHED_ITEM_SCORES, _SERVED):
-        connection.execute(statement)
-    return model_drift(connection, QA_WATCHED, options)
+    return watched_models(connection, QA_WATCHED, (_WATCHED_ITEM_SCORES, _SERVED), options)

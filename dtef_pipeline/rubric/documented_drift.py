@@ -25,7 +25,7 @@ DOCUMENTED_DRIFT = (*_SERIES_KEYS, *DriftVerdict.__dataclass_fields__, "investig
 
 
 def documented_drift(
-    table: pd.DataFrame, runs: pd.DataFrame, times: Mapping[tuple[str, str], datetime | None], order: Sequence[str]
+    table: pd.DataFrame, runs: pd.DataFrame, times: Mapping[tuple[str, ...], datetime | None], order: Sequence[str]
 ) -> pd.DataFrame:
     """One row per blueprint, run label and variant at temperature 0; columns DOCUMENTED_DRIFT.
 
@@ -83,7 +83,7 @@ def _largest(found: pd.DataFrame) -> pd.Series:
     return pd.Series(found.index.isin(first), found.index)
 
 
-def times_of(rows: pd.DataFrame) -> dict[tuple[str, str], datetime | None]:
+def times_of(rows: pd.DataFrame) -> dict[tuple[str, ...], datetime | None]:
     """When each run was: the earliest `answered_at` of its rows, by (blueprint, snapshot); None where none is known."""
     if missing := {*RUN_KEYS, "answered_at"} - set(rows):
         raise ConfigError(f"times of runs: no column {', '.join(sorted(missing))}; got {', '.join(map(str, rows.columns))}")

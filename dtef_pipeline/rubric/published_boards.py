@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
 from dtef_pipeline.tables import in_schema
@@ -43,5 +41,4 @@ def rubric_boards(connection: duckdb.DuckDBPyConnection, options: RubricBoardOpt
 
 def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The snapshots of all blueprints, the earliest first."""
-    rows = connection.execute("SELECT snapshot::VARCHAR, epoch_us(min(answered_at)) FROM rubric_runs GROUP BY 1").fetchall()
-    return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
+    return order_in(connection, "rubric_runs")

@@ -6,17 +6,14 @@ one set of judges. Items are compared within one run label alone: an edited test
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.drift.anchored import night_times
-from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.anchors import judge_drifts, net_of_judges
 from dtef_pipeline.rubric.documented_drift import documented_drift
@@ -58,26 +55,16 @@ _FIRST_ANSWERS = """
 """
 
 
-def _each_by_itself(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """No two prompts hang together."""
-    return pd.DataFrame(columns=["blueprint", "prompt", "cluster"], dtype="str")
-
-
-WATCHED = Subject(
-    keys=WATCHED_KEYS,
-    checks=RUBRIC_MODEL_DRIFT,
-    models=RUBRIC_MODEL_DRIFT,
-    timeline=RUBRIC_DRIFT_SERIES,
-    computed="false",
-    in_order=str.casefold,
+WATCHED = of_whole_models(
+    WATCHED_KEYS,
+    RUBRIC_MODEL_DRIFT,
+    RUBRIC_DRIFT_SERIES,
     truth="rubric",
     truths="rubrics, judges or policies",
-    clusters=_each_by_itself,
     way="judged by {judges}",
     unlike="had other prompts or another run label: test, judges or policy",
-    joint=", ",
 )
-"""Scores of rubrics. There are no checks by partition: a blueprint has too few prompts for a verdict of its own."""
+"""Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""
 
 
 def documented_drift_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -86,20 +73,13 @@ def documented_drift_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     runs = connection.execute(
         "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, run_label FROM rubric_runs"
     ).df()
-    connection.execute(_FIRST_ANSWERS)
-    firsts = connection.execute("SELECT blueprint, snapshot, epoch_us(first_answered) FROM first_answers").fetchall()
-    times = {
-        (blueprint, snapshot): snapshot_time(snapshot, None if us is None else datetime.fromtimestamp(us / 1e6, UTC))
-        for blueprint, snapshot, us in firsts
-    }
+    times = first_times(connection, "rubric_responses", ("blueprint",))
     return in_schema(documented_drift(cells, runs, times, rubric_snapshot_order(connection)), RUBRIC_DRIFT)
 
 
 def watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
     """The project's evidence: one row per model variant and set of judges, and its timeline. `connection` has the tables of DRIFT_READS."""
-    for statement in (_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED):
-        connection.execute(statement)
-    return model_drift(connection, WATCHED, options)
+    return watched_models(connection, WATCHED, (_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED), options)
 
 
 def net_drift(checks: pa.Table, anchored: pd.DataFrame, options: WatchOptions | None = None) -> pa.Table:

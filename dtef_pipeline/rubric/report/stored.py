@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among, in_order
+from dtef_pipeline.asking.snapshot_order import among, in_order, time_of
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import latest_runs
@@ -43,8 +43,7 @@ def snapshots_in_order(rows: StoredRows) -> list[str]:
         first = "min(epoch_us(answered_at))" if "answered_at" in rows.columns(name) else "NULL"
         grouped = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
         for snapshot, us in zip(*(grouped[column].to_pylist() for column in ("snapshot", "us")), strict=True):
-            when = None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
-            times[str(snapshot)] = when or times.get(str(snapshot))
+            times[str(snapshot)] = time_of(us) or times.get(str(snapshot))
     return in_order(times)
 
 
