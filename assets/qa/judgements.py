@@ -1,6 +1,6 @@
 """Stage 4 of the qa family: `qa_judgements`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,16 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
-from dtef_pipeline.qa.judged_rows import by_sample, judged_responses, judged_rows, skipped_rows, to_be_judged, with_other_judges
+from dtef_pipeline.qa.judged_rows import (
+    JudgedItem,
+    by_sample,
+    judged_items,
+    judged_responses,
+    judged_rows,
+    skipped_rows,
+    to_be_judged,
+    with_other_judges,
+)
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from resources.settings import shipped
@@ -68,7 +77,7 @@ class _PartJudged:
     """What is judged of a part."""
 
     key: str
-    items: pa.Table
+    items: Mapping[str, JudgedItem]
     responses: pa.Table
     chosen: pa.Table
     left_out: pa.Table
@@ -109,9 +118,10 @@ def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbite
     at = QA_SPACE.levels(key)
     items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution", "quotes"], **at)
     responses = store.warehouse.read("qa_responses", **at, snapshot=config.snapshot)
-    judged = to_be_judged(responses, items)
-    chosen, left_out = by_sample(judged, arbiter.sample_rate if arbiter else 0.0)
-    return _PartJudged(key, items, responses, chosen, left_out)
+    judged = judged_items(items)
+    answered = to_be_judged(responses, judged)
+    chosen, left_out = by_sample(answered, arbiter.sample_rate if arbiter else 0.0)
+    return _PartJudged(key, judged, responses, chosen, left_out)
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class _Judged:
         """The judgements of stored responses that the run does not ask for itself: of other models, items, conditions and draws."""
         if self.arbiter is None or self.asked.stored is None or not self.material:
             return
-        chosen, _ = by_sample(to_be_judged(self.asked.stored, self.asked.items), self.arbiter.sample_rate)
+        chosen, _ = by_sample(to_be_judged(self.asked.stored, self.material), self.arbiter.sample_rate)
         rows = zip(*(chosen[name].to_pylist() for name in ("item_id", "request_key", "response")), strict=True)
         others = [(item, text or "") for item, key, text in rows if key not in self.planned]
         known = [one for item, text in others for one in self._known(self.arbiter, item, text)]

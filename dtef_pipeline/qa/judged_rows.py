@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,9 +52,9 @@ class JudgedItem(NamedTuple):
         return read_cited(response).answer if self.cites else response
 
 
-def to_be_judged(responses: pa.Table, items: pa.Table) -> pa.Table:
-    """The answered responses to items that a judge scores. `items`: rows of `qa_items`."""
-    wanted = pc.is_in(responses["item_id"], pa.array(list(judged_items(items)), pa.string()))
+def to_be_judged(responses: pa.Table, items: Collection[str]) -> pa.Table:
+    """The answered responses to items that a judge scores. `items`: their ids, as of `judged_items`."""
+    wanted = pc.is_in(responses["item_id"], pa.array(list(items), pa.string()))
     return responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
 
 
@@ -64,13 +64,14 @@ def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
     return judged.filter(pa.array(chosen, pa.bool_())), judged.filter(pa.array(~chosen, pa.bool_()))
 
 
-def judged_responses(judged: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[ResponseJudged]:
-    """Every look of an evaluator at the responses, in their order; blank ones need none."""
-    known = judged_items(items)
+def judged_responses(
+    judged: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
+) -> Iterator[ResponseJudged]:
+    """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `judged_items`."""
     named = judged.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = judged["response"].to_pylist(), judged["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
-        for one in looks_at(known[row["item_id"]], response or "", arbiter, snapshot):
+        for one in looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
             yield ResponseJudged(row, one, key)
 
 
@@ -131,9 +132,8 @@ def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot: str) -> pa.Table:
-    """The rows of responses that are not in the sample, one per evaluator."""
-    known = judged_items(items)
+def skipped_rows(left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str) -> pa.Table:
+    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `judged_items`."""
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
     rows = [
         {
@@ -150,7 +150,7 @@ def skipped_rows(left_out: pa.Table, items: pa.Table, arbiter: Arbiter, snapshot
             "self_judged": is_self_judged(arbiter.model.model, row["model_variant"]),
         }
         for row, key in zip(named, left_out["request_key"].to_pylist(), strict=True)
-        for evaluator in known[row["item_id"]].evaluators or arbiter.evaluators
+        for evaluator in items[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 

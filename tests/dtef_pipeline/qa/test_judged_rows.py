@@ -26,7 +26,7 @@ from tests.made.responses import response
 
 JUDGE = ModelSpec(name="judge", model="openai/judge", max_tokens=300)
 ARBITER = Arbiter(JUDGE)
-ITEMS = rows_of_items(BIRD, ROWERS, KEEPER)
+ITEMS = judged_items(rows_of_items(BIRD, ROWERS, KEEPER))
 
 
 def said(look: object, text: str) -> Played:
@@ -48,7 +48,7 @@ class TestWhom:
         assert found.select(["item_id", "draw"]).to_pylist() == [{"item_id": "gsm8k/0", "draw": 0}]
 
     def test_a_reference_is_shown_with_its_working_where_there_is_one(self) -> None:
-        assert judged_items(ITEMS)["gsm8k/0"].reference == "3 * 4 = 12\n#### 12"
+        assert ITEMS["gsm8k/0"].reference == "3 * 4 = 12\n#### 12"
         assert judged_items(rows_of_items(replace(ROWERS, solution=" ")))["gsm8k/0"].reference == "12"
 
     def test_no_item_needs_no_judge(self) -> None:
@@ -95,7 +95,7 @@ class TestLooks:
         assert look.response["model_variant"] == "maker/secret-model"
 
     def test_of_a_cited_reply_the_judge_sees_the_answer_alone(self) -> None:
-        item = judged_items(ITEMS)["gsm8k/0"]._replace(cites=True)
+        item = ITEMS["gsm8k/0"]._replace(cites=True)
         (look, _) = looks_at(
             item, '{"answer": "Ada did", "citations": [{"source_index": 0, "quote": "hush"}]}', ARBITER, "judge"
         )
