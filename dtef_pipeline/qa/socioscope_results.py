@@ -14,7 +14,7 @@ from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import no_scorer, scorer_of
 from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, mean_of_scores, transcript_averages
-from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, existence
+from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, pooled_existence
 from dtef_pipeline.qa.transcripts.corpus import Corpus
 
 _TOLD_OF_CITATIONS = ("source_index", "quote", "exact", "relaxed", "reason")
@@ -117,7 +117,7 @@ def _scores_of(answers: Sequence[ScoredAnswer]) -> list[float | None]:
 
 
 def _existence_of(answers: Sequence[ScoredAnswer]) -> float | None:
-    return existence([int(one["exact"]) for answer in answers for one in answer.citations])
+    return pooled_existence([int(one["exact"]) for one in answer.citations] for answer in answers)
 
 
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:

@@ -28,11 +28,6 @@ class TranscriptAverages:
     macro: MeanOfScores
     """Over transcripts: each that has a mean counts once; `n_skipped`: transcripts of nulls."""
 
-    @property
-    def nothing_scored(self) -> tuple[str, ...]:
-        """The transcripts without a single score."""
-        return tuple(name for name, mean in self.transcripts.items() if mean.value is None)
-
 
 def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
     """The mean of what is not null; null when all is."""

@@ -59,11 +59,6 @@ def check_citations(context: Sequence[Any], citations: Iterable[Any]) -> list[Ch
     return [_checked(texts, citation) for citation in citations]
 
 
-def check_verbatims(context: Sequence[Any], citations: Iterable[Any]) -> list[int]:
-    """1 for each citation that stands character by character in the source that it names, else 0."""
-    return [checked.exact for checked in check_citations(context, citations)]
-
-
 def existence(checks: Sequence[int]) -> float | None:
     """The share of citations that were found, 0-1: higher is better. None without citations."""
     return sum(checks) / len(checks) if checks else None

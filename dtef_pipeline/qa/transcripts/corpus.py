@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from dtef_pipeline.qa.model import ItemError, Quote
+from dtef_pipeline.qa.model import ItemError
 
 METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
 """What is known of an interview. YEAR is a whole number, all else is text; FILE tells interviews apart."""
@@ -84,29 +84,3 @@ class Corpus:
             return self.texts.get(file)
         found = self.turns.get((file, turn))
         return None if found is None else found.text
-
-
-@dataclass(frozen=True, slots=True)
-class MisplacedQuote:
-    """A quotation that does not stand, character by character, where the evidence says."""
-
-    quote: Quote
-    reason: str
-    """`no_file`, `no_turn`, `not_in_turn` or `not_in_file`."""
-
-
-def misplaced_quotes(corpus: Corpus, quotes: Iterable[Quote]) -> list[MisplacedQuote]:
-    """The quotations that do not stand in the turn that they name; of documents without turns, and where none is named, in the file."""
-    found = ((quote, _why_misplaced(corpus, quote)) for quote in quotes)
-    return [MisplacedQuote(quote, reason) for quote, reason in found if reason]
-
-
-def _why_misplaced(corpus: Corpus, quote: Quote) -> str | None:
-    whole, text = corpus.texts.get(quote.file), corpus.turn_text(quote.file, quote.turn)
-    if whole is None:
-        return "no_file"
-    if text is None:
-        return "no_turn"
-    if quote.text in text:
-        return None
-    return "not_in_turn" if len(text) < len(whole) else "not_in_file"

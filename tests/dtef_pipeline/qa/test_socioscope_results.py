@@ -65,7 +65,7 @@ class TestScores:
             "ferry.csv": (1, 0),
             "mill.csv": (0, 1),
         }
-        assert means.nothing_scored == ("mill.csv",)
+        assert means.transcripts["mill.csv"].value is None
 
     def test_an_item_without_evidence_goes_to_the_transcript_that_each_answer_names(self) -> None:
         """Each such question was a transcript of its own, whatever the `source` of its answers."""

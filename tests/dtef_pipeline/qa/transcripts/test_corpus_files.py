@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.qa.model import ItemError, Quote
-from dtef_pipeline.qa.transcripts.corpus import misplaced_quotes
+from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from tests.dtef_pipeline.qa.transcripts.interviews import (
     INTERVIEWS,
@@ -50,29 +49,23 @@ def test_both_forms_of_the_shared_interviews_give_the_same_texts() -> None:
 
 
 @needs_interviews
-def test_every_shared_quote_stands_in_the_turn_that_it_names_and_in_no_other_turn_nearby() -> None:
-    quotes = [
-        Quote(text, pair["evidence"][0]["file"], pair["evidence"][0]["turn"])
-        for pair in shared_questions()
-        for text in pair["quotes"]
-    ]
-    assert len(quotes) >= 42
-    assert misplaced_quotes(shared_corpus(), quotes) == []
-    moved = [Quote(one.text, one.file, (one.turn or 0) + 1) for one in quotes]
-    assert {found.reason for found in misplaced_quotes(shared_corpus(), moved)} == {"not_in_turn"}
-    assert len(misplaced_quotes(shared_corpus(), moved)) == len(quotes)
+def test_every_shared_quote_stands_in_the_turn_that_it_names_and_not_in_the_next() -> None:
+    corpus, named = shared_corpus(), [(pair["evidence"][0], text) for pair in shared_questions() for text in pair["quotes"]]
+    assert len(named) >= 42
+    for place, text in named:
+        assert text in (corpus.turn_text(place["file"], place["turn"]) or "")
+        assert text not in (corpus.turn_text(place["file"], place["turn"] + 1) or "")
 
 
-def test_a_quote_of_a_whole_document_is_looked_for_in_all_of_its_file(tmp_path: Path) -> None:
+def test_any_turn_of_a_whole_document_is_all_of_its_file(tmp_path: Path) -> None:
     corpus = load_corpus(documents(tmp_path, *({"page_content": text, "metadata": METADATA} for text in ("one", "two"))))
-    quotes = [Quote("two", "one.csv", 17), Quote("three", "one.csv", 0), Quote("two", "other.csv")]
-    assert [found.reason for found in misplaced_quotes(corpus, quotes)] == ["not_in_file", "no_file"]
+    assert corpus.turn_text("one.csv", 17) == corpus.turn_text("one.csv", None) == "one\n\ntwo"
+    assert corpus.turn_text("other.csv", None) is None
 
 
-def test_a_turn_that_an_interview_does_not_have_is_told(tmp_path: Path) -> None:
+def test_a_turn_that_an_interview_does_not_have_is_none(tmp_path: Path) -> None:
     corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS}, HEADER + ROW))
-    assert [one.reason for one in misplaced_quotes(corpus, [Quote("None", "one.csv", 7)])] == ["no_turn"]
-    assert misplaced_quotes(corpus, [Quote("None", "one.csv")]) == []
+    assert (corpus.turn_text("one.csv", 1), corpus.turn_text("one.csv", 7)) == ("None", None)
 
 
 def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
 from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.citations import check_verbatims, existence
+from dtef_pipeline.qa.transcripts.citations import check_citations, existence
 from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.payload import RetrievalPayload, model_string, read_payload, retrieve
 from dtef_pipeline.qa.transcripts.remote import RemoteRetriever, read_remote
@@ -46,7 +46,7 @@ def test_shared_vectors_of_payloads(case: Any, retriever: Bm25Retriever) -> None
     assert case["out"].startswith("no documents: context []")
     found = retrieve(case["in"]["payload"], retriever)
     assert (found.sources, found.problem) == ((), None)
-    assert existence(check_verbatims(found.sources, [])) is None
+    assert existence([one.exact for one in check_citations(found.sources, [])]) is None
 
 
 def test_k_is_10_unless_given_and_more_than_there_are_gives_all(retriever: Bm25Retriever) -> None:

@@ -81,7 +81,7 @@ def test_a_chunk_is_relevant_when_it_holds_a_quote_whatever_its_white_space() ->
 def test_nulls_count_nowhere_and_are_counted() -> None:
     averages = transcript_averages({"A": [1.0, None, 0.5], "B": [None, None], "C": [0.0]})
     assert averages.transcripts["A"].value == pytest.approx(0.75)
-    assert averages.nothing_scored == ("B",)
+    assert averages.transcripts["B"].value is None
     assert (averages.micro.value, averages.micro.n_scored, averages.micro.n_skipped) == (pytest.approx(0.5), 3, 3)
     assert (averages.macro.value, averages.macro.n_scored, averages.macro.n_skipped) == (pytest.approx(0.375), 2, 1)
     assert mean_of_scores([]).value is None
