@@ -25,7 +25,6 @@ from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.judged_rows import (
     JudgedItem,
-    by_sample,
     judged_items,
     judged_responses,
     judged_rows,
@@ -119,8 +118,7 @@ def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbite
     items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution", "quotes"], **at)
     responses = store.warehouse.read("qa_responses", **at, snapshot=config.snapshot)
     judged = judged_items(items)
-    answered = to_be_judged(responses, judged)
-    chosen, left_out = by_sample(answered, arbiter.sample_rate if arbiter else 0.0)
+    chosen, left_out = to_be_judged(responses, judged, arbiter.sample_rate if arbiter else 0.0)
     return _PartJudged(key, judged, responses, chosen, left_out)
 
 

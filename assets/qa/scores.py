@@ -76,7 +76,7 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
         judges_of(judgements),
         executed_by(executions),
     )
-    rows = score_rows(responses, items, scoring.scores_of, scoring.measures())
+    rows = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out)
     house.write("qa_citations", citations, **of_snapshot)
     house.write("qa_scores", rows, **of_snapshot)
     return _metadata(rows, config.snapshot), content_version(rows)

@@ -21,7 +21,7 @@ from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tok
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
-from dtef_pipeline.qa.judged_rows import by_sample, judged_items, looks_at, to_be_judged
+from dtef_pipeline.qa.judged_rows import judged_items, looks_at, to_be_judged
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -109,7 +109,7 @@ class _Judged:
         """The judgements of stored responses that the run does not ask for itself: of other models, items, conditions and draws."""
         if self.arbiter is None or self.asked.stored is None or not self.material:
             return
-        chosen, _ = by_sample(to_be_judged(self.asked.stored, self.material), self.arbiter.sample_rate)
+        chosen, _ = to_be_judged(self.asked.stored, self.material, self.arbiter.sample_rate)
         rows = zip(*(chosen[name].to_pylist() for name in ("item_id", "request_key", "response")), strict=True)
         others = [(item, text or "") for item, key, text in rows if key not in self.planned]
         known = [one for item, text in others for one in self._known(self.arbiter, item, text)]

@@ -52,16 +52,20 @@ class JudgedItem(NamedTuple):
         return read_cited(response).answer if self.cites else response
 
 
-def to_be_judged(responses: pa.Table, items: Collection[str]) -> pa.Table:
-    """The answered responses to items that a judge scores. `items`: their ids, as of `judged_items`."""
-    wanted = pc.is_in(responses["item_id"], pa.array(list(items), pa.string()))
-    return responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
+def to_be_judged(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:
+    """Of the responses to items that a judge scores: those answered that are in the sample, and all that are not, also where a call failed.
+
+    The same ones at every run. `items`: their ids, as of `judged_items`.
+    """
+    wanted = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
+    sampled, left_out = by_sample(wanted, rate)
+    return sampled.filter(pc.equal(sampled["call_status"], "answered")), left_out
 
 
-def by_sample(judged: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
-    """The responses that are in the sample, the same ones at every run, and those that are not."""
-    chosen = in_sample(judged["item_id"].to_pylist(), judged["model_variant"].to_pylist(), rate)
-    return judged.filter(pa.array(chosen, pa.bool_())), judged.filter(pa.array(~chosen, pa.bool_()))
+def by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
+    """The responses that are in the sample, and those that are not."""
+    chosen = in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
+    return responses.filter(pa.array(chosen, pa.bool_())), responses.filter(pa.array(~chosen, pa.bool_()))
 
 
 def judged_responses(

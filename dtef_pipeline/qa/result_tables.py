@@ -41,7 +41,13 @@ _COVERED = (
     field(
         "coverage",
         pa.float64(),
-        "Share of the items of the board that the model has a score for, or that a random sample left out, 0-1",
+        "Share of the items that were to be scored that the model has a score for, 0-1: those of the board but for n_sampled_out; "
+        "null: all are left out",
+    ),
+    field(
+        "n_sampled_out",
+        pa.int64(),
+        "Items that the random sample of judged responses (sample_rate) leaves out: neither scored nor missing",
     ),
     *(one for one in _OF_ITEMS if one.name in ("parse_rate", "score_given_parsed")),
 )

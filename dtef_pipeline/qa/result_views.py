@@ -30,9 +30,18 @@ class QaView(NamedTuple):
 
 _BOARD_WAYS = ("condition", "metric", "measured_by")
 _RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
-_COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "parse_rate", "score_given_parsed")
+_COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "n_sampled_out", "parse_rate", "score_given_parsed")
 _SCORE_ENDS = ("score_low", "score_high")
-_FIRST_OUT_OF_SCORES = ("n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high")
+_FIRST_OUT_OF_SCORES = (
+    "n_sampled_out",
+    "n_failed",
+    "n_scored",
+    "score_given_parsed",
+    "coverage",
+    "measured_by",
+    "rank_low",
+    "rank_high",
+)
 _CHECK_COLUMNS = ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "warn")
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from dtef_pipeline.qa.arbitration import NOT_IN_SAMPLE
 from dtef_pipeline.qa.model import ItemScore, Written
 from dtef_pipeline.qa.tables import QA_SCORES
 
@@ -61,13 +62,22 @@ class _Made:
         self.score.append(score)
 
 
+def _none_left_out(place: int, measure: Measure) -> bool:
+    return False
+
+
 def score_rows(
-    responses: pa.Table, items: pa.Table, scores_of: ScoreOf, measures_of: Mapping[str, Sequence[Measure]]
+    responses: pa.Table,
+    items: pa.Table,
+    scores_of: ScoreOf,
+    measures_of: Mapping[str, Sequence[Measure]],
+    left_out: Callable[[int, Measure], bool] = _none_left_out,
 ) -> pa.Table:
     """One row per response, scorer and metric, in the order of the responses.
 
     `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, of which each response has one. `measures_of`: by item what is scored,
-    for responses that there are not: these have the state of their call in place of a score.
+    for responses that there are not: these have the state of their call in place of a score, but where `left_out` says of their place that a
+    judge's sample would have left them out.
     """
     made = _Made()
     names = ("item_id", "call_status", "response", "finish_reason", "error")
@@ -79,7 +89,7 @@ def score_rows(
                 made.add(place, measure, score)
         else:
             for measure in measures_of[item]:
-                made.add(place, measure, without)
+                made.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else without)
     return _table(responses, items, made)
 
 

@@ -135,6 +135,12 @@ class PartScoring:
                 found[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in found.items()}
 
+    def left_out(self, place: int, measure: Measure) -> bool:
+        """Whether the sample of the judge that a measure is of leaves out a response that there is not."""
+        judge = next((one for one in self.judges if one.told == measure.measured_by), None)
+        rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
+        return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
+
     def _measures_of(self, name: str) -> Iterator[Measure]:
         if name in self.registry:
             yield self._measure(name)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.board_grids import board_grids
 from dtef_pipeline.qa.mean_intervals import Codes
 from dtef_pipeline.qa.model import QA_STATUSES
@@ -33,7 +34,6 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
 """Of each view the columns that tell its boards apart."""
 RANKED_FROM = 0.9
 """Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
-_SAMPLED_OUT = "skipped_sample"
 _RANGES = ("rank_low", "rank_high", "p_best")
 _MACRO = ("macro_score", "macro_low", "macro_high")
 
@@ -74,8 +74,9 @@ def suite_board(
 
     `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
     snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
-    for a model that has a score for it, or whose random sample leaves it out. The range of ranks draws whole clusters of items anew, the same
-    for all models; a board by cluster has clusters of several items alone. Raises ConfigError for another view.
+    for a model that has a score for it, and one that its random sample leaves out is none of those that it is measured by. The range of ranks
+    draws whole clusters of items anew, the same for all models; a board by cluster has clusters of several items alone. Raises ConfigError for
+    another view.
     """
     if by not in BOARD_KEYS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
@@ -86,15 +87,14 @@ def suite_board(
     found = _means(scores, keys, options, macro=by == OVERALL)
     group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
     row, _ = codes(scores, keys)
-    covered, n_of_board = _covered(scores, names, row, len(found)), _items(scores, names, group)
-    found["coverage"] = covered / np.maximum(n_of_board, 1)
+    found["n_sampled_out"] = _sampled_out(scores, keys, row, len(found))
+    to_be_scored = _items(scores, names, group) - found["n_sampled_out"].to_numpy()
+    found["coverage"] = found["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
     enough = (found["coverage"] >= RANKED_FROM) & found["score"].notna()
     found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
     unranked = [
-        ""
-        if ranked or not scored
-        else f"not ranked: it has scores for {n:,} of {counted(of, 'item')}, at least 9 of 10 are needed"
-        for ranked, scored, n, of in zip(enough, found["n_scored"], covered, n_of_board, strict=True)
+        "" if ranked or not n else f"not ranked: it has scores for {n:,} of {counted(of, 'item')}, at least 9 of 10 are needed"
+        for ranked, n, of in zip(enough, found["n_items"], to_be_scored.tolist(), strict=True)
     ]
     found["note"] = ["; ".join(filter(None, pair)) for pair in zip(found["note"], unranked, strict=True)]
     found["n_parts"] = _distinct(scores, keys, "part", len(found))
@@ -127,12 +127,12 @@ def _of_clusters(scores: pa.Table) -> pa.Table:
     return scores.filter(pa.array(n_items[cluster] > 1))
 
 
-def _covered(scores: pa.Table, names: Sequence[str], row: Codes, size: int) -> Codes:
-    """(rows of the board,) items that a model has a score for, or that its random sample leaves out."""
-    item, first = codes(scores, [*names, *MODEL, "item_id"])
-    counts = pc.or_(pc.is_valid(scores["score"]), pc.equal(scores["status"], _SAMPLED_OUT)).to_numpy()
-    there = np.bincount(item, counts, len(first)) > 0
-    return np.bincount(row[first[there]], minlength=size).astype(np.int64)
+def _sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:
+    """(rows of the board,) items that a model has no score for because its random sample leaves them out."""
+    item, first = codes(scores, [*keys, "item_id"])
+    has_score = np.bincount(item, pc.is_valid(scores["score"]).to_numpy(), len(first)) > 0
+    left_out = np.bincount(item, pc.equal(scores["status"], SKIPPED_SAMPLE).to_numpy(), len(first)) > 0
+    return np.bincount(row[first[left_out & ~has_score]], minlength=size).astype(np.int64)
 
 
 def _items(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:

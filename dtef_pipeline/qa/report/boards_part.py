@@ -56,8 +56,12 @@ _BOARD_TABLE = (
     Column("n_scored", "Scored", whole),
     Column("n_failed", "Failed", whole, "Responses without a score because a judge, a sandbox or a call failed"),
     Column("n_skipped", "Skipped", whole, "Responses that were not judged: not in the sample, or over the budget"),
+    Column("coverage", "Coverage", percent, "Share of the items that were to be scored that the model has a score for"),
     Column(
-        "coverage", "Coverage", percent, "Share of the board's items that the model has a score for, or that a sample left out"
+        "n_sampled_out",
+        "Left out",
+        whole,
+        "Items that the random sample of judged responses leaves out: neither scored nor missing",
     ),
     Column("parse_rate", "Read", percent, "Share of the scored responses that could be read"),
     Column("score_given_parsed", "Of those read", estimate, "Mean over items of the responses that could be read alone"),
@@ -146,8 +150,8 @@ def board_table(found: pd.DataFrame, caption: str) -> str:
 
 def _says_something(name: str, found: pd.DataFrame) -> bool:
     """Whether a column is worth its room: not what counts nothing, nor a mean over clusters of which each is one item."""
-    if name in ("n_failed", "n_skipped"):
-        return bool(found[name].any())
+    if name in ("n_failed", "n_skipped", "n_sampled_out"):
+        return name in found and bool(found[name].any())
     return name not in ("macro_score", "n_clusters") or bool((found["n_clusters"] != found["n_items"]).any())
 
 

@@ -70,7 +70,7 @@ def scored(item: QaItem, responses: pa.Table, how: AskedHow | None = None, **mor
     prompts = plain_prompts([item], [], how or AskedHow()).qa_prompts
     asked = asked_items(items, prompts)
     scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), **more)
-    return score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+    return score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
 
 
 def judged(**columns: Any) -> dict[str, Any]:
@@ -190,6 +190,18 @@ def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status:
     }
 
 
+def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> None:
+    rows = [judged(evaluator="semantic", reason="skipped_sample", judge_snapshot="judge")]
+    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    found = scored(SUM, responses_to(SUM, None, condition="plain"), **more)
+    assert {row["metric"]: row["status"] for row in found} == {
+        "correct": "error",
+        "judged": "skipped_sample",
+        "semantic": "skipped_sample",
+    }
+
+
 @pytest.mark.parametrize(
     ("verdict", "status", "value"),
     [
@@ -219,7 +231,7 @@ def test_a_type_that_nobody_scores_says_so() -> None:
     asked = asked_items(items, plain_prompts([essay], [], AskedHow()).qa_prompts)
     responses = responses_to(essay, "text", condition="plain")
     scoring = PartScoring(asked, {}, keys=response_keys(responses))
-    (row,) = score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+    (row,) = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
     assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
 
 
@@ -256,7 +268,7 @@ def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]],
     asked = {("q/1", "bm25,2-chunks"): ItemAsked(("yes_no_rationale",), REASONED.reference, (), None)}
     judgements = {("q/1", "bm25,2-chunks", "p/m", 0): rows}
     scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), judgements=judgements)
-    right, wrong = score_rows(responses, items, scoring.scores_of, scoring.measures()).to_pylist()
+    right, wrong = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
     assert right["status"] == status
     assert right["value"] == (None if value is None else pytest.approx(value))
     assert (wrong["status"], wrong["value"]) == ("ok", 0.0)

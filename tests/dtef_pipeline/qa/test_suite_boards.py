@@ -132,7 +132,19 @@ def test_a_model_that_was_asked_few_of_the_items_is_not_ranked_and_one_whose_sam
     found = {row["model"]: row for row in boards(rows)["qa_board"]}
     assert {model: row["rank"] for model, row in found.items()} == {"whole": 1, "few": None, "sample": 2}
     assert "not ranked: it has scores for 10 of 20 items, at least 9 of 10 are needed" in found["few"]["note"]
-    assert found["sample"]["coverage"] == 1.0
+    assert (found["sample"]["coverage"], found["sample"]["n_sampled_out"]) == (1.0, 16)
+
+
+def test_what_a_sample_leaves_out_is_neither_scored_nor_missing() -> None:
+    """A model with 2 scores of the 4 that were wanted had a coverage of .9, since the 16 that its sample left out counted as scored."""
+    kinds = ["ok"] * 2 + ["judge_failed", "skipped_budget"] + ["skipped_sample"] * 16
+    rows = [score_row(0.5, model="half", item_id=f"i{at}", status=kind) for at, kind in enumerate(kinds)]
+    rows += [score_row(0.5, model="none", item_id=f"i{at}", status="skipped_sample") for at in range(20)]
+    rows.append(score_row(None, model="none", item_id="i0", draw=1, status="skipped_sample"))
+    found = {row["model"]: row for row in boards(rows)["qa_board"]}
+    assert (found["half"]["coverage"], found["half"]["n_sampled_out"], found["half"]["rank"]) == (0.5, 16, None)
+    assert "not ranked: it has scores for 2 of 4 items" in found["half"]["note"]
+    assert (found["none"]["coverage"], found["none"]["n_sampled_out"]) == (None, 20)
 
 
 def test_an_interval_is_wilsons_within_a_part_and_of_whole_subjects_over_parts() -> None:
