@@ -125,12 +125,16 @@ def is_self_judged(judge: str, judged: str) -> bool:
 
 
 def arbiter_score(
-    scores: Mapping[str, float | None], reasons: Mapping[str, str | None] | None = None, *, self_judged: bool = False
+    scores: Mapping[str, float | None],
+    reasons: Mapping[str, str | None] | None = None,
+    *,
+    self_judged: bool = False,
+    errors: Mapping[str, str | None] | None = None,
 ) -> ItemScore:
     """What the judgements of one answer come to, by evaluator: the mean of those that gave a score, 0-1, `partial` where one is missing.
 
     Without any the score is null, never a middle value: `skipped_budget` where a budget kept every evaluator from being asked, else
-    `judge_failed`. `reasons`: why an evaluator gave none.
+    `judge_failed`. `reasons`: why an evaluator gave none. `errors`: by evaluator, which budget kept it from being asked.
     """
     why = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
     given = [score for score in scores.values() if score is not None]
@@ -139,8 +143,15 @@ def arbiter_score(
     told = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
     if given:
         return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, told)
-    skipped = bool(why) and all(reason == SKIPPED_BUDGET for reason in why.values())
-    return ItemScore(SKIPPED_BUDGET if skipped else JUDGE_FAILED, None, None, flags, own, told or "no evaluator was asked")
+    if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
+        limit = next((error for name in why if (error := (errors or {}).get(name))), None)
+        return ItemScore(SKIPPED_BUDGET, None, None, flags, own, over_budget(limit))
+    return ItemScore(JUDGE_FAILED, None, None, flags, own, told or "no evaluator was asked")
+
+
+def over_budget(limit: str | None) -> str:
+    """Why an answer was not judged, and how it is. `limit`: the error that names the budget."""
+    return f"{limit or 'a budget was reached'}; the same command goes on, where the budget is that of a day from the next day (UTC)"
 
 
 BLANK_ANSWER = ItemScore(UNPARSEABLE_STATUS, reason="the response is empty")

@@ -22,7 +22,7 @@ from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited
 from dtef_pipeline.qa.transcripts.embedded import retriever_of
 from dtef_pipeline.qa.transcripts.metadata import checked_filter, read_filter, spelled_filter
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
-from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retrieval, Retriever
+from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retrieval, Retriever, are_allowed
 
 RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
 _SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks(?:,(?P<filter>.+))?", re.DOTALL)
@@ -121,11 +121,14 @@ def plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: Aske
 
 
 def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, retriever: Retriever) -> PromptTables:
-    """The prompts of items that are asked about documents, with what was retrieved for each, and how well."""
+    """The prompts of items that are asked about documents, with what was retrieved for each, and how well.
+
+    Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it.
+    """
     condition = how.condition((), about_documents=True)
     schema = cited_schema()
     prompts, context, scored = [], [], []
-    relevant_to = _relevant(documents)
+    relevant_to = _relevant(documents.filter(pa.array(are_allowed(documents, checked_filter(how.filter)), pa.bool_())))
     for item in items:
         found = retriever.retrieve(item.text, how.k, how.filter)
         messages = cited_messages(item.text, item.type, item.options, found.sources)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
-from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score
+from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score, over_budget
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.executions import CODE_SCORER
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
@@ -191,7 +191,8 @@ class PartScoring:
         if row is None:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
-            return replace(score, status=row["reason"], reason="a judge reads the reasons, and was not asked about this one")
+            why = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else over_budget(row.get("error"))
+            return replace(score, status=row["reason"], reason=f"a judge reads the reasons, and did not read these: {why}")
         return with_judged_rationale(score, row["score"], row["reason"])
 
     def _scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
@@ -234,9 +235,10 @@ def _judged_scores(judge: JudgedBy, rows: Sequence[Mapping[str, Any]], written: 
     if (without := _not_judged(written, reasons)) is not None:
         yield from ((measure, without) for measure in judge.measures())
         return
-    yield judge.measure(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows))
+    errors = {row["evaluator"]: row["error"] for row in rows}
+    yield judge.measure(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows), errors=errors)
     for name, score in scores.items():
-        yield judge.measure(name), arbiter_score({name: score}, {name: reasons[name]})
+        yield judge.measure(name), arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
 def _not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:

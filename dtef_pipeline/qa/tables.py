@@ -138,7 +138,7 @@ QA_RETRIEVAL = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("k", pa.int32(), "Number of chunks that were asked for"),
-        field("n_relevant", pa.int32(), "Chunks of the corpus that hold a quote which the item names"),
+        field("n_relevant", pa.int32(), "Chunks that the filter allows and that hold a quote which the item names"),
         field("precision", pa.float64(), "Share of the first k chunks that hold a quote, 0-1: higher is better"),
         field("recall", pa.float64(), "Share of the chunks with a quote that are among the first k, 0-1: higher is better"),
         field("hit", pa.float64(), "Number that is 1 where any of the first k chunks holds a quote, else 0: higher is better"),

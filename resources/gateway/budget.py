@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
@@ -60,7 +61,8 @@ class Account:
             if limit is not None and would_be > limit:
                 return f"{self.owner} {name} of {limit:,}"
         if self.daily is not None and not self.daily.fits(usage.cost_usd):
-            return f"{self.owner} daily budget of ${self.daily.limit:,.2f}"
+            dollars = f"{self.daily.limit:,.2f}" if self.daily.limit >= 0.01 else f"{self.daily.limit:g}"
+            return f"{self.owner} daily budget of ${dollars} for {datetime.now(UTC):%Y-%m-%d} (UTC)"
         return None
 
     def reserve(self, usage: Usage) -> None:

@@ -87,21 +87,23 @@ class DocumentIndex:
         if key not in self._rows:
             if len(self._rows) >= _MOST_FILTERS:
                 self._rows.clear()
-            self._rows[key] = self._matching(wanted)
+            self._rows[key] = np.flatnonzero(are_allowed(self.documents, wanted))
         return self._rows[key]
-
-    def _matching(self, wanted: Mapping[str, str | int]) -> npt.NDArray[np.intp]:
-        mask = np.ones(self.documents.num_rows, bool)
-        for name, value in wanted.items():
-            equal = pc.equal(self.documents.column(METADATA_COLUMNS[name]), value)
-            mask &= pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(mask)
 
     def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
         """The k rows of the highest scores among `rows`; `scores` has one number for each of them."""
         order = np.argsort(-scores, kind="stable")[:k]
         found = self.documents.take(pa.array(rows[order])).to_pylist()
         return Retrieval(tuple(_source(row, float(score)) for row, score in zip(found, scores[order], strict=True)))
+
+
+def are_allowed(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
+    """(chunks,) whether the metadata of each equal `where` on all its keys. `where`: as of `checked_filter`."""
+    mask = np.ones(documents.num_rows, bool)
+    for name, value in where.items():
+        equal = pc.equal(documents.column(METADATA_COLUMNS[name]), value)
+        mask &= pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _source(row: Mapping[str, Any], score: float) -> SourceText:

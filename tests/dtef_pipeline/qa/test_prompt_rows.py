@@ -12,9 +12,9 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.prompt_rows import OPTION_ORDERS, AskedHow, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.tables import QA_CONTEXT
 from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
-from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_SCHEMA
+from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_SCHEMA, chunks_of, documents_table
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
-from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, light_documents, rows_of_items
+from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, LIGHTHOUSE, ROWERS, light_documents, rows_of_items
 
 SETTINGS = [
     (AskedHow(), "letters"),
@@ -110,6 +110,17 @@ class TestCited:
         _, context, retrieval = cited_prompts([replace(KEEPER, quotes=())], documents, AskedHow(k=1), Bm25Retriever(documents))
         assert context["holds_quote"].to_pylist() == [None]
         assert len(retrieval) == 0
+
+    def test_chunks_that_a_filter_excludes_lower_no_recall(self) -> None:
+        """The recall was 1/2, since the chunk of the other interview could not be found."""
+        other = replace(LIGHTHOUSE, file="other.csv", metadata={**LIGHTHOUSE.metadata, "FILE": "other.csv"})
+        documents = documents_table(chunks_of([LIGHTHOUSE, other]))
+        quoted = replace(KEEPER, quotes=(*KEEPER.quotes, replace(KEEPER.quotes[0], file="other.csv")))
+        for where, relevant in (({}, [2]), ({"FILE": "light.csv"}, [1]), ({"FILE": "none.csv"}, [])):
+            asked = AskedHow(k=2, filter=where)
+            retrieval = cited_prompts([quoted], documents, asked, Bm25Retriever(documents)).qa_retrieval
+            assert retrieval["n_relevant"].to_pylist() == relevant
+            assert retrieval["recall"].to_pylist() == [1.0] * len(relevant)
 
     def test_a_server_that_finds_nothing_leaves_its_reason_and_what_it_finds_its_text(self) -> None:
         found, none = replace(KEEPER, item_id="d02"), replace(KEEPER, item_id="d03", text="Nothing?")

@@ -180,7 +180,8 @@ def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> 
 
 @pytest.mark.parametrize(("reason", "status"), [("skipped_sample", "skipped_sample"), ("skipped_budget", "skipped_budget")])
 def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
-    rows = [judged(evaluator=name, reason=reason) for name in ("semantic", "factuality")]
+    limit = "not asked: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
+    rows = [judged(evaluator=name, reason=reason, error=limit) for name in ("semantic", "factuality")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
     more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
     found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
@@ -188,6 +189,8 @@ def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status:
         "correct": "ok",
         **dict.fromkeys(("judged", "semantic", "factuality"), status),
     }
+    told = "sample_rate" if reason == "skipped_sample" else f"{limit}; the same command goes on"
+    assert all(told in row["reason"] for row in found if row["metric"] != "correct")
 
 
 def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> None:
