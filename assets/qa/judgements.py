@@ -24,6 +24,7 @@ from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.judged_rows import (
+    JUDGED_ITEM_COLUMNS,
     JudgedItem,
     judged_items,
     judged_responses,
@@ -115,7 +116,7 @@ def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig,
 
 def _planned(store: Store, config: QaJudgementsConfig, key: str, arbiter: Arbiter | None) -> _PartJudged:
     at = QA_SPACE.levels(key)
-    items = store.warehouse.read("qa_items", columns=["item_id", "scorers", "text", "reference", "solution", "quotes"], **at)
+    items = store.warehouse.read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)
     responses = store.warehouse.read("qa_responses", **at, snapshot=config.snapshot)
     judged = judged_items(items)
     chosen, left_out = to_be_judged(responses, judged, arbiter.sample_rate if arbiter else 0.0)

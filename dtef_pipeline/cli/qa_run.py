@@ -25,7 +25,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
-from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
@@ -165,14 +165,14 @@ def refuse_what_cannot_be_done(
     judged, refused = False, list[ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
-        items = warehouse.read_or_empty("qa_items", columns=["type", "scorers", "reference"], **at)
+        items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
         shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
         about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
         try:
             options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
         except ConfigError as error:
             refused.append(error)
-        judged = judged or any(JUDGE_SCORER in (scorers or ()) for scorers in items["scorers"].to_pylist())
+        judged = judged or bool(judged_items(items))
     if len(refused) == len(keys):  # else it is the failure of those parts alone
         raise refused[0]
     with ResponseStore(settings.responses_url) as store:

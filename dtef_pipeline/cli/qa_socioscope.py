@@ -39,6 +39,7 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
+_OF_JUDGES = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
 _WITHOUT_ANSWER = ("error", "missing")
 
 
@@ -64,6 +65,12 @@ def socioscope(questions: Path, corpus: Path, options: qa_run.QaOptions, out: Pa
 def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
+        if given := [
+            f"--{name.removesuffix('_file').replace('_', '-')}"
+            for name in _OF_JUDGES
+            if getattr(options, name) not in (None, ())
+        ]:
+            raise ConfigError(f"{given[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
         return ()
     require_safe(options.snapshot)
     settings = Settings.from_environment()
@@ -135,7 +142,7 @@ def _told_citation(row: Mapping[str, Any]) -> dict[str, Any]:
 def _item_score(row: dict[str, Any] | None) -> ItemScore:
     if row is None:
         return ItemScore("missing", reason="it was not scored")
-    own = json.loads(row["detail"]) if row["detail"] else {}
+    own = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
     return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), own, row["reason"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.qa_options import documented_models, of_filter
+from dtef_pipeline.cli.qa_options import documented_models, of_arbiter, of_filter
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import snapshot_or_base
 
@@ -35,6 +35,7 @@ from dtef_pipeline.cli.run_options import snapshot_or_base
     help="How these chunks are found.",
 )
 @of_filter
+@of_arbiter
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -47,8 +48,8 @@ def socioscope(questions: Path, corpus: Path, out: Path, models: tuple[str, ...]
 
     QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
     are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
-    their own; both averages are printed. No file is replaced. No judge looks at the answers of models: a rationale that only a judge can
-    score has none, and `dtef qa run --judge MODEL` has it scored.
+    their own; both averages are printed. No file is replaced. A judge reads the answers of models to one kind of question alone: those
+    of the type `Yes/No with Rationale` whose metric says {"judge": true}. Answers in the file are scored without a judge.
 
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.

@@ -20,6 +20,8 @@ from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 JUDGE_SCORER = "judge"
+JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")
+"""The columns of `qa_items` that `judged_items` reads."""
 _JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
 
 
@@ -90,9 +92,7 @@ def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     `items`: rows of `qa_items`.
     """
     found = {}
-    for item, scorers, text, solution, reference, quotes in _columns(
-        items, "item_id", "scorers", "text", "solution", "reference", "quotes"
-    ):
+    for item, scorers, text, solution, reference, quotes in _columns(items, *JUDGED_ITEM_COLUMNS):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
             found[item] = JudgedItem(text, shown_reference(solution, reference), (), cites)

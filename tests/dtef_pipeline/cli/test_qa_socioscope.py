@@ -214,6 +214,29 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     assert len(documents(state / "out")) == 3
 
 
+def test_a_judge_reads_the_reasons_where_a_question_says_so(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
+    """There was no --judge: that of judges.yaml was asked, though the help said that none was."""
+    server, _ = asked
+    metric = json.dumps({"answer": "yes", "rationale": {"judge": True}, "weight": 0.5})
+    questions = state / "why.json"
+    questions.write_text(json.dumps({"qa_pairs": [pair("why", "Yes/No with Rationale", metric, "x.csv")]}), encoding="utf-8")
+    server.reply = lambda call: (
+        '{"score": 0.4, "reason": "so"}'
+        if call.body["model"] == "inventor"
+        else '{"answer": "Yes, the tide.", "citations": []}'
+    )
+    words = ("qa", "socioscope", questions, TALKS, "--out", state / "out")
+    assert "--judge: answers of a file are scored without a judge" in refused(*words, "--judge", "inventor")
+    assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
+    assert server.answered == 0
+    said = ok(*words, "--model", "honest", "--judge", "inventor", "--allow-unpriced", "inventor")
+    assert "score:      0.700 over 1 (micro)" in said
+    (document,) = documents(state / "out")
+    assert "reasons by judge 1, openai/inventor" in document["qa_pairs"][0]["answers"][0]["measured_by"]
+    ok(*words, "--model", "honest", "--judge", "none")
+    assert server.answered == 2
+
+
 def test_an_unknown_model_is_refused_before_anything_is_added(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
     told = refused("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honset")
     assert "no model or collection 'honset'" in told
