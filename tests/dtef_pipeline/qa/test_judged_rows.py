@@ -44,12 +44,12 @@ class TestWhom:
         responses = pa.concat_tables(
             [responses_to(BIRD, "B"), responses_to(ROWERS, "#### 12", None), responses_to(KEEPER, "Ada")]
         )
-        found, _ = to_be_judged(responses, judged_items(ITEMS), 1.0)
+        found, _ = to_be_judged(responses, ITEMS, 1.0)
         assert found.select(["item_id", "draw"]).to_pylist() == [{"item_id": "gsm8k/0", "draw": 0}]
 
     def test_a_sample_leaves_out_failed_calls_too_and_no_item_that_a_judge_does_not_score(self) -> None:
         responses = pa.concat_tables([responses_to(BIRD, "B"), responses_to(ROWERS, "#### 12", None)])
-        found, left_out = to_be_judged(responses, judged_items(ITEMS), 0.0)
+        found, left_out = to_be_judged(responses, ITEMS, 0.0)
         assert (len(found), left_out["item_id"].to_pylist()) == (0, ["gsm8k/0", "gsm8k/0"])
 
     def test_a_reference_is_shown_with_its_working_where_there_is_one(self) -> None:
