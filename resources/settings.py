@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HOME = Path(".dtef")
+SOCIOSCOPE_AUTH = "DTEF_SOCIOSCOPE_AUTH"
+"""Name of the variable with the secret of the server that looks up chunks of interviews."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Settings:
     `new_blueprint` watches), `DTEF_PANEL` (a YAML file that says
     what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
     `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
+    `DTEF_SOCIOSCOPE_URL` (server that looks up chunks of interviews: of its URL only the host is shown), `DTEF_SOCIOSCOPE_AUTH` (its secret,
+    which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -34,6 +38,10 @@ class Settings:
     traceback: bool = False
     blueprints: Path | None = None
     sandbox: str = "auto"
+    socioscope_url: str | None = field(default=None, repr=False)
+    socioscope_auth_env: str | None = None
+    """Name of the variable with the secret of the server; None: it is not set, and the server gets none."""
+    socioscope_model: str | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -49,6 +57,9 @@ class Settings:
             webhook=env.get("DTEF_WEBHOOK") or None,
             blueprints=Path(env["DTEF_BLUEPRINTS"]) if env.get("DTEF_BLUEPRINTS") else None,
             sandbox=env.get("DTEF_SANDBOX") or "auto",
+            socioscope_url=env.get("DTEF_SOCIOSCOPE_URL", "").strip() or None,
+            socioscope_auth_env=SOCIOSCOPE_AUTH if env.get(SOCIOSCOPE_AUTH, "").strip() else None,
+            socioscope_model=env.get("DTEF_SOCIOSCOPE_MODEL", "").strip() or None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 

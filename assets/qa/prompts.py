@@ -1,8 +1,8 @@
 """Stage 2 of the qa family: `qa_prompts`."""
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import dagster as dg
 import pyarrow as pa
@@ -11,12 +11,14 @@ from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.items import qa_items
+from assets.qa.lookups import KeptLookUps
 from assets.qa.vectors import KeptVectors
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
@@ -29,7 +31,7 @@ class HowConfig(dg.Config):
     few_shot: int = Field(default=0, ge=0, description="Development items of the part that are shown first.")
     few_shot_as: str = Field(default="message", description="message: all in one; turns: each as a turn of the conversation.")
     order: str = Field(default="file", description="Order of the options: file, rotated-1, rotated-2 or rotated-3.")
-    retriever: str = Field(default="bm25", description="Of items about documents: bm25, embedding or hybrid.")
+    retriever: str = Field(default="bm25", description="Of items about documents: bm25, embedding, hybrid or remote.")
     k: int = Field(default=10, ge=1, description="Chunks of documents that are shown.")
     filter: list[str] = Field(default=[], description="Metadata that the documents must have, each as in PROJECT=US-002.")
 
@@ -53,12 +55,15 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
 
     Prompts of other conditions stay. Of items about documents, `qa_context` has the chunks that were retrieved, by rank, and `qa_retrieval` how
     well they were found, where the item names quotes.
+
+    A server that finds chunks (retriever `remote`) is asked once for what it found; where it fails, the prompt has no messages, nobody is asked
+    it, and `qa_context` says why. The next run looks these up again.
     """
     run = PartitionRun(context, store)
     for key in run.keys:
         with run.attempt(key):
             make = _maker(store, key)
-            made = make(config.how)
+            made = make(config.how, asks=True)
             condition = condition_of(store, key, config.how)
             again = _made_again(store, key, condition, make)
             rows = [
@@ -75,30 +80,36 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
     return run.result()
 
 
-def _maker(store: Store, key: str) -> Callable[[AskedHow], PromptTables]:
+class _Make(Protocol):
+    def __call__(self, how: AskedHow, *, asks: bool) -> PromptTables:
+        """The prompts of a part. `asks`: whether a server may be asked for what it did not find before."""
+
+
+def _maker(store: Store, key: str) -> _Make:
     """Makes the prompts of a part, of its items and documents as they are now, which are read once."""
     at = QA_SPACE.levels(key)
     items = store.warehouse.read("qa_items", **at)
     examples, documents = (store.warehouse.read_or_empty(name, **at) for name in ("qa_examples", "qa_documents"))
-    vectors = KeptVectors(store.warehouse, key)
+    vectors, look_ups = KeptVectors(store.warehouse, key), KeptLookUps(store.warehouse, key)
 
-    def make(how: AskedHow) -> PromptTables:
-        made = part_prompts(items, examples, documents, how, vectors)
+    def make(how: AskedHow, *, asks: bool) -> PromptTables:
+        look_up = partial(look_ups.made, store.settings) if asks else look_ups.kept
+        made = part_prompts(items, examples, documents, how, vectors, look_up)
         vectors.keep()
         return made
 
     return make
 
 
-def _made_again(store: Store, key: str, condition: str, make: Callable[[AskedHow], PromptTables]) -> dict[str, PromptTables]:
-    """The prompts of the other conditions that the part was asked in."""
+def _made_again(store: Store, key: str, condition: str, make: _Make) -> dict[str, PromptTables]:
+    """The prompts of the other conditions that the part was asked in, for which no server is asked."""
     earlier = store.warehouse.read_earlier("qa_prompts", columns=["condition"], **QA_SPACE.levels(key))
     others = [] if earlier is None else [one for one in pc.unique(earlier["condition"]).to_pylist() if one != condition]
     found = {}
     for other in others:
         # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
         with suppress(ConfigError):
-            found[other] = make(AskedHow.of_condition(other))
+            found[other] = make(AskedHow.of_condition(other), asks=False)
     return found
 
 
@@ -120,6 +131,7 @@ def _metadata(made: PromptTables, condition: str, rows: pa.Table) -> dict[str, A
         "condition": condition,
         "conditions": dg.MetadataValue.json(pc.unique(rows["condition"]).to_pylist()),
         **recall,
+        **({"look_ups_failed": failed} if (failed := len(made.qa_prompts) - len(with_messages(made.qa_prompts))) else {}),
         "preview": markdown(made.qa_prompts, ["item_id", "condition", "prompt_id", "messages"], most=5),
     }
 

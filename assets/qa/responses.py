@@ -1,7 +1,7 @@
 """Stage 3 of the qa family: `qa_responses`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,15 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
+from dtef_pipeline.qa.answering import (
+    failed_look_ups,
+    never_asked,
+    prompts_of,
+    qa_merged,
+    qa_requests,
+    qa_response_rows,
+    with_messages,
+)
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_RESPONSES
 
@@ -44,7 +52,9 @@ class _PartPlan:
     key: str
     all_prompts: pa.Table
     prompts: pa.Table
-    """Those of them that are asked now."""
+    """Those of them that are asked now, also where nothing could be looked up, so that nobody is asked."""
+    not_looked_up: Mapping[str, str]
+    """By prompt id why not."""
 
 
 @dg.asset(
@@ -55,7 +65,8 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
     """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.
 
     Every response is committed to the response store before it is used, so a rerun continues where a run stopped and asks nothing twice. A call
-    that failed for good is a row of status `error` with its message. Rows of models and conditions that were asked earlier stay.
+    that failed for good is a row of status `error` with its message, and so is one that was not made because a look-up failed. Rows of models
+    and conditions that were asked earlier stay.
     """
     run = PartitionRun(context, store)
     specs = models_of(store).resolve(config.models)
@@ -66,7 +77,7 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
         with run.attempt(key):
             _require_snapshot(store, key, config.snapshot)
             plans.append(_plan(store, config, key))
-    wanted = sum(len(plan.prompts) for plan in plans) * config.draws
+    wanted = sum(len(with_messages(plan.prompts)) for plan in plans) * config.draws
     with asking(context, store, config, specs, Counter({spec.name: wanted for spec in specs})) as ask:
         for group in groups(plans, [len(plan.prompts) * config.draws * len(specs) for plan in plans], ASKED_AT_A_TIME):
             _answer(run, store, config, specs, group, ask)
@@ -82,7 +93,8 @@ def _plan(store: Store, config: QaResponsesConfig, key: str) -> _PartPlan:
         raise DtefError(
             f"{key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
         )
-    return _PartPlan(key, every, chosen)
+    shown = store.warehouse.read_or_empty("qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key))
+    return _PartPlan(key, every, chosen, failed_look_ups(chosen, shown))
 
 
 def _answer(
@@ -102,7 +114,8 @@ def _answer(
     for plan in group:
         at = {**QA_SPACE.levels(plan.key), "snapshot": config.snapshot}
         with run.attempt(plan.key), store.writing("qa_responses", [plan.key]):
-            new = qa_response_rows(plan.prompts, specs, config.draws, config.snapshot, stored, failures)
+            never = never_asked(plan.not_looked_up, specs, config.draws, config.snapshot)
+            new = qa_response_rows(plan.prompts, specs, config.draws, config.snapshot, stored, {**failures, **never})
             earlier = store.warehouse.read_earlier("qa_responses", **at)
             rows = qa_merged(QA_RESPONSES.empty_table() if earlier is None else earlier, new, plan.all_prompts)
             store.warehouse.write("qa_responses", rows, **at)

@@ -49,6 +49,7 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         ("batteries", _batteries),
         ("sandbox", _sandbox),
         ("webhook", _webhook),
+        ("look-ups", _look_ups),
         ("Dagster's home", _home),
     )
     for name, check in checks:
@@ -120,6 +121,16 @@ def _webhook(settings: Settings) -> Iterator[Diagnosis]:
         yield Diagnosis("webhook", "problem", problem, "mend DTEF_WEBHOOK, or go on without: unset DTEF_WEBHOOK")
     else:
         yield Diagnosis("webhook", "ok", f"{Webhook(settings.webhook).where} (not tried)")
+
+
+def _look_ups(settings: Settings) -> Iterator[Diagnosis]:
+    if settings.socioscope_url is None:
+        yield Diagnosis("look-ups", "ok", "no server (DTEF_SOCIOSCOPE_URL is not set): only --retriever remote needs one")
+        return
+    from assets.qa.lookups import asked_server
+
+    secret = "with" if settings.socioscope_auth_env else "without"
+    yield Diagnosis("look-ups", "ok", f"{asked_server(settings).where} {secret} a secret (not tried)")
 
 
 def _show(finding: Diagnosis) -> None:

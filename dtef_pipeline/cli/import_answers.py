@@ -17,9 +17,11 @@ from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import chosen_parts, known_parts
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.imported_answers import ImportedFile, ImportRules, imported_responses, read_imported, read_numbers
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.responses.store import ResponseStore
@@ -64,8 +66,12 @@ def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
     used = {ids[one.item_id] for one in file.answers}
     prompts: dict[str, str] = {}
     for key in (key for key in keys if key in used):
-        made = made_prompts(reader, asked[key], key, rows[key])
+        made = with_messages(made_prompts(reader, asked[key], key, rows[key]))
         prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
+    if waiting := {one.item_id for one in file.answers} - set(prompts):
+        raise ConfigError(
+            f"{counted(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
+        )
     found = imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
     with ResponseStore(Settings.from_environment().responses_url) as store:
         other = _answered_otherwise(store, found.responses)

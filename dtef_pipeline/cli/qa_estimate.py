@@ -19,7 +19,7 @@ from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import PLANNED, CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
-from dtef_pipeline.qa.answering import prompts_of
+from dtef_pipeline.qa.answering import prompts_of, with_messages
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.space import QA_SPACE
@@ -39,7 +39,15 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
     arbiter = arbiter_given(options, models)
     with stored_responses(settings) as store:
         ledger = CallLedger(stored_in(store), _usual_lengths(reader))
-        responses = sum(plan_part(asked, ledger) for asked in _asked(reader, options, models, arbiter, keys))
+        responses = waiting = 0
+        for asked in _asked(reader, options, models, arbiter, keys):
+            responses += plan_part(asked, ledger)
+            waiting += len(asked.prompts) - len(with_messages(asked.prompts))
+    if waiting:
+        say(
+            f"{counted(waiting, 'question')} not looked up yet, and not counted: `dtef qa run --retriever remote` without --model looks them up",
+            err=True,
+        )
     frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
     if output != "table":
         click.echo(render(frame, output))

@@ -1,4 +1,4 @@
-"""The prompts that a run would make of the items of a part, for commands that ask nobody."""
+"""The prompts that a run would make of the items of a part, for commands that ask nobody; and whether a run can make them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import REMOTE
+from resources.settings import Settings
 from resources.table_reader import TableReader
 
 
 def made_prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
-    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items."""
+    """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
+
+    Those that wait for a server to look something up have no messages.
+    """
+    from assets.qa.lookups import KeptLookUps
     from assets.qa.vectors import KeptVectors
 
     at = QA_SPACE.levels(key)
     examples, documents = (reader.rows(name, **at) for name in ("qa_examples", "qa_documents"))
-    return part_prompts(rows, examples, documents, how, KeptVectors(reader.warehouse, key)).qa_prompts
+    vectors, look_ups = KeptVectors(reader.warehouse, key), KeptLookUps(reader.warehouse, key)
+    return part_prompts(rows, examples, documents, how, vectors, look_ups.kept).qa_prompts
+
+
+def require_server(retriever: str, settings: Settings) -> None:
+    """Raises ConfigError where a server is to find the chunks, and the environment names none."""
+    if retriever == REMOTE:
+        from assets.qa.lookups import asked_server
+
+        asked_server(settings)

@@ -85,10 +85,10 @@ of_condition = options(
     ),
     click.option(
         "--retriever",
-        type=click.Choice(["bm25", "embedding", "hybrid"]),
+        type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
         default="bm25",
         show_default=True,
-        help="How the chunks of transcripts are found that go with an item.",
+        help="How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL.",
     ),
     click.option(
         "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of chunks of transcripts to show."

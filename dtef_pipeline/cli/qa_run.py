@@ -15,7 +15,8 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
-from dtef_pipeline.cli.qa_warnings import failed_models
+from dtef_pipeline.cli.qa_made_prompts import require_server
+from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_run import say_used
@@ -146,7 +147,11 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     say_used(used)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    warnings = () if only_judging else failed_models(warehouse, keys, options.snapshot)
+    warnings = (
+        ()
+        if only_judging
+        else (*look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
+    )
     for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
@@ -160,9 +165,9 @@ def refuse_what_cannot_be_done(
     specs: Sequence[ModelSpec],
     arbiter: Arbiter | None,
 ) -> None:
-    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, for a model without a key, and for
-    a judge without one, or without a price under a budget of the day."""
-    judged, refused = False, list[ConfigError]()
+    """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, a server that is not named, a model
+    without a key, and a judge without one, or without a price under a budget of the day."""
+    judged, asks_about, refused = False, False, list[ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
         items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
@@ -172,9 +177,12 @@ def refuse_what_cannot_be_done(
             options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
         except ConfigError as error:
             refused.append(error)
+        asks_about = asks_about or about
         judged = judged or bool(judged_items(items))
     if len(refused) == len(keys):  # else it is the failure of those parts alone
         raise refused[0]
+    if asks_about:
+        require_server(options.retriever, settings)
     with ResponseStore(settings.responses_url) as store:
         limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
         refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)

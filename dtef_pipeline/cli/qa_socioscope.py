@@ -17,6 +17,7 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -76,6 +77,7 @@ def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     settings = Settings.from_environment()
     specs = known_models(settings, COMPUTED_MODELS).resolve(options.models)
     require_imported(specs, options.snapshot, settings)
+    require_server(options.retriever, settings)
     return specs
 
 

@@ -29,10 +29,10 @@ from dtef_pipeline.cli.run_options import snapshot_or_base
 )
 @click.option(
     "--retriever",
-    type=click.Choice(["bm25", "embedding", "hybrid"]),
+    type=click.Choice(["bm25", "embedding", "hybrid", "remote"]),
     default="bm25",
     show_default=True,
-    help="How these chunks are found.",
+    help="How these chunks are found; remote: by the server of DTEF_SOCIOSCOPE_URL.",
 )
 @of_filter
 @of_arbiter

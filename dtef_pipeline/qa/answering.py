@@ -11,6 +11,7 @@ from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import request_keys
 from dtef_pipeline.qa.tables import QA_RESPONSES
 
 _ASKED_OF_QA = ("suite", "part", "item_id", "condition", "prompt_id")
@@ -22,9 +23,10 @@ QA_CALLS = CallTable(QA_RESPONSES, _ASKED_OF_QA, ("item_id", "condition"), lambd
 def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
     """One request per (prompt, draw); items with the same prompt share its requests.
 
-    `prompts`: rows of `qa_prompts`. Raises ConfigError where a prompt's id is not that of its messages, so that nothing is bought under a key
-    that nobody would look for.
+    `prompts`: rows of `qa_prompts`; those without messages make no request. Raises ConfigError where a prompt's id is not that of its messages,
+    so that nothing is bought under a key that nobody would look for.
     """
+    prompts = with_messages(prompts)
     columns = [prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens")]
     first = {row[0]: row for row in reversed(list(zip(*columns, strict=True)))}
     made = []
@@ -36,6 +38,32 @@ def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) 
                 raise ConfigError(f"prompt {prompt} has other messages than it was made of: make the prompts of the part again")
             made.append(request)
     return made
+
+
+def with_messages(prompts: pa.Table) -> pa.Table:
+    """The prompts that models can be asked: not those for which nothing could be looked up."""
+    return prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
+
+
+def failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
+    """By prompt id why nothing could be looked up, of the prompts without messages. `context`: rows of `qa_context` of the part."""
+    failed = prompts.filter(pc.equal(pc.list_value_length(prompts["messages"]), 0))
+    named = ("item_id", "condition")
+    reasons = dict(
+        zip(zip(*(context[name].to_pylist() for name in named), strict=True), context["problem"].to_pylist(), strict=True)
+    )
+    rows = zip(*(failed[name].to_pylist() for name in (*named, "prompt_id")), strict=True)
+    return {prompt: reasons.get((item, condition)) or "nothing is known of it" for item, condition, prompt in rows}
+
+
+def never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
+    """By request key the failures of prompts that nobody is asked. `look_ups`: as of `failed_look_ups`."""
+    found = {}
+    for model in models:
+        for draw in range(draws):
+            for key, reason in zip(request_keys(look_ups, model.variant, draw, snapshot), look_ups.values(), strict=True):
+                found[key] = Failure(key, f"was not asked, because the look-up of its sources failed: {reason}", 0)
+    return found
 
 
 def qa_response_rows(

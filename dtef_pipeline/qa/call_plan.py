@@ -7,7 +7,7 @@ Everything else is counted, and its length is estimated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.identity import digest, request_keys
 from dtef_pipeline.judging.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
+from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
 from dtef_pipeline.qa.judged_rows import judged_items, looks_at, to_be_judged
@@ -31,7 +32,7 @@ class AskedPart:
     """What is planned of one part: its tables, and who is asked how often."""
 
     prompts: pa.Table
-    """The rows of `qa_prompts` that are asked: `item_id`, `prompt_id`, `messages`, `answer_tokens`."""
+    """The rows of `qa_prompts` that are asked: `item_id`, `prompt_id`, `messages`, `answer_tokens`. Nobody is asked those without messages."""
     items: pa.Table
     """Its rows of `qa_items`: `item_id`, `scorers`, `text`, `solution`, `reference`, `quotes`."""
     models: Sequence[ModelSpec]
@@ -45,7 +46,8 @@ class AskedPart:
 
 
 def plan_part(asked: AskedPart, ledger: CallLedger) -> int:
-    """Enter into the ledger all calls of a part; how many responses are planned: prompts x models x draws."""
+    """Enter into the ledger all calls of a part; how many responses are planned: prompts with messages x models x draws."""
+    asked = replace(asked, prompts=with_messages(asked.prompts))
     ids = asked.prompts["prompt_id"].to_pylist()
     texts = [[message["text"] for message in messages] for messages in asked.prompts["messages"].to_pylist()]
     tokens = np.array([sum(map(tokens_of, of_prompt)) for of_prompt in texts], dtype=np.float64)

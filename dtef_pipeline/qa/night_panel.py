@@ -44,7 +44,7 @@ class QaPanel(Part):
     few_shot: Annotated[int, Field(ge=0)] = 0
     few_shot_as: Literal["message", "turns"] = "message"
     order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
-    retriever: Literal["bm25", "embedding", "hybrid"] = "bm25"
+    retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
     k: Annotated[int, Field(ge=1)] = 10
     judge: Annotated[str, Field(min_length=1)] | None = None
     """In place of that of judges.yaml; `none`: nobody judges."""

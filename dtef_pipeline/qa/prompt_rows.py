@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -12,20 +12,24 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import messages_id
+from dtef_pipeline.identity import digest, messages_id
 from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
 from dtef_pipeline.qa.item_rows import stored_examples, stored_items, truth_id
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
-from dtef_pipeline.qa.transcripts.embedded import retriever_of
+from dtef_pipeline.qa.transcripts.corpus import FILE_FIELD, MetadataValue
+from dtef_pipeline.qa.transcripts.embedded import RETRIEVERS, retriever_of
 from dtef_pipeline.qa.transcripts.metadata import checked_filter, read_filter, spelled_filter
+from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
 from dtef_pipeline.qa.transcripts.retriever import EmbedTexts, Retrieval, Retriever, are_allowed
 
-RETRIEVERS_KNOWN = ("bm25", "embedding", "hybrid")
-_SHOWN_CHUNKS = re.compile(r"(?P<retriever>bm25|embedding|hybrid),(?P<k>[1-9][0-9]{0,5})-chunks(?:,(?P<filter>.+))?", re.DOTALL)
+RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)
+_SHOWN_CHUNKS = re.compile(
+    rf"(?P<retriever>{'|'.join(RETRIEVERS_KNOWN)}),(?P<k>[1-9][0-9]{{0,5}})-chunks(?:,(?P<filter>.+))?", re.DOTALL
+)
 OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 
@@ -87,6 +91,13 @@ class AskedHow:
         ).for_type(type)
 
 
+class _Chunk(NamedTuple):
+    doc_id: str
+    page_content: str
+    file: MetadataValue
+    """None: it is not known."""
+
+
 class PromptTables(NamedTuple):
     """What is asked about the items of a part under one condition."""
 
@@ -95,12 +106,17 @@ class PromptTables(NamedTuple):
     qa_retrieval: pa.Table
 
 
-def part_prompts(items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskedHow, embed: EmbedTexts) -> PromptTables:
+def part_prompts(
+    items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskedHow, embed: EmbedTexts, look_up: LookUp
+) -> PromptTables:
     """The prompts of a part: about its documents, where it has some.
 
-    Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone.
+    Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone. `look_up`: called
+    once with the texts of all items, where a server finds the chunks.
     """
     asked = stored_items(items)
+    if len(documents) and how.retriever == REMOTE:
+        return cited_prompts(asked, documents, how, look_up([item.text for item in asked], how.k, how.filter))
     if len(documents):
         return cited_prompts(asked, documents, how, retriever_of(how.retriever, documents, embed))
     return plain_prompts(asked, stored_examples(examples, asked[0].type if asked else ""), how)
@@ -123,23 +139,22 @@ def plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: Aske
 def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, retriever: Retriever) -> PromptTables:
     """The prompts of items that are asked about documents, with what was retrieved for each, and how well.
 
-    Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it.
+    Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it. An item for
+    which nothing could be looked up has a prompt without messages, which nobody is asked. How well a server finds is not known: it does not tell
+    of the chunks that it left out.
     """
     condition = how.condition((), about_documents=True)
-    schema = cited_schema()
     prompts, context, scored = [], [], []
-    relevant_to = _relevant(documents.filter(pa.array(are_allowed(documents, checked_filter(how.filter)), pa.bool_())))
+    allowed = pa.array(are_allowed(documents, checked_filter(how.filter)), pa.bool_())
+    here = [] if retriever.is_remote else _searched(documents.filter(allowed))
     for item in items:
         found = retriever.retrieve(item.text, how.k, how.filter)
-        messages = cited_messages(item.text, item.type, item.options, found.sources)
         named = _of_item(item, condition)
-        turns = [(message.role, message.text) for message in messages]
-        key = messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
-        limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
-        prompts.append({**named, **_spoken(messages), **limits, "prompt_id": key})
-        relevant = relevant_to(item)
+        prompts.append({**named, **_cited_prompt(item, found, condition)})
+        relevant = _relevant(item, _shown(found) if retriever.is_remote else here)
         context += [{**named, **row} for row in _context(found, relevant if item.quotes else None, remote=retriever.is_remote)]
-        if scores := retrieval_scores([source.doc_id for source in found.sources], relevant, how.k):
+        scores = None if retriever.is_remote else retrieval_scores([one.doc_id for one in found.sources], relevant, how.k)
+        if scores:
             scored.append({**named, **_scores(scores), "n_relevant": len(relevant)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
@@ -168,19 +183,35 @@ def _spoken(messages: Sequence[Message]) -> dict[str, Any]:
     return {"messages": [{"role": message.role, "text": message.text} for message in messages]}
 
 
-def _relevant(documents: pa.Table) -> Callable[[QaItem], set[str]]:
-    """Given an item, the ids of the chunks that hold one of its quotes: of the files that these are of, where they are known."""
-    rows = list(zip(*(documents[name].to_pylist() for name in ("doc_id", "page_content", "file")), strict=True))
+def _cited_prompt(item: QaItem, found: Retrieval, condition: str) -> dict[str, Any]:
+    schema = cited_schema()
+    limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
+    if found.problem is not None:
+        return {**_spoken(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
+    messages = cited_messages(item.text, item.type, item.options, found.sources)
+    turns = [(message.role, message.text) for message in messages]
+    key = messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
+    return {**_spoken(messages), **limits, "prompt_id": key}
 
-    def of_item(item: QaItem) -> set[str]:
-        found: set[str] = set()
-        for file in dict.fromkeys(quote.file for quote in item.quotes):
-            quotes = [quote.text for quote in item.quotes if quote.file == file]
-            own = [(doc, text) for doc, text, name in rows if not file or name == file]
-            found |= relevant_ids([doc for doc, _ in own], [text for _, text in own], quotes)
-        return found
 
-    return of_item
+def _searched(documents: pa.Table) -> list[_Chunk]:
+    return [
+        _Chunk(*row) for row in zip(*(documents[name].to_pylist() for name in ("doc_id", "page_content", "file")), strict=True)
+    ]
+
+
+def _shown(found: Retrieval) -> list[_Chunk]:
+    return [_Chunk(one.doc_id, one.page_content, one.metadata.get(FILE_FIELD)) for one in found.sources]
+
+
+def _relevant(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
+    """The ids of the chunks that hold one of the item's quotes: of the files that these are of, where both are known."""
+    found: set[str] = set()
+    for file in dict.fromkeys(quote.file for quote in item.quotes):
+        quotes = [quote.text for quote in item.quotes if quote.file == file]
+        own = [chunk for chunk in chunks if not file or chunk.file in (file, None)]
+        found |= relevant_ids([chunk.doc_id for chunk in own], [chunk.page_content for chunk in own], quotes)
+    return found
 
 
 def _context(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:

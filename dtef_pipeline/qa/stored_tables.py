@@ -22,6 +22,7 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_findings": TableSpec(tables.QA_FINDINGS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_documents": TableSpec(tables.QA_DOCUMENTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_vectors": TableSpec(tables.QA_VECTORS, QA_SPACE, _OF_PART, _BY_QA_ADD),
+    "qa_lookups": TableSpec(tables.QA_LOOKUPS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_prompts": TableSpec(tables.QA_PROMPTS, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_context": TableSpec(tables.QA_CONTEXT, QA_SPACE, _OF_PART, _BY_QA_ADD),
     "qa_retrieval": TableSpec(tables.QA_RETRIEVAL, QA_SPACE, _OF_PART, _BY_QA_ADD),

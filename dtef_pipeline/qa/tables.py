@@ -99,11 +99,30 @@ QA_DOCUMENTS = pa.schema([*OF_ONE_PART, *DOCUMENT_FIELDS])
 QA_VECTORS = pa.schema([*OF_ONE_PART, *EMBEDDING_FIELDS])
 """One row per text of a part that was embedded: a chunk of a document, or what is looked for."""
 
+QA_LOOKUPS = pa.schema(
+    [
+        *OF_ONE_PART,
+        field("lookup_id", pa.string(), "Hash of the question, the number of chunks and the filter"),
+        field("server", pa.string(), "Server that was asked: scheme and host of its address"),
+        field(
+            "sources",
+            pa.list_(pa.struct([("doc_id", pa.string()), ("page_content", pa.string()), ("metadata", pa.string())])),
+            "Chunks that it found, the nearest first, with what is known of each interview in JSON",
+        ),
+        field(
+            "problem", pa.string(), "Reason why nothing could be looked up; null: it could, and the server is not asked again"
+        ),
+    ]
+)
+"""One row per look-up that a server was asked for."""
+
 QA_PROMPTS = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("prompt_id", pa.string(), "Hash of everything the model sees"),
-        field("messages", _QA_SPOKEN, "Messages exactly as they are sent"),
+        field(
+            "messages", _QA_SPOKEN, "Messages exactly as they are sent; none: nothing could be looked up, and nobody is asked"
+        ),
         field("response_schema", pa.string(), "JSON schema that the response is asked to have; null: free text"),
         field("answer_tokens", pa.int32(), "Fewest tokens that the response needs room for; null: not said"),
         field(

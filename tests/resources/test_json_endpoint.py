@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
-from dtef_pipeline.qa.transcripts.payload import read_payload
 from dtef_pipeline.qa.transcripts.remote import RemoteRetriever
 from resources.gateway.retries import Backoff
 from resources.json_endpoint import SECRET_LEFT_OUT, EndpointReply, JsonEndpoint
+from tests.json_server import Behaviour, answers, serving
 
 KEY = 'sk-planted/"key"\\Ünï-42'
 DOCUMENT = {"page_content": "The sea is cold.", "metadata": {"FILE": "one.csv", "YEAR": 2024, "COLOUR": "red", "NAME": 7}}
@@ -26,20 +23,6 @@ REPLY = {
     "context": [DOCUMENT],
     "answer": {"answer": "Yes", "citations": [{"source_index": 0, "quote": "cold"}]},
 }
-Behaviour = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
-
-
-def answers(status: int, body: Any = b"", **headers: str) -> Behaviour:
-    def behave(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        handler.send_response(status)
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        for name, value in {"Content-Length": str(len(data)), **given}.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(data)
-
-    return behave
 
 
 def drips(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
@@ -58,45 +41,6 @@ def echoes(handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
     answers(200, {**received, "context": context, "answer": {"answer": shown, "citations": [{"quote": shown}]}})(
         handler, received
     )
-
-
-class Server:
-    def __init__(self, *behaviours: Behaviour) -> None:
-        self.behaviours = list(behaviours)
-        self.received: list[dict[str, Any]] = []
-        self.url = ""
-
-    def next(self) -> Behaviour:
-        first = self.behaviours[0]
-        self.behaviours = self.behaviours[1:] or self.behaviours
-        return first
-
-
-@contextmanager
-def serving(*behaviours: Behaviour) -> Iterator[Server]:
-    server = Server(*behaviours)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            server.received.append(received)
-            with suppress(OSError):  # the other side has had enough
-                server.next()(self, received)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    server.url = f"http://127.0.0.1:{http.server_address[1]}/evaluation?token=s3cret"
-    try:
-        yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
 
 
 def endpoint(
@@ -216,7 +160,7 @@ def test_a_planted_key_is_in_no_reply_no_error_no_log_and_no_representation(
     with serving(behaviour) as server:
         asked = endpoint(server.url, timeout=0.5, attempts=2)
         reply = asked.post({"k": 1})
-        found = RemoteRetriever(asked.post, "openai/gpt-4o-mini").ask(read_payload({"question": "Cold?", "auth": KEY}))
+        found = RemoteRetriever(asked.post, asked.where).retrieve("Cold?", 3)
     assert server.received[0]["auth"] == KEY
     out, err = capfd.readouterr()
     told = " ".join([repr(asked), repr(reply), repr(found), caplog.text, out, err, json.dumps(reply.value)])
@@ -232,18 +176,14 @@ def test_a_key_that_is_a_number_of_the_reply_is_kept_out_too() -> None:
     assert (reply.value, "holds the secret" in str(reply.problem)) == (None, True)
 
 
-def test_a_remote_server_is_a_retriever_and_answers() -> None:
+def test_a_remote_server_is_a_retriever() -> None:
     with serving(answers(200, REPLY)) as server:
-        remote = RemoteRetriever(endpoint(server.url).post, "openai/gpt-4o-mini")
-        found = remote.ask(read_payload({"k": 2, "filter": {"YEAR": 2024}, "question": "Cold?", "model": "openai:gpt-4o-mini"}))
-        retrieved = remote.retrieve("Cold?", 1)
+        asked = endpoint(server.url)
+        found = RemoteRetriever(asked.post, asked.where, "openai/gpt-4o-mini").retrieve("Cold?", 2, {"YEAR": 2024})
     sent = {"k": 2, "filter": {"YEAR": 2024}, "question": "Cold?", "model": "openai:gpt-4o-mini", "auth": KEY}
-    assert server.received[0] == sent
-    assert found.retrieval == retrieved
-    (source,) = retrieved.sources
+    assert server.received == [sent]
+    (source,) = found.sources
     assert (source.page_content, source.metadata) == ("The sea is cold.", {"FILE": "one.csv", "YEAR": 2024})
-    assert found.reply is not None
-    assert (found.reply.answer, found.reply.citations) == ("Yes", ({"source_index": 0, "quote": "cold"},))
 
 
 def test_a_remote_server_that_fails_finds_nothing_and_says_why() -> None:

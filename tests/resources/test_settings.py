@@ -26,3 +26,16 @@ def test_the_webhook_is_not_shown() -> None:
     settings = Settings.from_environment({"DTEF_WEBHOOK": "https://h.example/secret"})
     assert settings.webhook == "https://h.example/secret"
     assert "secret" not in repr(settings)
+
+
+def test_of_the_server_that_looks_up_neither_address_nor_secret_are_shown_or_passed_on() -> None:
+    given = {
+        "DTEF_SOCIOSCOPE_URL": "https://h.example/planted",
+        "DTEF_SOCIOSCOPE_AUTH": "planted",
+        "DTEF_SOCIOSCOPE_MODEL": "a:b",
+    }
+    settings = Settings.from_environment(given)
+    assert (settings.socioscope_auth_env, settings.socioscope_model) == ("DTEF_SOCIOSCOPE_AUTH", "a:b")
+    assert "planted" not in repr(settings) + str(settings.environment())
+    blank = Settings.from_environment(dict.fromkeys(given, " "))
+    assert (blank.socioscope_url, blank.socioscope_auth_env, blank.socioscope_model) == (None, None, None)

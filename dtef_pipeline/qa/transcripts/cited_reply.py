@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,18 +43,6 @@ def read_cited(text: str | None) -> CitedReply:
         return CitedReply(seen)
 
 
-def read_cited_value(value: Any) -> CitedReply:
-    """The same of a value that came as JSON, as servers of the documented form send it: `{"answer", "citations"}`, or a text."""
-    if isinstance(value, str):
-        return read_cited(value)
-    try:
-        if isinstance(value, Mapping) and ANSWER_KEY in value:
-            return CitedReply(_spelled(value[ANSWER_KEY]), _citations(value.get(CITATIONS_KEY)), JSON_REPLY)
-        return CitedReply(_spelled(value))
-    except RecursionError:  # deeper than any answer
-        return CitedReply("")
-
-
 def _last(found: Found, key: str) -> list[Any]:
     """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
     return [value for name, value in found.pairs if name.strip().casefold() == key][-1:]
@@ -84,7 +72,7 @@ def _citations(value: Any) -> tuple[dict[str, Any], ...]:
 
 def _entries_as_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
     for entry in entries:
-        pairs = entry if isinstance(entry, Pairs) else entry.items() if isinstance(entry, Mapping) else ()
+        pairs = entry if isinstance(entry, Pairs) else ()
         yield {key.strip().casefold(): _plain(value) for key, value in pairs}
 
 
@@ -92,4 +80,4 @@ def _plain(value: Any) -> Any:
     """A value of a citation: an object or a list in its place is no number and no quotation, whatever it holds."""
     if isinstance(value, str):
         return storable(value)
-    return None if isinstance(value, (list, Mapping)) else value
+    return None if isinstance(value, list) else value

@@ -1,18 +1,19 @@
-"""A server that looks up and answers in the documented form: its replies, and the server as a retriever."""
+"""A server that looks up in the documented form: what it is asked, what it replies, and look-ups that were made already, as retrievers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited_value
 from dtef_pipeline.qa.transcripts.corpus import FILE_FIELD, METADATA_FIELDS, MetadataValue
 from dtef_pipeline.qa.transcripts.metadata import checked_filter, is_of_field, storable
 from dtef_pipeline.qa.transcripts.payload import RetrievalPayload
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText, checked_k
 
+REMOTE = "remote"
+"""The name of retrievers that ask a server."""
+NOT_LOOKED_UP = "it was not looked up yet: `dtef qa run --retriever remote` asks the server"
 _ID_DIGITS = 12
 _MOST_SOURCES = 1_000
 
@@ -33,49 +34,51 @@ PostPayload = Callable[[Mapping[str, Any]], Posted]
 """Sends a request as JSON, adds what the server needs to let it in, and waits for the reply. Raises nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteReply:
-    """What a server found and answered."""
-
-    retrieval: Retrieval
-    reply: CitedReply | None = None
-    """None: the server gave no answer, for the reason in `retrieval.problem` or because it only looks up."""
-
-
 class RemoteRetriever:
     """Asks a server for the chunks. One that fails gives no chunks and says why."""
 
-    name = "remote"
+    name = REMOTE
     is_remote = True
 
-    def __init__(self, post: PostPayload, model: str | None = None) -> None:
-        """`model`: what the server is to answer with, `provider/name`, where it answers too."""
-        self._post, self._model = post, model
-
-    def ask(self, payload: RetrievalPayload) -> RemoteReply:
-        """What the server finds and answers. Raises nothing for what happens on the way."""
-        posted = self._post(payload.documented)
-        if posted.problem is not None:
-            return RemoteReply(Retrieval(problem=posted.problem))
-        return read_remote(posted.value)
+    def __init__(self, post: PostPayload, where: str = "the server", model: str | None = None) -> None:
+        """`where`: how the server is called in problems. `model`: what it is to answer with, `provider/name`, where it wants to be told."""
+        self._post, self._where, self._model = post, where, model
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The first k chunks of what the server finds. Raises ConfigError for a k and a filter that are not allowed, before anything is sent."""
-        found = self.ask(RetrievalPayload(text, checked_k(k), checked_filter(where), self._model)).retrieval
+        payload = RetrievalPayload(text, checked_k(k), checked_filter(where), self._model)
+        posted = self._post(payload.documented)
+        found = Retrieval(problem=posted.problem) if posted.problem is not None else read_remote(posted.value, self._where)
         return Retrieval(found.sources[:k], found.problem)
 
 
-def read_remote(value: Any) -> RemoteReply:
-    """A reply in the documented form, `{question, context, answer}`. One of another form is a problem; a source without text stays a source."""
+class LookedUp:
+    """What a server found, each text looked up before: nobody is asked."""
+
+    name = REMOTE
+    is_remote = True
+
+    def __init__(self, found: Mapping[str, Retrieval]) -> None:
+        """`found`: by text, all with one number of chunks and one filter."""
+        self.found = found
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """What was found for the text; of one that was not looked up, the problem."""
+        return self.found.get(text, Retrieval(problem=NOT_LOOKED_UP))
+
+
+LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], LookedUp]
+"""Looks up texts: given these, the number of chunks and a filter, what was found for each."""
+
+
+def read_remote(value: Any, where: str = "the server") -> Retrieval:
+    """A reply in the documented form, `{question, context, answer}`, of which the context counts. One of another form is a problem; a source
+    without text stays a source."""
     context = value.get("context") if isinstance(value, Mapping) else None
     if not isinstance(context, list):
-        problem = (
-            "the server replied without a list of documents; allowed: {question, context: [{page_content, metadata}], answer}"
-        )
-        return RemoteReply(Retrieval(problem=problem))
-    sources = tuple(map(_source, context[:_MOST_SOURCES]))
-    answer = value.get("answer")
-    return RemoteReply(Retrieval(sources), None if answer is None else read_cited_value(answer))
+        allowed = "{question, context: [{page_content, metadata}], answer}"
+        return Retrieval(problem=f"{where} replied without a list of documents; allowed: {allowed}")
+    return Retrieval(tuple(map(_source, context[:_MOST_SOURCES])))
 
 
 def _source(document: Any) -> SourceText:

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import messages_id
 from dtef_pipeline.qa.transcripts.citations import check_citations
 from dtef_pipeline.qa.transcripts.cited_prompt import answer_line, cited_messages, cited_schema
-from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited, read_cited_value
+from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
 
@@ -173,13 +173,6 @@ def test_citations_that_are_none_count_against_the_reply(citations: str, reasons
     reply = read_cited(f'{{"answer": "Yes", "citations": {citations}}}')
     assert [one.reason for one in check_citations([SEA], reply.citations)] == reasons
     json.dumps(reply.citations).encode()
-
-
-def test_values_of_servers_are_read_in_the_same_way() -> None:
-    assert read_cited_value(CITED) == read_cited(json.dumps(CITED))
-    assert read_cited_value("Yes") == CitedReply("Yes")
-    assert read_cited_value(None) == CitedReply("")
-    assert read_cited_value(["a"]) == CitedReply('["a"]')
 
 
 @given(

@@ -144,9 +144,11 @@ def test_a_remote_retriever_shows_the_first_k_and_refuses_before_it_asks() -> No
 
 @pytest.mark.parametrize("value", [None, [], "text", {}, {"context": {}}, {"context": None, "answer": "x"}])
 def test_a_reply_of_another_form_is_a_problem(value: Any) -> None:
-    found = read_remote(value)
-    assert (found.retrieval.sources, found.reply) == ((), None)
-    assert "without a list of documents" in str(found.retrieval.problem)
+    found = read_remote(value, "https://far.example/...")
+    assert found.sources == ()
+    assert str(found.problem).startswith(
+        "https://far.example/... replied without a list of documents; allowed: {question, context:"
+    )
 
 
 def test_equal_texts_of_one_file_have_one_id_and_a_given_id_is_kept() -> None:
@@ -156,7 +158,7 @@ def test_equal_texts_of_one_file_have_one_id_and_a_given_id_is_kept() -> None:
         {"doc_id": "own"},
         7,
     ]
-    first, second, own, none = read_remote({"context": context, "answer": None}).retrieval.sources
+    first, second, own, none = read_remote({"context": context, "answer": None}).sources
     assert first.doc_id == second.doc_id
     assert first.doc_id.startswith("f@")
     assert own.doc_id == "own"
@@ -166,6 +168,6 @@ def test_equal_texts_of_one_file_have_one_id_and_a_given_id_is_kept() -> None:
 @given(JSON)
 def test_whatever_a_server_replies_is_read_or_told(value: Any) -> None:
     found = read_remote(value)
-    assert (found.retrieval.problem is None) == (isinstance(value, dict) and isinstance(value.get("context"), list))
-    for source in found.retrieval.sources:
+    assert (found.problem is None) == (isinstance(value, dict) and isinstance(value.get("context"), list))
+    for source in found.sources:
         (source.doc_id + source.page_content).encode()
