@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.policies.front import pareto_plot
+from dtef_pipeline.qa.policies.outcomes import OUTCOMES_READ, scored_outcomes
 from dtef_pipeline.qa.policies.replay import POLICY_NAMES, POLICY_RESULTS, PolicyReplay, replay_policies
 from dtef_pipeline.qa.policies.stream import outcome_stream
 from dtef_pipeline.report.column_lines import column_lines
@@ -23,7 +25,6 @@ from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
-_REPLAYED_FROM = ("qa_scores", "qa_responses", "qa_items")
 _ALWAYS_SHOWN = ["policy", "quality", "cost_usd", "regret"]
 _SHOWN_WITH_ROOM = [
     "on_front",
@@ -56,7 +57,7 @@ class ReplayOptions:
 
 @reads_tables
 def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
-    rows = reader.query(lambda connection: _outcomes(connection, options), only=_REPLAYED_FROM)
+    rows = reader.query(lambda connection: _outcomes(connection, options), only=OUTCOMES_READ)
     stream = outcome_stream(rows, categories=["cluster"])
     found = replay_policies(stream, options.policies or POLICY_NAMES, seeds=options.seeds, seed=options.seed)
     if options.out is not None:
@@ -94,46 +95,28 @@ def _write(folder: Path, found: PolicyReplay) -> None:
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, options: ReplayOptions) -> pa.Table:
     """One row per response of the suite's latest snapshots, in one condition and by one measure."""
-    connection.register("scores_replayed", latest_scores(connection))
-    own = "true"
+    latest = latest_scores(connection)
+    connection.register("scores_of_suites", latest)
+    own: dict[str, str] = {}
     for column in ("suite", "condition", "metric", "measured_by"):
-        own += f" AND {column} = {_quoted(_chosen(connection, column, own, getattr(options, column)))}"
+        own[column] = _chosen(connection, column, own, getattr(options, column))
+    connection.unregister("scores_of_suites")
+    rows = scored_outcomes(connection, latest, own)
     if options.models:
-        own += f" AND model IN ({', '.join(map(_quoted, options.models))})"
-    rows = connection.sql(_OUTCOMES.format(own=own)).to_arrow_table()
-    connection.unregister("scores_replayed")
+        rows = rows.filter(pc.is_in(rows["name"], pa.array(options.models, pa.string())))
     if missing := sorted(set(options.models) - set(rows["name"].to_pylist())):
         raise ConfigError(f"--model {missing[0]}: no response of {options.suite} that is meant here is of it")
     return rows
 
 
-_SAME_ASKED = " AND ".join(
-    f"own.{name}::VARCHAR = scored.{name}::VARCHAR"
-    for name in ("suite", "part", "item_id", "condition", "model_variant", "draw", "snapshot")
-)
-_OUTCOMES = f"""
-    WITH scored AS (SELECT * FROM scores_replayed WHERE {{own}})
-    SELECT scored.suite::VARCHAR AS suite, scored.part || '/' || scored.item_id AS item_id, scored.model_variant::VARCHAR AS model,
-        scored.model::VARCHAR AS name, scored.cluster::VARCHAR AS cluster, scored.score, own.cost_usd, own.latency_s,
-        length(items.text) AS text_length
-    FROM scored LEFT JOIN qa_responses AS own ON {_SAME_ASKED}
-    LEFT JOIN qa_items AS items ON items.suite::VARCHAR = scored.suite::VARCHAR AND items.part::VARCHAR = scored.part::VARCHAR
-        AND items.item_id = scored.item_id
-    ORDER BY scored.part, scored.item_id, model, scored.draw
-"""
-
-
-def _chosen(connection: duckdb.DuckDBPyConnection, column: str, own: str, given: str | None) -> str:
+def _chosen(connection: duckdb.DuckDBPyConnection, column: str, own: Mapping[str, str], given: str | None) -> str:
     """The value of a column that is replayed. Raises ConfigError where it is unknown, or where there are several and none is named."""
-    rows = connection.execute(f"SELECT DISTINCT {column}::VARCHAR FROM scores_replayed WHERE {own} ORDER BY 1").fetchall()
-    known = [str(value) for (value,) in rows]
+    where = " AND ".join(f"{name} = ${name}" for name in own) or "true"
+    query = f"SELECT DISTINCT {column}::VARCHAR FROM scores_of_suites WHERE {where} ORDER BY 1"
+    known = [str(value) for (value,) in connection.sql(query, params=dict(own)).fetchall()]
     if not known:
         raise WarehouseError("nothing to replay: no response is scored yet; `dtef qa run` does that")
     if given in known or (given is None and len(known) == 1):
         return known[0] if given is None else given
     flag = column.upper() if column == "suite" else f"--{column.replace('_', '-')}"
     raise ConfigError(f"{flag}: got {'none' if given is None else repr(given)}; allowed: one of {', '.join(known)}")
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -17,6 +17,10 @@ _PLOT_TOP, _PLOT_BOTTOM, _PLOT_HEIGHT = 30.0, 360.0, 404.0
 _FRONT_LEFT = 7.0
 """Where the plot begins, in percent: what is left of it is for the numbers of the upright axis."""
 _PERCENT_A_LETTER = 0.9
+_NARROW = 2
+"""A drawing on a phone is narrower by so much, and its letters are as large."""
+_ASIDE = 1.8
+"""From a dot to its name, in percent: more than half a dot, on a phone too."""
 
 
 def pareto_front(cost: npt.NDArray[np.float64], quality: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -94,10 +98,16 @@ def _beside(x: float, y: float, name: str) -> Iterator[tuple[float, float, str, 
     """Places of a name that lie within the drawing: across, down, anchor and what it takes."""
     width = _PERCENT_A_LETTER * len(name)
     for lower in (4, -9, 17, -23, 31, -37, 45):
-        for at, anchor, left in ((x + 1.2, "start", x + 1.2), (x - 1.2, "end", x - 1.2 - width), (x, "middle", x - width / 2)):
+        for at, anchor, left in (
+            (x + _ASIDE, "start", x + _ASIDE),
+            (x - _ASIDE, "end", x - _ASIDE - width),
+            (x, "middle", x - width / 2),
+        ):
             if anchor == "middle" and lower == 4:
                 continue
             box = _Box(left, left + width, y + lower - 11, y + lower + 3)
-            if box.left >= _FRONT_LEFT and box.right <= 100:
+            wider = width * (_NARROW - 1) * (0.5 if anchor == "middle" else 1)
+            before, behind = wider * (anchor != "start"), wider * (anchor != "end")
+            if box.left - before >= _FRONT_LEFT and box.right + behind <= 100:
                 yield at, y + lower, anchor, box
-    yield x + 1.2, y + 4, "start", _Box(x + 1.2, x + 1.2 + width, y - 7, y + 7)  # for a name that has no room anywhere
+    yield x + _ASIDE, y + 4, "start", _Box(x + _ASIDE, x + _ASIDE + width, y - 7, y + 7)  # for a name that has no room anywhere

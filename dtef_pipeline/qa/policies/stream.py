@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,20 @@ def outcome_stream(rows: pa.Table, *, categories: Sequence[str] = ()) -> Outcome
         latencies[complete],
         features,
         left_out=int((~complete).sum()),
+    )
+
+
+def items_drawn(stream: OutcomeStream, most: int, *, seed: int) -> OutcomeStream:
+    """At most so many items of the stream, in their order, drawn without replacement; all of them where there are no more."""
+    if len(stream.scores) <= most:
+        return stream
+    at = np.sort(np.random.default_rng(seed).choice(len(stream.scores), most, replace=False))
+    return replace(
+        stream,
+        scores=stream.scores[at],
+        costs=stream.costs[at],
+        latencies=stream.latencies[at],
+        features=stream.features[at],
     )
 
 

@@ -209,8 +209,8 @@ def retrieval_section(rows: StoredRows, suite: str | None = None, part: str | No
     return section("retrieval", "Retrieval", _RETRIEVAL_HOW, shown)
 
 
-def costs_section(rows: StoredRows) -> str:
-    """What candidates and judges cost: by role, by evaluator, by model and suite."""
+def costs_section(rows: StoredRows, beneath: str = "") -> str:
+    """What candidates and judges cost: by role, by evaluator, by model and suite; then the markup `beneath`."""
     found = rows.frame("qa_costs")
     if not len(found):
         return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
@@ -222,7 +222,9 @@ def costs_section(rows: StoredRows) -> str:
         "costs",
         "Costs",
         _PAID_HOW,
-        parts[0] + "".join(fold(title, own, is_open=True) for (title, *_), own in zip(_COST_CUTS[1:], parts[1:], strict=True)),
+        parts[0]
+        + "".join(fold(title, own, is_open=True) for (title, *_), own in zip(_COST_CUTS[1:], parts[1:], strict=True))
+        + beneath,
     )
 
 
