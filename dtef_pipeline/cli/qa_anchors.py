@@ -33,6 +33,7 @@ class QaAnchorOptions:
     judges_file: Path | None = None
     judge: str | None = None
     daily_budget: float | None = None
+    allow_unpriced: tuple[str, ...] = ()
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
 
@@ -42,6 +43,7 @@ class QaAnchorOptions:
             "judges_file": self.judges_file and str(self.judges_file),
             "judge": self.judge,
             "daily_budget": self.daily_budget,
+            "allow_unpriced": list(self.allow_unpriced) or None,
         }
         given = {name: value for name, value in judges.items() if value is not None}
         asked = {"snapshot": self.snapshot, "n": self.n, "seed": self.seed}

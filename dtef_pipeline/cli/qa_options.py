@@ -107,18 +107,19 @@ of_judge = options(
 of_daily_budget = click.option(
     "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
 )
+of_unpriced_judges = click.option(
+    "--allow-unpriced",
+    multiple=True,
+    metavar="MODEL",
+    help="Judge to ask under a daily budget though its price is not known; may be repeated.",
+)
 of_arbiter = options(
     of_judge,
     click.option(
         "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
     ),
     of_daily_budget,
-    click.option(
-        "--allow-unpriced",
-        multiple=True,
-        metavar="MODEL",
-        help="Judge to ask under a daily budget though its price is not known; may be repeated.",
-    ),
+    of_unpriced_judges,
     click.option("--rejudge", metavar="LABEL", help="Have everything judged afresh, stored under this label."),
 )
 of_sandbox = options(

@@ -26,7 +26,7 @@ from dtef_pipeline.qa.chosen_parts import parts_that_fit
 
 QA_PANEL_SECTION = "qa"
 _SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
-_ARBITER_SET = ("judge", "daily_budget")
+_ARBITER_SET = ("judge", "daily_budget", "allow_unpriced")
 
 
 class QaPanel(Part):
@@ -50,6 +50,8 @@ class QaPanel(Part):
     """In place of that of judges.yaml; `none`: nobody judges."""
     sample_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     daily_budget: Annotated[float, Field(ge=0)] | None = None
+    allow_unpriced: list[str] = []  # noqa: RUF012 - pydantic copies it
+    """Judges that are asked under a daily budget though their price is not known."""
     anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
     """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
@@ -94,8 +96,8 @@ class QaPanel(Part):
         return {"snapshot": snapshot, **bounds, **({"role_budgets": roles} if roles else {})}
 
     def _told(self, names: Sequence[str]) -> dict[str, Any]:
-        """Those of the settings that have a value, by name."""
-        return self.model_dump(include=set(names), exclude_none=True)
+        """Those of the settings that have a value, by name; an empty list is none."""
+        return {name: value for name, value in self.model_dump(include=set(names), exclude_none=True).items() if value != []}
 
 
 def load_qa_panel(path: Path) -> QaPanel | None:

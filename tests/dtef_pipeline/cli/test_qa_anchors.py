@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.cli.qa_anchors import QaAnchorOptions
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import refused, use
@@ -31,6 +32,11 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
 def test_options_that_need_mending_are_told_before_anything_runs(given: list[object], told: str, house: Warehouse) -> None:
     assert told in refused("qa", "anchors", *given)
     assert not (Path(house.root).parent / "responses.sqlite").exists()
+
+
+def test_a_judge_without_a_price_is_allowed_by_name() -> None:
+    assert QaAnchorOptions(allow_unpriced=("j",)).config()["qa_anchors"]["allow_unpriced"] == ["j"]
+    assert "allow_unpriced" not in QaAnchorOptions().config()["qa_anchors"]
 
 
 def test_without_a_judged_answer_there_is_nothing_to_judge_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

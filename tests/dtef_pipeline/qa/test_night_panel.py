@@ -75,6 +75,13 @@ def test_the_settings_are_told_to_every_stage_that_takes_them() -> None:
     assert {name: found["qa_judgements"][name] for name in ("judge", "sample_rate")} == {"judge": "j", "sample_rate": 0.5}
 
 
+def test_a_judge_without_a_price_can_be_allowed_by_name_for_the_night_and_its_anchors() -> None:
+    found = QaPanel(parts=["law"], judge="j", allow_unpriced=["j"])
+    assert found.run_config("n1")["qa_judgements"]["allow_unpriced"] == ["j"]
+    assert found.anchors_config("n1")["qa_anchors"]["allow_unpriced"] == ["j"]
+    assert "allow_unpriced" not in QaPanel(parts=["law"]).run_config("n1")["qa_judgements"]
+
+
 def test_the_example_in_the_shipped_panel_can_be_used(tmp_path: Path) -> None:
     shipped = (ROOT / "data" / "panel.yaml").read_text(encoding="utf-8").splitlines()
     begin = shipped.index("# qa:")
