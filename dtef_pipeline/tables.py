@@ -91,7 +91,9 @@ REPLY = (
     field("prompt_tokens", pa.int32(), "Tokens of the prompt; 0 at all but the first of the rows that share one request"),
     field("completion_tokens", pa.int32(), "Tokens of the response; 0 at all but the first of the rows that share one request"),
     field("cost_usd", pa.float64(), "Cost of the call in US dollars; 0 at all but the first row of a request; null: unknown"),
-    field("latency_s", pa.float64(), "Seconds the call took"),
+    field(
+        "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and nobody says"
+    ),
     field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
     ANSWERED_AT_FIELD,
 )

@@ -18,6 +18,8 @@ from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
+UNKNOWN_LATENCY_S = 0.0
+"""What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
@@ -107,6 +109,8 @@ class CallTable:
         unanswered = Failure("", "was not asked: the run ended before its turn", 0)
         errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
         columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
+        if model.is_imported:
+            columns["latency_s"] = _known_latency(taken["latency_s"])
         columns["response"] = taken["text"]
         columns["call_status"] = [error.status if error else "answered" for error in errors]
         columns["error"] = [error.message if error else None for error in errors]
@@ -152,6 +156,11 @@ class CallTable:
         """Names a row of a snapshot, whichever request it stands on."""
         named = rows.select([*self.prompt_key, "model_variant"])
         return _joined(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
+
+
+def _known_latency(seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The seconds that calls made elsewhere took; null where nobody said: the store, whose column takes no null, has 0 there."""
+    return pc.if_else(pc.equal(seconds, UNKNOWN_LATENCY_S), pa.scalar(None, pa.float64()), seconds)
 
 
 def _as_asked(rows: pa.Table, served: Mapping[str, SharedResponse]) -> pa.Table:

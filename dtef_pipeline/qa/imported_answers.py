@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dtef_pipeline.asking.calls import UNKNOWN_LATENCY_S
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import request_key
@@ -125,7 +126,7 @@ def imported_responses(
         spec, prompt = specs[one.model], prompt_ids[one.item_id]
         key = request_key(prompt, spec.variant, one.draw, snapshot)
         usual: dict[str, Any] = {"finish_reason": None, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
-        told = {**usual, "latency_s": 0.0, **one.used}
+        told = {**usual, "latency_s": UNKNOWN_LATENCY_S, **one.used}
         served: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
         response = Response(key, prompt, spec.name, spec.variant, one.draw, snapshot, one.text, **told, **served)
         outvoted += made.setdefault(key, response).text != one.text
@@ -275,5 +276,5 @@ _BESIDE_TEXT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "prompt_tokens": (_counts, "a whole number from 0"),
     "completion_tokens": (_counts, "a whole number from 0"),
     "cost_usd": (_measures, "US dollars from 0"),
-    "latency_s": (_measures, "seconds from 0"),
+    "latency_s": (_measures, "seconds; 0 is not known"),
 }

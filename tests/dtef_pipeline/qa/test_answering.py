@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
+from dtef_pipeline.qa.imported_answers import ImportedAnswer, imported_model, imported_responses
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
 from resources.responses.store import RESPONSES
@@ -47,6 +49,23 @@ def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
         ConfigError, match=f"{changed[2]['prompt_id']} has other messages .*: make the prompts of the part again"
     ):
         qa_requests(pa.Table.from_pylist(changed, schema=QA_PROMPTS), MINI, 1, "base")
+
+
+def test_the_latency_of_an_answer_made_elsewhere_is_null_where_nobody_says_it() -> None:
+    """It was 0 seconds, so that replayed policies took imported models for the fastest."""
+    prompts = PROMPTS.slice(0, 1)
+    item, prompt = prompts["item_id"][0].as_py(), prompts["prompt_id"][0].as_py()
+    for used, latency in (({}, None), ({"latency_s": 1.5}, 1.5)):
+        made = imported_responses([ImportedAnswer(item, "m", 0, "x", used)], {item: prompt}, "base", datetime.now(UTC))
+        (row,) = qa_response_rows(prompts, [imported_model("m")], 1, "base", stored(*made.responses), {}).to_pylist()
+        assert (row["call_status"], row["latency_s"], row["cost_usd"], row["prompt_tokens"]) == (
+            "answered",
+            latency,
+            None,
+            None,
+        )
+    (row,) = qa_response_rows(prompts, [imported_model("m")], 1, "base", stored(), {}).to_pylist()
+    assert row["latency_s"] is None
 
 
 def test_each_item_and_draw_has_a_row_whatever_came_of_its_call() -> None:
