@@ -3,15 +3,13 @@
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 from pydantic import Field
 
 from assets.qa.files import QA_GROUP
 from assets.qa.known_suites import known_suites
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
 from dtef_pipeline.qa.suite_boards import QaBoardOptions
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
@@ -56,24 +54,11 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
         "n_items",
         "note",
     ]
-    return publish_qa(
+    return published(
         context, store, boards, resamples=config.resamples, seed=config.seed, board=markdown(boards["qa_board"], shown, most=30)
     )
 
 
 def require_qa_scores(store: Store) -> None:
     """Raises WarehouseError where no part was scored."""
-    if not store.warehouse.values("qa_scores", "suite"):
-        raise WarehouseError("no qa_scores yet: materialize the stages of a part first, or `dtef qa run`")
-
-
-def publish_qa(
-    context: dg.AssetExecutionContext, store: Store, tables: dict[str, pa.Table], **metadata: Any
-) -> dg.MaterializeResult[Any]:
-    """Write the tables, of which the first is the asset's; what the asset returns."""
-    for name, rows in tables.items():
-        store.warehouse.write(name, rows)
-    store.reader.refresh_database()
-    first, *others = tables
-    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
-    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **counts, **metadata})
+    require_made(store, "qa_scores", "suite", "part", "dtef qa run")

@@ -6,10 +6,11 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from assets.qa.boards import OF_SCORES, publish_qa, require_qa_scores
+from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
 from assets.stage.checks import verdict
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
@@ -47,7 +48,7 @@ def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: St
     shown = ["verdict", "model", "condition", "metric", "n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot"]
     of_judges = ["verdict", "judge_model", "evaluator", *shown[4:]]
     of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
-    return publish_qa(
+    return published(
         context,
         store,
         {"qa_drift": ruled, "qa_model_drift": models, "qa_drift_series": found.series, "qa_judge_drift": judges},

@@ -1,20 +1,19 @@
 """The pages of the qa family: boards, and a page per part with its items."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-import duckdb
 
 from assets.qa.boards import qa_board, require_qa_scores
 from assets.qa.drift import qa_drift
 from assets.qa.files import QA_GROUP
 from assets.qa.roll_ups import qa_costs, qa_validity
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import roll_up
+from assets.stage.published import published_pages
 from assets.stage.resources import Store
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER, qa_pages
 from dtef_pipeline.qa.stored_tables import QA_TABLES
-from resources.written_pages import WrittenPages, write_pages
 
 _LARGEST_TOLD = 10
 
@@ -28,25 +27,11 @@ def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materialize
     parts that are no more are removed; `dtef qa report` writes the pages elsewhere.
     """
     require_qa_scores(store)
-    folder = f"{store.warehouse.root}/{QA_PAGES_FOLDER}"
-
-    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
-        return write_pages(store.warehouse.fs, folder, qa_pages(connection), store.warehouse.put)
-
-    written = store.reader.query(write, only=QA_TABLES)
-    return dg.MaterializeResult(
-        metadata={
-            "path": dg.MetadataValue.path(f"{folder}/index.html"),
-            "pages": len(written.sizes),
-            "bytes": sum(written.sizes.values()),
-            "largest": dg.MetadataValue.md(_largest(written.sizes)),
-            "removed": len(written.removed),
-            **left_out(context, store.reader),
-        }
-    )
+    return published_pages(context, store, QA_PAGES_FOLDER, qa_pages, QA_TABLES, _largest)
 
 
-def _largest(sizes: dict[str, int]) -> str:
+def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:
     """The largest pages as a markdown table."""
     rows = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))[:_LARGEST_TOLD]
-    return "\n".join(["| page | bytes |", "| --- | ---: |", *(f"| {name} | {size:,} |" for name, size in rows)])
+    lines = ["| page | bytes |", "| --- | ---: |", *(f"| {name} | {size:,} |" for name, size in rows)]
+    return {"largest": dg.MetadataValue.md("\n".join(lines))}

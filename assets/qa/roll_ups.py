@@ -5,12 +5,12 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.qa.boards import OF_SCORES, publish_qa, require_qa_scores
+from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
 from assets.stage.checks import verdict
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.role_costs import QA_COSTS_READ
 from dtef_pipeline.qa.role_costs import qa_costs as costs_of_calls
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
@@ -24,8 +24,7 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     Each call counts once, however many rows rest on it, over all snapshots. A call whose price is unknown costs nothing that is known, and is
     counted in `unpriced`.
     """
-    if not store.warehouse.values("qa_responses", "suite"):
-        raise WarehouseError("no qa_responses yet: materialize the stages of a part first, or `dtef qa run`")
+    require_made(store, "qa_responses", "suite", "part", "dtef qa run")
     rows = store.reader.query(lambda made: costs_of_calls(made, store.responses.responses), only=QA_COSTS_READ)
     shown = [
         "role",
@@ -41,7 +40,7 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     ]
     total = pa.compute.sum(rows["cost_usd"]).as_py()
     told = {} if total is None else {"cost_usd": total}
-    return publish_qa(context, store, {"qa_costs": rows}, costs=markdown(rows, shown, most=30), **told)
+    return published(context, store, {"qa_costs": rows}, costs=markdown(rows, shown, most=30), **told)
 
 
 @dg.asset(deps=OF_SCORES, **{**roll_up("qa_validity", code_version="1"), **QA_GROUP})
@@ -56,7 +55,7 @@ def qa_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
     rows = store.reader.query(validity_of_scores, only=QA_VALIDITY_READS)
     shown = ["check", "suite", "condition", "model", "value", "low", "high", "n", "warn", "note"]
     warned = pa.compute.sum(rows["warn"]).as_py() or 0
-    return publish_qa(context, store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
+    return published(context, store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
 
 
 @dg.asset_check(asset=qa_validity)

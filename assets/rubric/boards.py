@@ -7,11 +7,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.roll_ups import require_scored
 from assets.rubric.scores import rubric_scores
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.rubric.board import RubricBoardOptions
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
@@ -32,23 +32,17 @@ def rubric_board(context: dg.AssetExecutionContext, config: RubricBoardConfig, s
     stand the boards of tags, of each blueprint, prompt and criterion (`rubric_board_tag`, `rubric_board_blueprint`, `rubric_board_prompt`,
     `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
     """
-    if not store.warehouse.values("rubric_scores", "blueprint"):
-        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    require_scored(store)
     options = RubricBoardOptions(resamples=config.resamples, seed=config.seed)
     boards: dict[str, pa.Table] = store.reader.query(lambda connection: rubric_boards(connection, options), only=BOARD_READS)
-    for name, rows in boards.items():
-        store.warehouse.write(name, rows)
-    store.reader.refresh_database()
     overall = boards["rubric_board"]
-    return dg.MaterializeResult(
-        metadata={
-            **left_out(context, store.reader),
-            "dagster/row_count": len(overall),
-            "resamples": config.resamples,
-            "seed": config.seed,
-            "board": markdown(
-                overall, ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"], most=30
-            ),
-            **{f"{name}_rows": len(rows) for name, rows in boards.items()},
-        }
+    shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
+    return published(
+        context,
+        store,
+        boards,
+        resamples=config.resamples,
+        seed=config.seed,
+        board=markdown(overall, shown, most=30),
+        rubric_board_rows=len(overall),
     )

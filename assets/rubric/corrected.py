@@ -5,11 +5,11 @@ from typing import Any
 import dagster as dg
 
 from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.roll_ups import require_scored
 from assets.rubric.scores import rubric_scores
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
 
 
@@ -21,22 +21,16 @@ def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
     what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each judge says
     what people say. Both are empty until labels are imported (`dtef rubric labels`). No model is asked.
     """
-    if not store.warehouse.values("rubric_scores", "blueprint"):
-        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    require_scored(store)
     labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
     tables = store.reader.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
-    for name, rows in tables.items():
-        store.warehouse.write(name, rows)
-    store.reader.refresh_database()
     shown = ["blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled", "reason"]
-    return dg.MaterializeResult(
-        metadata={
-            **left_out(context, store.reader),
-            "dagster/row_count": len(tables["rubric_corrected"]),
-            "labels": len(labels),
-            "corrected": markdown(tables["rubric_corrected"], shown, most=30),
-            "known_classes": markdown(
-                tables["rubric_known_classes"], ["judge", "said", "n", "same", "near", "bias", "note"], most=30
-            ),
-        }
+    of_judges = ["judge", "said", "n", "same", "near", "bias", "note"]
+    return published(
+        context,
+        store,
+        tables,
+        labels=len(labels),
+        corrected=markdown(tables["rubric_corrected"], shown, most=30),
+        known_classes=markdown(tables["rubric_known_classes"], of_judges, most=30),
     )

@@ -7,10 +7,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from assets.rubric.blueprints import RUBRIC_GROUP
-from assets.rubric.roll_ups import published, require_scored
+from assets.rubric.roll_ups import require_scored
 from assets.rubric.scores import rubric_scores
 from assets.stage.checks import verdict
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE

@@ -11,10 +11,9 @@ from assets.rubric.judgements import rubric_judgements
 from assets.rubric.responses import rubric_responses
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
-from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
+from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     COSTS_READ,
@@ -132,8 +131,7 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     Each call counts once, however many rows rest on it, over all snapshots. Embedders are counted from the response store; one that runs
     here costs nothing and is not listed.
     """
-    if not store.warehouse.values("rubric_responses", "blueprint"):
-        raise WarehouseError("no rubric_responses yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    require_made(store, "rubric_responses", "blueprint", "blueprint", "dtef rubric run")
     rows = store.reader.query(
         lambda connection: costs_table(connection, store.responses.responses, store.responses.summary()), only=COSTS_READ
     )
@@ -150,17 +148,4 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
 def require_scored(store: Store) -> None:
     """Raises WarehouseError where no blueprint was scored."""
-    if not store.warehouse.values("rubric_scores", "blueprint"):
-        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
-
-
-def published(
-    context: dg.AssetExecutionContext, store: Store, tables: dict[str, pa.Table], **metadata: Any
-) -> dg.MaterializeResult[Any]:
-    """Write the tables, of which the first is the asset's; what the asset returns."""
-    for name, rows in tables.items():
-        store.warehouse.write(name, rows)
-    store.reader.refresh_database()
-    first, *others = tables
-    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
-    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **counts, **metadata})
+    require_made(store, "rubric_scores", "blueprint", "blueprint", "dtef rubric run")
