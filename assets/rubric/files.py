@@ -1,13 +1,12 @@
 """The files that blueprints come from: one partition each, and what is noted of it in the warehouse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import dagster as dg
 
+from assets.stage.noted_files import Added, add_files, partitions_of, remove_files
 from assets.stage.partitions import OWNERS
-from assets.stage.versions import observation_tags, observed_versions
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, ReadBlueprint
@@ -22,8 +21,6 @@ from resources.warehouse import Warehouse
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
 _RESERVED = "reserved-id"
 """The error that is about the whole file, so that no part of it can be left out."""
-_REMOVED = "removed"
-"""The data version of a file that is not known any more."""
 
 rubric_files = dg.AssetSpec(
     "rubric_files",
@@ -35,14 +32,6 @@ rubric_files = dg.AssetSpec(
     kinds={"file"},
     partitions_def=RUBRIC_BLUEPRINT,
 )
-
-
-class Added(NamedTuple):
-    """What adding files came to."""
-
-    keys: list[str]
-    changed: list[str]
-    """Those of them that are new, or of which file or collections have changed."""
 
 
 def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
@@ -74,48 +63,17 @@ def _first_of(path: Path, errors: Sequence[BlueprintFinding]) -> str:
 
 def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> Added:
     """Make blueprints known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
-    keys = [file.blueprint for file in files]
     for file in files:
         note(warehouse, file)
-    known = set(known_blueprints(instance))
-    if new := [key for key in keys if key not in known]:
-        instance.add_dynamic_partitions(RUBRIC_SPACE.name, new)
-    return Added(keys, _observe(instance, {file.blueprint: file for file in files}))
+    named = {file.blueprint: file for file in files}
+    return add_files(instance, rubric_files.key, RUBRIC_SPACE, named, [file.blueprint for file in files])
 
 
 def remove(instance: dg.DagsterInstance, warehouse: Warehouse, keys: Sequence[str]) -> None:
-    """Take blueprints away: their rows in every table that is kept by blueprint, their notes and their partitions.
-
-    The response store keeps what was asked, so that a blueprint that is added again finds it. What was killed half way is done again.
-    """
-    known = set(known_blueprints(instance))
-    for key in keys:
-        warehouse.drop(RUBRIC_SPACE, key)
-        forget(warehouse, key)
-        # Whoever adds the same file again adds something new.
-        instance.report_runless_asset_event(
-            dg.AssetObservation(rubric_files.key, partition=key, metadata={"removed": True}, tags=observation_tags(_REMOVED))
-        )
-        if key in known:
-            instance.delete_dynamic_partition(RUBRIC_SPACE.name, key)
+    """Take blueprints away: their rows in every table that is kept by blueprint, their notes and their partitions. Responses stay stored."""
+    remove_files(instance, warehouse, rubric_files.key, RUBRIC_SPACE, forget, keys)
 
 
 def known_blueprints(instance: dg.DagsterInstance) -> list[str]:
     """The partitions, in the order in which they were added."""
-    return list(instance.get_dynamic_partitions(RUBRIC_SPACE.name))
-
-
-def _observe(instance: dg.DagsterInstance, files: Mapping[str, RubricFile]) -> list[str]:
-    """Tell Dagster the data version of each file that holds something new; which those are."""
-    seen = observed_versions(instance, rubric_files.key, list(files))
-    changed = [key for key, file in files.items() if seen.get(key) != file.content_hash]
-    for key in changed:
-        instance.report_runless_asset_event(
-            dg.AssetObservation(
-                rubric_files.key,
-                partition=key,
-                metadata={"path": files[key].path, "content_hash": files[key].content_hash},
-                tags=observation_tags(files[key].content_hash),
-            )
-        )
-    return changed
+    return partitions_of(instance, RUBRIC_SPACE)

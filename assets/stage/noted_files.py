@@ -1,0 +1,78 @@
+"""Files that partitions come from, one or more each: partitions are made for them, and Dagster is told which hold something new."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import dagster as dg
+
+from assets.stage.versions import observation_tags, observed_versions
+from dtef_pipeline.keys import Space
+from resources.warehouse import Warehouse
+
+_TAKEN_AWAY = "removed"
+"""The data version of a file that is not known any more."""
+
+
+class NotedFile(Protocol):
+    """Where a partition comes from."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def content_hash(self) -> str: ...
+
+
+class Added(NamedTuple):
+    """What adding files came to."""
+
+    keys: list[str]
+    changed: list[str]
+    """Those of them that are new, or of which a file has changed."""
+
+
+def partitions_of(instance: dg.DagsterInstance, space: Space) -> list[str]:
+    """The partitions, in the order in which they were added."""
+    return list(instance.get_dynamic_partitions(space.name))
+
+
+def add_files(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, space: Space, files: Mapping[str, NotedFile], keys: Sequence[str]
+) -> Added:
+    """Make partitions known, and tell Dagster the data version of each whose files hold something new. Done again, it changes nothing.
+
+    `files`: by key, in the order of `keys`, which may name one twice.
+    """
+    known = set(partitions_of(instance, space))
+    if new := [key for key in keys if key not in known]:
+        instance.add_dynamic_partitions(space.name, new)
+    seen = observed_versions(instance, asset, list(files))
+    changed = [key for key, file in files.items() if seen.get(key) != file.content_hash]
+    for key in changed:
+        found = {"path": files[key].path, "content_hash": files[key].content_hash}
+        tags = observation_tags(files[key].content_hash)
+        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata=found, tags=tags))
+    return Added(list(keys), changed)
+
+
+def remove_files(
+    instance: dg.DagsterInstance,
+    warehouse: Warehouse,
+    asset: dg.AssetKey,
+    space: Space,
+    forget: Callable[[Warehouse, str], object],
+    keys: Sequence[str],
+) -> None:
+    """Take partitions away: their rows in every table that is kept by them, their notes (`forget`), and themselves.
+
+    The response store keeps what was asked, so that what is added again finds it. What was killed half way is done again.
+    """
+    known = set(partitions_of(instance, space))
+    for key in keys:
+        warehouse.drop(space, key)
+        forget(warehouse, key)
+        # Whoever adds the same file again adds something new.
+        tags = observation_tags(_TAKEN_AWAY)
+        instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata={"removed": True}, tags=tags))
+        if key in known:
+            instance.delete_dynamic_partition(space.name, key)
