@@ -93,8 +93,14 @@ def _plan(store: Store, config: QaResponsesConfig, key: str) -> _PartPlan:
         raise DtefError(
             f"{key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
         )
+    return _PartPlan(key, every, chosen, _not_looked_up(store, key, chosen))
+
+
+def _not_looked_up(store: Store, key: str, prompts: pa.Table) -> dict[str, str]:
+    if len(with_messages(prompts)) == len(prompts):
+        return {}
     shown = store.warehouse.read_or_empty("qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key))
-    return _PartPlan(key, every, chosen, failed_look_ups(chosen, shown))
+    return failed_look_ups(prompts, shown)
 
 
 def _answer(

@@ -235,12 +235,15 @@ def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: 
     panel.write_text("models: [gpt-4.1, grok-4.20]\nrounds: [S1]\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
     monkeypatch.setenv("DTEF_WEBHOOK", "https://h.example/hush")
+    monkeypatch.setenv("DTEF_SOCIOSCOPE_URL", "https://i.example/hush?token=planted")
+    monkeypatch.setenv("DTEF_SOCIOSCOPE_AUTH", "planted")
     found = findings(1)
     assert "gpt-4.1" in found["models to ask"]["found"]
     assert "XAI_API_KEY (1 model)" in found["keys"]["found"], "one line has all keys"
     assert found["panel"]["remedy"] == "export XAI_API_KEY=KEY"
     assert "not to be asked now: grok-4.20: environment variable XAI_API_KEY is not set" in found["panel"]["found"]
     assert found["webhook"]["found"] == "https://h.example/... (not tried)"
+    assert found["look-ups"]["found"] == "https://i.example/... with a secret (not tried)"
     assert "planted" not in str(found)
     assert "hush" not in str(found)
 

@@ -108,6 +108,12 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     assert "DTEF_SOCIOSCOPE_URL is not set" in refused(*talks)
     estimate = ("qa", "estimate", *ASKING, "--model", "honest", "--format", "json")
     before = dtef(*estimate)
+    (state / "theirs.jsonl").write_text('{"id": "calm", "model": "they", "text": "Bo"}\n', encoding="utf-8")
+    imported = refused(
+        "responses", "import", "--suite", "socioscope", "--condition", "remote,10-chunks", state / "theirs.jsonl"
+    )
+    assert "1 question of" in imported
+    assert "it was not looked up yet" in imported
     assert "4 questions not looked up yet, and not counted" in before.stderr
     assert (server.received, model.answered) == ([], 0)
 
