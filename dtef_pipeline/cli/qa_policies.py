@@ -18,7 +18,7 @@ from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.policies.front import pareto_plot
 from dtef_pipeline.qa.policies.outcomes import OUTCOMES_READ, scored_outcomes
 from dtef_pipeline.qa.policies.replay import POLICY_NAMES, POLICY_RESULTS, PolicyReplay, replay_policies
-from dtef_pipeline.qa.policies.stream import outcome_stream
+from dtef_pipeline.qa.policies.stream import OutcomeStream, outcome_stream
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.tables import description
@@ -65,11 +65,7 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
     if output != "table":
         click.echo(render(found.results.to_pandas(), output))
         return
-    left_out = f", {counted(stream.left_out, 'item')} without a score of each left out" if stream.left_out else ""
-    orders = f"{counted(options.seeds, 'order')} of the items, seed {options.seed}"
-    click.echo(
-        f"{options.suite}: {counted(len(stream.scores), 'item')}, {counted(len(stream.models), 'model')}{left_out}; {orders}\n"
-    )
+    click.echo(_told(stream, options) + "\n")
     results = found.results.to_pandas()
     results["quality_in_tenths"] = results["quality_shares"].map(_in_tenths)
     frame = results[[*_ALWAYS_SHOWN, *_SHOWN_WITH_ROOM]].sort_values("quality", ascending=False, kind="stable")
@@ -79,6 +75,15 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
     click.echo(column_lines(columns_that_fit(frame, (), None, fit), meanings, fit.width))
     if options.out is not None:
         say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
+
+
+def _told(stream: OutcomeStream, options: ReplayOptions) -> str:
+    """What is replayed, and what is missing of which model: a line each."""
+    left_out = f", {counted(stream.left_out, 'item')} without a score of each left out" if stream.left_out else ""
+    orders = f"{counted(options.seeds, 'order')} of the items, seed {options.seed}"
+    items, models = counted(len(stream.scores), "item"), counted(len(stream.models), "model")
+    missing = [f"  {one}" for one in (*stream.partly_scored(), *stream.unknown())]
+    return "\n".join([f"{options.suite}: {items}, {models}{left_out}; {orders}", *missing])
 
 
 def _in_tenths(shares: Sequence[float] | None) -> str | None:

@@ -70,7 +70,7 @@ POLICY_RESULTS = pa.schema(
             "Share of the items that each model was asked for; two models are asked in a duel, so that shares may sum to 2",
         ),
         field("on_front", pa.bool_(), "Flag: true where no other policy is as good for less or better for as much; null: oracle, or no cost"),
-        field("note", pa.string(), "Why the policy has no result; null: it has one"),
+        field("note", pa.string(), "Note on what is missing, and of which models; null: nothing is"),
     ]
 )  # fmt: skip
 """One row per policy."""
@@ -203,7 +203,12 @@ def _result(stream: OutcomeStream, name: str, found: Replayed | None, seeds: int
         "seed": seed,
     }
     if found is None:
-        return {**row, "quality": None, "cost_usd": None, "note": "no model's cost is known for every item"}
+        return {
+            **row,
+            "quality": None,
+            "cost_usd": None,
+            "note": f"no model's cost is known for every item: {stream.unknown()[0]}",
+        }
     bins = np.minimum((found.score * QUALITY_BINS).astype(np.int64), QUALITY_BINS - 1)
     shares = np.bincount(bins.ravel(), minlength=QUALITY_BINS) / bins.size
     return {
@@ -214,7 +219,7 @@ def _result(stream: OutcomeStream, name: str, found: Replayed | None, seeds: int
         "latency_s": _known(found.latency.mean()),
         **_spread("regret", "regret", found.regret.sum(axis=1)),
         "shares": [{"model": model, "share": float(s)} for model, s in zip(stream.models, found.asked, strict=True)],
-        "note": None,
+        "note": "; ".join(stream.unknown(None if name == ALWAYS_CHEAPEST else found.asked > 0)) or None,
     }
 
 

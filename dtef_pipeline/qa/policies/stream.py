@@ -35,15 +35,41 @@ class OutcomeStream:
     """(items, features) what is known of an item before it is asked; the first feature is 1."""
     left_out: int = 0
     """Items that lack a score of some model."""
+    n_scored: tuple[int, ...] = ()
+    """(models,) items with a score of the model, of all; empty: those of the stream."""
 
     def __post_init__(self) -> None:
         if len(self.models) < 2 or not len(self.scores):
+            lacking = "".join(f"; {one}" for one in self.partly_scored())
             raise ConfigError(
                 f"policies: got {counted(len(self.models), 'model')} and {counted(len(self.scores), 'item')} with a score of each "
-                f"({counted(self.left_out, 'item')} left out); allowed: 2 models or more, and 1 item or more that each of them was scored on"
+                f"({counted(self.left_out, 'item')} left out{lacking}); allowed: 2 models or more, and 1 item or more that each of them was "
+                "scored on"
             )
         if not ((self.scores >= 0) & (self.scores <= 1)).all():
             raise ConfigError("policies: got a score outside of 0-1; allowed: 0 to 1")
+
+    def partly_scored(self) -> list[str]:
+        """A sentence for each model that lacks a score of some item."""
+        every = len(self.scores) + self.left_out
+        counts = zip(self.models, self.n_scored, strict=True) if self.n_scored else ()
+        return [f"{model} has a score for {n:,} of {counted(every, 'item')}" for model, n in counts if n < every]
+
+    def unknown(self, asked: npt.NDArray[np.bool_] | None = None) -> list[str]:
+        """A sentence for each of cost and latency that is not known of some model; `asked` (models,): of these alone; None: of all."""
+        among = np.ones(len(self.models), bool) if asked is None else asked
+        return list(
+            filter(None, (self._unknown(name, of, among) for name, of in (("cost", self.costs), ("latency", self.latencies))))
+        )
+
+    def _unknown(self, name: str, values: Floats, among: npt.NDArray[np.bool_]) -> str:
+        missing = np.isnan(values).sum(axis=0) * among
+        told = [
+            f"{model} ({n:,} of {counted(len(values), 'item')})"
+            for model, n in zip(self.models, missing.tolist(), strict=True)
+            if n
+        ]
+        return f"the {name} is not known of {', '.join(told)}" if told else ""
 
 
 def outcome_stream(rows: pa.Table, *, categories: Sequence[str] = ()) -> OutcomeStream:
@@ -76,6 +102,7 @@ def outcome_stream(rows: pa.Table, *, categories: Sequence[str] = ()) -> Outcome
         latencies[complete],
         features,
         left_out=int((~complete).sum()),
+        n_scored=tuple((~np.isnan(scores)).sum(axis=0).tolist()),
     )
 
 

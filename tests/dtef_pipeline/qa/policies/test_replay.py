@@ -150,6 +150,10 @@ def test_items_without_a_score_of_some_model_are_left_out_and_counted() -> None:
     assert np.isnan(stream.costs[0, 1])
     (row,) = replay_policies(stream, ["ucb1"], seeds=3).results.to_pylist()
     assert (row["n_items"], row["n_left_out"], row["cost_usd"], row["on_front"]) == (1, 2, None, None)
+    assert stream.partly_scored() == ["b has a score for 1 of 3 items"]
+    assert stream.unknown()[0] == "the cost is not known of b (1 of 1 item)"
+    assert stream.unknown(np.array([True, False])) == ["the latency is not known of a (1 of 1 item)"]
+    assert "the cost is not known of b (1 of 1 item); the latency is not known of a" in row["note"]
 
 
 def test_draws_are_averaged_and_items_of_two_suites_are_two() -> None:
@@ -175,7 +179,8 @@ def test_without_any_price_the_cheapest_is_not_known_and_says_so() -> None:
     found = by_policy(blind, seeds=2)
     assert (found["always-cheapest"]["quality"], found["always-cheapest"]["note"]) == (
         None,
-        "no model's cost is known for every item",
+        "no model's cost is known for every item: the cost is not known of "
+        + ", ".join(f"{model} (10 of 10 items)" for model in "abcd"),
     )
     assert found["oracle"]["quality"] is not None
     assert {row["cost_usd"] for row in found.values()} == {None}
@@ -186,7 +191,10 @@ def test_without_any_price_the_cheapest_is_not_known_and_says_so() -> None:
     ("cells", "said"),
     [
         ([("i", "a", 1.0, 1.0)], "got 1 model and 1 item"),
-        ([("i", "a", 1.0, 1.0), ("j", "b", 1.0, 1.0)], "got 2 models and 0 items with a score of each \\(2 items left out\\)"),
+        (
+            [("i", "a", 1.0, 1.0), ("j", "b", 1.0, 1.0)],
+            "got 2 models and 0 items with a score of each \\(2 items left out; a has a score for 1 of 2",
+        ),
         ([("i", "a", 1.5, 1.0), ("i", "b", 1.0, 1.0)], "allowed: 0 to 1"),
     ],
 )
