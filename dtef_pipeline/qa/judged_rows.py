@@ -15,7 +15,8 @@ from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, is_self_judged, verdict_row
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, rationale_metric
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_JUDGEMENTS
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
@@ -96,11 +97,19 @@ def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
             found[item] = JudgedItem(text, shown_reference(solution, reference), (), cites)
-        elif YesNoRationale.name in (scorers or ()) and (metric := rationale_metric(reference)) and metric.reasons is None:
+        elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
             said = "\n".join(quote["text"] for quote in quotes)
             expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{said}' if said else ''}"
             found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
     return found
+
+
+def _read_metric(reference: str) -> RationaleMetric | None:
+    """As `rationale_metric`; None also for one that cannot be read, of an item that was stored when it could: it is unscorable."""
+    try:
+        return rationale_metric(reference)
+    except ItemError:
+        return None
 
 
 def with_other_judges(

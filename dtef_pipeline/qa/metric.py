@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from dtef_pipeline.qa.item_files.rows import no_text
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.normalise import normalise
 from dtef_pipeline.text.beginning import beginning
@@ -96,6 +97,8 @@ def _value(text: Any, weight: Any, aliases: Any) -> MetricValue:
     for name in (text, *aliases):
         if not isinstance(name, str) or not normalise(name):
             _refuse("a value is empty or no text", name, "a text with a letter or a digit")
+        if no_text(name):
+            _refuse("a value holds what is no UTF-8 text", name, "UTF-8 without NUL")
     return MetricValue(text.strip(), _weight(text, weight), tuple(alias.strip() for alias in aliases))
 
 

@@ -175,6 +175,7 @@ class _PairReader:
             try:
                 yield _answer(answer, number, item.item_id)
             except RowFault as fault:
+                fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
                 self._log.error(fault, self._path, item.source_line, item.item_id)
 
 
@@ -270,6 +271,7 @@ def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
     context, citations, source = (value.get(key) for key in ("context", "citations", "source"))
     if not isinstance(context, list | None) or not isinstance(citations, list | None) or not isinstance(source, str | None):
         raise fault
+    source = source and readable(source, "the source of an answer")
     text = value["answer"]
     if text is not None:
         text = readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")

@@ -64,6 +64,29 @@ class TestCheck:
         assert result.exit_code == 0
         assert "warning: " in result.stdout
 
+    def test_half_a_character_leaves_out_its_row_and_nothing_else(self, tmp_path: Path) -> None:
+        """What JSON writes as \\ud800 can neither be stored nor sent; in the source of an answer it ended `dtef qa socioscope`."""
+        half = "half \ud800"
+        asked = {"text": "Who?", "type": "PickOne", "metric": "Ada", "options": ["Ada", "Bo"]}
+        said = {"answer": "Ada", "citations": [{"source_index": 0, "quote": "Ada"}]}
+        texts = [{}, {"text": half}, {"options": ["Ada", half]}, {"metric": json.dumps({half: 1})}, {"type": half}]
+        pairs = [{"question": {**asked, **one}, "answers": [said]} for one in texts]
+        pairs += [{"question": asked, "answers": [{**said, **one}]} for one in ({"answer": half}, {"source": half})]
+        pairs.append({"question": asked, "answers": [{**said, "citations": [{"source_index": 0, "quote": half}]}]})
+        (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": pairs}, indent=1), encoding="utf-8")
+        pages = [{"page_content": text, "metadata": {"FILE": "a.csv"}} for text in ("Ada kept it.", half)]
+        (tmp_path / "pages.json").write_text(json.dumps(pages), encoding="utf-8")
+        of_talks = (tmp_path / "talks.json", "--corpus", tmp_path / "pages.json")
+        result = dtef("qa", "check", "socioscope", *of_talks)
+        told = result.stdout.splitlines()
+        assert (result.exit_code, len(told)) == (1, 8)
+        assert [int(line.split("json:")[1].split(":")[0]) > 1 for line in told[:6]] == [True] * 6
+        assert "pages.json:1: page_content; got 'half \\ud800'; allowed: text without NUL and halves" in told[6]
+        assert told[7] == "4 items (4 PickOne), 1 chunk of documents, 5 rows left out, 2 answers left out"
+        (tmp_path / "page.json").write_text(json.dumps(pages[:1]), encoding="utf-8")
+        result = dtef("qa", "socioscope", tmp_path / "talks.json", tmp_path / "page.json", "--out", tmp_path / "out")
+        assert (result.exit_code, result.stdout.splitlines()[0][:30]) == (1, "score:      1.000 over 2 (micr")
+
     def test_as_json_it_is_one_object(self, tmp_path: Path) -> None:
         result = dtef("qa", "check", "gsm8k", bad_sums(tmp_path), "--json")
         assert result.exit_code == 1

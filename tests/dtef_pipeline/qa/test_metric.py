@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.qa.item_files.rows import no_text
 from dtef_pipeline.qa.metric import MetricValue, parse_metric
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.normalise import normalise
@@ -71,6 +72,8 @@ def test_forms(metric: str, values: tuple[MetricValue, ...]) -> None:
         ('["a", "a"]', "are the same"),
         ('{"": 1}', "empty"),
         ('{"?!": 1}', "empty"),
+        ('{"car\\ud800": 1}', "no UTF-8 text; got 'car"),
+        ('[{"value": "car", "aliases": ["auto\\ud800"]}]', "no UTF-8 text; got 'auto"),
         ('[{"value": "car", "aliases": [""]}]', "empty"),
         ('{"car": true}', "weight of 'car'.*got True"),
         ('{"car": "1"}', "weight of 'car'.*got '1'"),
@@ -96,7 +99,8 @@ def test_what_is_refused_is_named(metric: str, message: str) -> None:
 @given(st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False)))
 def test_an_object_is_read_as_it_was_written_or_refused(metric: dict[str, float]) -> None:
     names = [normalise(name) for name in metric]
-    if all(names) and len(set(names)) == len(names):
+    is_text = not any(map(no_text, metric))
+    if is_text and all(names) and len(set(names)) == len(names):
         assert [[name.strip(), weight] for name, weight in metric.items()] == pairs(json.dumps(metric))
     else:
         assert pairs(json.dumps(metric)) == "error"
