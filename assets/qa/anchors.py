@@ -4,13 +4,12 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.qa.files import QA_GROUP
 from assets.qa.judgements import LOOKS_AT_A_TIME, JudgeConfigured, judging, qa_judgements
-from assets.stage.broken_files import left_out
-from assets.stage.partitions import markdown, roll_up
+from assets.stage.judged_again import judged_result, keep_judged
+from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
@@ -51,11 +50,9 @@ def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store
         context.log.info("nothing to judge again: nobody judges, or no answer has a judge's score yet")
     else:
         rows = _judged(context, store, config, arbiter, kept)
-    store.warehouse.write("qa_anchors", rows, snapshot=config.snapshot)
-    store.reader.refresh_database()
-    return dg.MaterializeResult(
-        metadata={**left_out(context, store.reader), **_metadata(store, rows, config.snapshot, len(kept))}
-    )
+    keep_judged(store, "qa_anchors", rows, config.snapshot)
+    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"))
+    return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge_model", "evaluator"])
 
 
 def _kept(store: Store, config: QaAnchorsConfig) -> pa.Table:
@@ -77,16 +74,3 @@ def _judged(
         for some in in_windows(anchor_looks(kept, arbiter, config.snapshot), LOOKS_AT_A_TIME):
             tables.append(qa_anchor_rows(config.snapshot, some, play(some, ask, store.responses.responses)))
     return pa.concat_tables(tables)
-
-
-def _metadata(store: Store, rows: pa.Table, snapshot: str, n: int) -> dict[str, Any]:
-    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
-    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"))
-    shown = ["judge_model", "evaluator", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
-    return {
-        "dagster/row_count": len(rows),
-        "snapshot": snapshot,
-        "anchors": n,
-        "outcomes": dg.MetadataValue.json(reasons),
-        "judges": markdown(moved, shown, most=20),
-    }

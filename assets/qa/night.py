@@ -8,8 +8,7 @@ from assets.qa.files import known_parts
 from assets.qa.judgements import QaJudgementsConfig
 from assets.qa.panel_part import qa_panel
 from assets.stage.asked import models_of
-from assets.stage.partitions import SNAPSHOT_TAG
-from assets.stage.ranges import chosen_tags
+from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.qa.night_panel import QA_PANEL_SECTION, QaPanel
 from dtef_pipeline.qa.space import QA_SPACE
@@ -37,16 +36,9 @@ def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg
     ]
     if not keys:
         return dg.SkipReason("no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does")
-    if lacking := [key for key in wanted if key not in keys]:
-        context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
     night = context.scheduled_execution_time.date().isoformat()
     config = _config(panel, store, night)
-    return dg.RunRequest(
-        run_key=f"questions {night}",
-        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
-        run_config={"ops": {name: {"config": given} for name, given in config.items()}},
-        asset_selection=[dg.AssetKey(name) for name in config],
-    )
+    return night_request(context, "questions", night, known, wanted, keys, config)
 
 
 def _config(panel: QaPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:

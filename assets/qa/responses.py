@@ -16,10 +16,10 @@ from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
+from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.qa.answering import (
     failed_look_ups,
@@ -75,7 +75,7 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
     plans = []
     for key in run.keys:
         with run.attempt(key):
-            _require_snapshot(store, key, config.snapshot)
+            require_snapshot(store.warehouse, "qa_responses", QA_SPACE, [key], config.snapshot)
             plans.append(_plan(store, config, key))
     wanted = sum(len(with_messages(plan.prompts)) for plan in plans) * config.draws
     with asking(context, store, config, specs, Counter({spec.name: wanted for spec in specs})) as ask:
@@ -126,11 +126,6 @@ def _answer(
             rows = qa_merged(QA_RESPONSES.empty_table() if earlier is None else earlier, new, plan.all_prompts)
             store.warehouse.write("qa_responses", rows, **at)
             run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
-
-
-def _require_snapshot(store: Store, key: str, snapshot: str) -> None:
-    stored = set(store.warehouse.values("qa_responses", "snapshot", **QA_SPACE.levels(key)))
-    require_one_spelling(require_label(snapshot, stored), stored)
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

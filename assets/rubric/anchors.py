@@ -13,8 +13,8 @@ from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.judgements import JUDGED_AT_A_TIME
 from assets.rubric.responses import rubric_responses
 from assets.stage.asked import RolesConfig, asking, models_of
-from assets.stage.broken_files import left_out
-from assets.stage.partitions import markdown, roll_up
+from assets.stage.judged_again import judged_result, keep_judged
+from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.errors import WarehouseError
@@ -66,11 +66,9 @@ def rubric_anchors(context: dg.AssetExecutionContext, config: AnchorsConfig, sto
         for some in in_windows(episodes, JUDGED_AT_A_TIME):
             tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
-    store.warehouse.write("rubric_anchors", rows, snapshot=config.snapshot)
-    store.reader.refresh_database()
-    return dg.MaterializeResult(
-        metadata={**left_out(context, store.reader), **_metadata(store, rows, config.snapshot, len(kept))}
-    )
+    keep_judged(store, "rubric_anchors", rows, config.snapshot)
+    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"))
+    return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge"])
 
 
 def _anchors(store: Store, config: AnchorsConfig) -> pa.Table:
@@ -92,15 +90,3 @@ def _judges(store: Store, config: AnchorsConfig, blueprints: Sequence[str]) -> d
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = models_of(store)
     return {one: chosen_judges(config.judges, named.get(one) or [], models, config.scale) for one in blueprints}
-
-
-def _metadata(store: Store, rows: pa.Table, snapshot: str, n: int) -> dict[str, Any]:
-    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
-    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"))
-    return {
-        "dagster/row_count": len(rows),
-        "snapshot": snapshot,
-        "anchors": n,
-        "outcomes": dg.MetadataValue.json(reasons),
-        "judges": markdown(moved, ["judge", "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"], most=20),
-    }

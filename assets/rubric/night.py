@@ -6,8 +6,7 @@ import dagster as dg
 
 from assets.rubric.files import known_blueprints
 from assets.rubric.panel_part import rubric_panel
-from assets.stage.partitions import SNAPSHOT_TAG
-from assets.stage.ranges import chosen_tags
+from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
 
@@ -31,16 +30,9 @@ def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.R
     keys = [key for key in wanted if key in made]
     if not keys:
         return dg.SkipReason("no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does")
-    if lacking := [key for key in wanted if key not in made]:
-        context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
     night = context.scheduled_execution_time.date().isoformat()
     config = {**panel.run_config(night), **_anchors(context, panel, store, night)}
-    return dg.RunRequest(
-        run_key=f"rubrics {night}",
-        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
-        run_config={"ops": {name: {"config": given} for name, given in config.items()}},
-        asset_selection=[dg.AssetKey(name) for name in config],
-    )
+    return night_request(context, "rubrics", night, known, wanted, keys, config)
 
 
 def _anchors(context: dg.ScheduleEvaluationContext, panel: RubricPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:

@@ -16,11 +16,11 @@ from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
+from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.conversations import Conversation, merged_responses, response_rows, scripts
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE, RUBRIC_SPACE
@@ -63,7 +63,7 @@ def rubric_responses(context: dg.AssetExecutionContext, config: ResponsesConfig,
     plans = []
     for key in run.keys:
         with run.attempt(key):
-            _require_snapshot(store, key, config.snapshot)
+            require_snapshot(store.warehouse, "rubric_responses", RUBRIC_SPACE, [key], config.snapshot)
             plans.append(_plan(store, models, config, key))
     conversations = [one for plan in plans for one in plan.conversations]
     specs = list({one.model.variant: one.model for one in conversations}.values())
@@ -101,11 +101,6 @@ def _answer(run: PartitionRun, store: Store, config: ResponsesConfig, group: Seq
             rows = merged_responses(RUBRIC_RESPONSES.empty_table() if earlier is None else earlier, new, plan.asked)
             store.warehouse.write("rubric_responses", rows, **at)
             run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
-
-
-def _require_snapshot(store: Store, key: str, snapshot: str) -> None:
-    stored = set(store.warehouse.values("rubric_responses", "snapshot", **RUBRIC_SPACE.levels(key)))
-    require_one_spelling(require_label(snapshot, stored), stored)
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from assets.stage.versions import observation_tags, observed_versions
 from dtef_pipeline.keys import Space
 from resources.warehouse import Warehouse
 
-_TAKEN_AWAY = "removed"
+_TAKEN_AWAY_VERSION = "removed"
 """The data version of a file that is not known any more."""
 
 
@@ -72,7 +72,7 @@ def remove_files(
         warehouse.drop(space, key)
         forget(warehouse, key)
         # Whoever adds the same file again adds something new.
-        tags = observation_tags(_TAKEN_AWAY)
+        tags = observation_tags(_TAKEN_AWAY_VERSION)
         instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata={"removed": True}, tags=tags))
         if key in known:
             instance.delete_dynamic_partition(space.name, key)

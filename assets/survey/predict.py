@@ -16,11 +16,11 @@ from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.provider_pools import provider_pools
 from assets.stage.shared_gateway import command_of
+from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
-from assets.survey.snapshots import require_snapshot
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
@@ -87,7 +87,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     models = config.options(store.models)
     command = command_of(context.run)
     keys = command.keys if command else run.keys
-    require_snapshot(store.warehouse, config.snapshot, keys)
+    require_snapshot(store.warehouse, "predictions", SPACE, keys, config.snapshot)
     predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]

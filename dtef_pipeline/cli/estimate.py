@@ -13,8 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
 
+from assets.stage.snapshots import require_snapshot
 from assets.survey.predictor import limited_prompts
-from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_answers
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
@@ -30,6 +30,7 @@ from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
 from resources.gateway.prices import Price, price
@@ -49,7 +50,7 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     chosen = selection(options, known_models(settings, BASELINES))
     models = [model for model in chosen.models if not model.is_computed]
     keys = partition_keys(reader.warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(reader.warehouse, chosen.snapshot, keys)
+    require_snapshot(reader.warehouse, "predictions", SPACE, keys, chosen.snapshot)
     frame = _estimate(reader, chosen, models, keys, settings)
     if output != "table":
         click.echo(render(frame, output))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.stage.snapshots import require_snapshot
 from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
-from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
@@ -20,6 +20,7 @@ from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, s
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
 from resources.gateway.progress import PartsProgress, kept_terminal
@@ -46,7 +47,7 @@ def run(options: RunOptions) -> int:
     checked_panel(settings, models, warehouse)
     chosen = selection(options, models)
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
-    require_snapshot(warehouse, chosen.snapshot, keys)
+    require_snapshot(warehouse, "predictions", SPACE, keys, chosen.snapshot)
     check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)

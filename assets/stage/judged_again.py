@@ -1,0 +1,42 @@
+"""What the assets that watch judges on stored answers have in common: what they keep of a snapshot, and say of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import markdown
+from assets.stage.resources import Store
+
+
+def keep_judged(store: Store, table: str, rows: pa.Table, snapshot: str) -> None:
+    """Write what judges said of the anchors in a snapshot."""
+    store.warehouse.write(table, rows, snapshot=snapshot)
+    store.reader.refresh_database()
+
+
+def judged_result(
+    context: dg.AssetExecutionContext,
+    store: Store,
+    rows: pa.Table,
+    snapshot: str,
+    anchors: int,
+    moved: pa.Table,
+    who: Sequence[str],
+) -> dg.MaterializeResult[Any]:
+    """What such an asset returns. `moved`: the verdict on each judge, of which `who` are the columns that name it."""
+    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
+    shown = [*who, "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
+    return dg.MaterializeResult(
+        metadata={
+            **left_out(context, store.reader),
+            "dagster/row_count": len(rows),
+            "snapshot": snapshot,
+            "anchors": anchors,
+            "outcomes": dg.MetadataValue.json(reasons),
+            "judges": markdown(moved, shown, most=20),
+        }
+    )

@@ -1,0 +1,16 @@
+"""Which snapshots partitions have, and whether a new label goes with theirs."""
+
+from collections.abc import Sequence
+
+from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
+from dtef_pipeline.keys import Space
+from resources.warehouse import Warehouse
+
+
+def require_snapshot(warehouse: Warehouse, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
+    """Raises ConfigError for a label that is new to these partitions and not allowed, or differs from one of theirs in capitals alone.
+
+    `table`: where the responses of the partitions are kept.
+    """
+    stored = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
+    require_one_spelling(require_label(snapshot, stored), stored)
