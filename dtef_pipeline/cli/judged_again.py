@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli.left_out import say_files
 from dtef_pipeline.cli.ready import dagster_instance
-from dtef_pipeline.cli.rubric_run import say_used
+from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.column_lines import column_lines

@@ -18,10 +18,10 @@ from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
-from dtef_pipeline.cli.rubric_run import say_used
+from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError, GatewayError, WarehouseError
+from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
@@ -34,7 +34,7 @@ from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.gateway.prices import price
-from resources.gateway.progress import PartsProgress, kept_terminal
+from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
@@ -224,16 +224,7 @@ def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
 
 def rollup() -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    warehouse = open_warehouse()
-    check_home_path(Settings.from_environment())
-    if not warehouse.values("qa_scores", "suite"):
-        raise WarehouseError(f"no qa_scores in {warehouse.root} yet: they are made by `dtef qa run`")
-    with kept_terminal(), dagster_instance() as instance:
-        outcome = _roll_ups(instance)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_files(outcome)
-    return 1 if outcome.failures or outcome.left_out else 0
+    return rolled_up("qa_scores", "suite", "dtef qa run", _roll_ups)
 
 
 def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:
@@ -263,16 +254,7 @@ def materialize_parts(
 
 
 def _roll_ups(instance: Any) -> Launched:
-    """All of them, in a run of their own, over everything that is stored."""
-    from assets.launch import QA_ROLL_UP_NAMES, materialize
+    """All of them."""
+    from assets.launch import QA_ROLL_UP_NAMES
 
-    progress = PartsProgress("roll-ups", len(QA_ROLL_UP_NAMES), lambda line: None)
-
-    def told(step: str) -> None:
-        if step in QA_ROLL_UP_NAMES:  # checks are steps too
-            progress.begin(step)
-
-    try:
-        return materialize(instance, QA_ROLL_UP_NAMES, [], {}, on_step=told)
-    finally:
-        progress.close()
+    return roll_up(instance, QA_ROLL_UP_NAMES, {})

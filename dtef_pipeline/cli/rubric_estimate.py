@@ -17,7 +17,7 @@ from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
-from dtef_pipeline.cli.rubric_budgets import with_owners
+from dtef_pipeline.cli.role_budgets import with_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS

@@ -13,10 +13,11 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
+from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
@@ -28,7 +29,7 @@ from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
-from resources.gateway.progress import PartsProgress, kept_terminal
+from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -140,15 +141,6 @@ def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
-def say_used(used: Mapping[str, Any]) -> None:
-    """A line per role that was asked: calls, tokens and dollars."""
-    for role, usage in used.items():
-        cost = f"${usage.cost_usd:,.4f}" + (
-            f" and {counted(usage.unpriced, 'response')} of unknown price" if usage.unpriced else ""
-        )
-        say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
-
-
 def _checked(
     options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool
 ) -> RubricOptions:
@@ -175,16 +167,9 @@ def _checked(
 
 def rollup(*, consistency: bool = False) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    warehouse = open_warehouse()
-    check_home_path(Settings.from_environment())
-    if not warehouse.values("rubric_scores", "blueprint"):
-        raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: they are made by `dtef rubric run`")
-    with kept_terminal(), dagster_instance() as instance:
-        outcome = _roll_ups(instance, consistency=consistency)
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    say_files(outcome)
-    return 1 if outcome.failures or outcome.left_out else 0
+    return rolled_up(
+        "rubric_scores", "blueprint", "dtef rubric run", lambda instance: _roll_ups(instance, consistency=consistency)
+    )
 
 
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
@@ -208,16 +193,7 @@ def materialize_blueprints(
 
 
 def _roll_ups(instance: Any, *, consistency: bool) -> Launched:
-    """All of them, in a run of their own, over everything that is stored."""
-    from assets.launch import RUBRIC_ROLL_UP_NAMES, materialize
+    """All of them."""
+    from assets.launch import RUBRIC_ROLL_UP_NAMES
 
-    progress = PartsProgress("roll-ups", len(RUBRIC_ROLL_UP_NAMES), lambda line: None)
-
-    def told(step: str) -> None:
-        if step in RUBRIC_ROLL_UP_NAMES:  # checks are steps too
-            progress.begin(step)
-
-    try:
-        return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_champions": {"consistency": consistency}}, on_step=told)
-    finally:
-        progress.close()
+    return roll_up(instance, RUBRIC_ROLL_UP_NAMES, {"rubric_champions": {"consistency": consistency}})

@@ -17,13 +17,14 @@ from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.started_runs import roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
-from resources.gateway.progress import PartsProgress, kept_terminal
+from resources.gateway.progress import kept_terminal
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
@@ -102,19 +103,10 @@ def rollup(metric: str) -> int:
 
 
 def _roll_ups(instance: Any, metric: str) -> "Launched":
-    """All of them, in a run of their own, over everything that is stored."""
-    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, materialize
+    """All of them."""
+    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES
 
-    progress = PartsProgress("roll-ups", len(ROLL_UP_NAMES), lambda line: None)
-
-    def told(step: str) -> None:
-        if step in ROLL_UP_NAMES:  # checks are steps too
-            progress.begin(step)
-
-    try:
-        return materialize(instance, ROLL_UP_NAMES, [], {name: {"metric": metric} for name in BOARD_NAMES}, on_step=told)
-    finally:
-        progress.close()
+    return roll_up(instance, ROLL_UP_NAMES, {name: {"metric": metric} for name in BOARD_NAMES})
 
 
 def _materialize(

@@ -1,4 +1,4 @@
-"""Budgets of `dtef rubric run`, `judge`, `estimate` and `anchors`, as they are given: of the run, of roles and of models."""
+"""Budgets of `run`, `judge`, `estimate` and `anchors` of `dtef rubric` and `dtef qa`, as they are given: of the run, of roles, of models."""
 
 from __future__ import annotations
 
