@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import click
 import pandas as pd
 
+from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS
-from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED_ROLES, PlannedCalls, StoredResponses
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, PlannedCalls, StoredResponses
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
 from resources.gateway.prices import Price, price
 from resources.responses.store import ResponseStore
 from resources.table_reader import TableReader
@@ -21,6 +27,24 @@ TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 def planned_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
     """One row per role and model: the columns of `PLANNED`."""
     return pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
+
+
+def print_planned(frame: pd.DataFrame, lines: Iterable[str]) -> None:
+    """The rows of `planned_frame` as a table for people, then `lines` on them, and what the columns mean."""
+    shown = told_frame(frame)
+    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
+    click.echo(render(shown, "table", fit=fit))
+    for line in lines:
+        say(line)
+    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+
+
+def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run and of its roles compare with the estimate. `config`: of the stage that asks."""
+    whole = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
+    yield from budget_lines("", whole, planned_usage(frame))
+    for role, given in config["role_budgets"].items():
+        yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
 
 
 def stored_in(store: ResponseStore | None) -> StoredResponses:

@@ -10,21 +10,26 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.cli.budget_lines import budget_lines
-from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
+from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
+from dtef_pipeline.cli.planned_table import (
+    lines_of_run_budgets,
+    mean_tokens,
+    planned_frame,
+    planned_usage,
+    print_planned,
+    stored_in,
+)
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import QaOptions, arbiter_given, chosen_parts
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.judging.call_ledger import PLANNED, CallLedger, UsualLengths
+from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.answering import prompts_of, with_messages
 from dtef_pipeline.qa.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.call_plan import AskedPart, plan_part
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -53,12 +58,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
         click.echo(render(frame, output))
         return
     click.echo(f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    shown = told_frame(frame)
-    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
-    click.echo(render(shown, "table", fit=fit))
-    for line in _lines_of_budgets(options.config()["qa_responses"], arbiter, frame):
-        say(line)
-    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+    print_planned(frame, _lines_of_budgets(options.config()["qa_responses"], arbiter, frame))
 
 
 def _asked(
@@ -87,10 +87,7 @@ def _usual_lengths(reader: TableReader) -> UsualLengths:
 
 def _lines_of_budgets(config: dict[str, Any], arbiter: Arbiter | None, frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run, of its roles and of the judges' day compare with the estimate."""
-    given = Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls"))
-    yield from budget_lines("", given, planned_usage(frame))
-    for role, limits in config["role_budgets"].items():
-        yield from budget_lines(f"{role}: ", Budget.model_validate(limits), planned_usage(frame[frame["role"] == role]))
+    yield from lines_of_run_budgets(config, frame)
     for name, limits in config["budgets"].items():
         yield from budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
     judged = frame[frame["role"] == JUDGE_ROLE]

@@ -14,22 +14,26 @@ from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.cli.budget_lines import budget_lines
-from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
+from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.planned_table import TOKEN_COUNTS, mean_tokens, planned_frame, planned_usage, stored_in, told_frame
+from dtef_pipeline.cli.planned_table import (
+    lines_of_run_budgets,
+    mean_tokens,
+    planned_frame,
+    planned_usage,
+    print_planned,
+    stored_in,
+)
 from dtef_pipeline.cli.role_budgets import with_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
-from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import (
-    PLANNED,
     CallLedger,
     PlannedCalls,
     UsualLengths,
 )
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
-from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, USUAL_POINTS, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
@@ -64,14 +68,9 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
         click.echo(render(frame, output))
         return
     click.echo(f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    shown = told_frame(frame)
-    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
-    click.echo(render(shown, "table", fit=fit))
-    if lacking := sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS)):
-        say(f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each")
-    for line in _lines_of_budgets(config, rows, frame):
-        say(line)
-    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+    lacking = sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS))
+    told = f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
+    print_planned(frame, [*([told] if lacking else []), *_lines_of_budgets(config, rows, frame)])
 
 
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
@@ -160,11 +159,7 @@ def _usual_lengths(reader: TableReader) -> UsualLengths:
 
 def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
-    yield from budget_lines(
-        "", Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls")), planned_usage(frame)
-    )
-    for role, given in config["role_budgets"].items():
-        yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
+    yield from lines_of_run_budgets(config, frame)
     names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
     of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
     for name, budget in of_files.items():

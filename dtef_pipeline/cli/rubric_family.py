@@ -15,6 +15,7 @@ from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import exit_code
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.written_report import folder_given
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render
@@ -70,10 +71,7 @@ def leaderboard(by: str, output: str) -> None:
 
 
 def report(out: Path) -> None:
-    is_given = click.get_current_context().get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
-    if is_given and out.is_file():
-        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
-    rubric_read.report(out if is_given else Path("rubric_report"), None)
+    rubric_read.report(folder_given(out, "rubric_report"), None)
 
 
 @reads_tables

@@ -1,0 +1,49 @@
+"""The pages that `dtef rubric report` and `dtef qa report` write into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+import click
+import duckdb
+from pyarrow.fs import LocalFileSystem
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.counted import and_more, counted
+from resources.gateway.progress import waiting
+from resources.table_reader import TableReader
+from resources.written_pages import WrittenPages, write_pages
+
+_PAGES_NAMED = 5
+
+
+def write_report(
+    reader: TableReader,
+    out: Path,
+    pages: Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]],
+    only: Collection[str],
+) -> None:
+    """Write the pages into a folder, which is made; say where they are. `pages`: (file name, HTML) of each, made of the tables `only`."""
+
+    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+        out.mkdir(parents=True, exist_ok=True)
+        return write_pages(LocalFileSystem(), str(out.absolute()), pages(connection), _put)
+
+    with waiting("writing pages"):
+        written = reader.query(write, only=only)
+    click.echo(f"{out / 'index.html'} ({counted(len(written.sizes), 'page')})")
+    if written.removed:
+        click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _PAGES_NAMED)}")
+
+
+def folder_given(out: Path, usual: str) -> Path:
+    """The folder of `--out`, or the usual one where none was given. Raises ConfigError for a file."""
+    is_given = click.get_current_context().get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
+    if is_given and out.is_file():
+        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
+    return out if is_given else Path(usual)
+
+
+def _put(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
