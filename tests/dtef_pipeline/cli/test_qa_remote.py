@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from assets.launch import materialize
+from dtef_pipeline.cli.ready import dagster_instance
 from resources.gateway.retries import Backoff
 from resources.json_endpoint import SECRET_LEFT_OUT
 from resources.responses.store import ResponseStore
@@ -118,7 +120,7 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     assert (server.received, model.answered) == ([], 0)
 
     where = names_the_server(server, monkeypatch)
-    first = dtef("qa", "run", *ASKING, "--model", "honest")
+    first = dtef("qa", "run", *ASKING, "--model", "honest", "--no-roll-ups")
     assert first.exit_code == 0, first.output
     form = f"{where} replied without a list of documents; allowed: {{question, context: [{{page_content, metadata}}], answer}}"
     told = f"2 look-ups of 4 failed, so that nobody was asked: {where} answered 403 (1); {form} (1); the same command looks up again"
@@ -153,6 +155,8 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     }
     assert scores["forbidden"]["reason"] == reason
     assert {(row["exact"], row["reason"]) for row in rows("qa_citations").values()} == {(True, None)}
+    with dagster_instance() as instance:
+        assert materialize(instance, ["qa_board"], [], {}).failures == ()
     (board,) = [row for row in json.loads(ok("qa", "board", "--format", "json")) if row["metric"] == "score"]
     assert (board["n_items"], board["score"], board["coverage"]) == (2, 1.0, 0.5)
 
