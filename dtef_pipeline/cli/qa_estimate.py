@@ -49,10 +49,8 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
             responses += plan_part(asked, ledger)
             waiting += len(asked.prompts) - len(with_messages(asked.prompts))
     if waiting:
-        say(
-            f"{counted(waiting, 'question')} not looked up yet, and not counted: `dtef qa run --retriever remote` without --model looks them up",
-            err=True,
-        )
+        told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
+        say(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
     frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
     if output != "table":
         click.echo(render(frame, output))

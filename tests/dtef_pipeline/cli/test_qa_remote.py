@@ -116,7 +116,7 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     )
     assert "1 question of" in imported
     assert "it was not looked up yet" in imported
-    assert "4 questions not looked up yet, and not counted" in before.stderr
+    assert "not counted: 4 questions for which nothing was looked up yet; `dtef qa run" in before.stderr
     assert (server.received, model.answered) == ([], 0)
 
     where = names_the_server(server, monkeypatch)
@@ -163,7 +163,7 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     monkeypatch.delenv("DTEF_SOCIOSCOPE_URL")
     interviews.asked.clear()
     second = dtef(*estimate)
-    assert "2 questions not looked up yet, and not counted" in second.stderr
+    assert "not counted: 2 questions for which" in second.stderr
     (planned,) = json.loads(second.stdout)
     assert (planned["planned"], planned["replayed"], planned["calls"]) == (2, 2, 0)
     assert interviews.asked == {}
