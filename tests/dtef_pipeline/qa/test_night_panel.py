@@ -65,10 +65,10 @@ def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> 
 
 
 def test_the_settings_are_told_to_every_stage_that_takes_them() -> None:
-    found = QaPanel(parts=["law"], models=["m"], retriever="hybrid", k=5, judge="j", sample_rate=0.5, max_calls=7).run_config(
+    found = QaPanel(parts=["law"], models=["m"], retriever="remote", k=5, judge="j", sample_rate=0.5, max_calls=7).run_config(
         "n1"
     )
-    assert found["qa_prompts"]["retriever"] == found["qa_responses"]["retriever"] == "hybrid"
+    assert found["qa_prompts"]["retriever"] == found["qa_responses"]["retriever"] == "remote"
     assert found["qa_prompts"]["k"] == found["qa_responses"]["k"] == 5
     assert "limit" not in found["qa_responses"]
     assert found["qa_responses"]["max_calls"] == found["qa_judgements"]["max_calls"] == 7

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.prompt_rows import OPTION_ORDERS, AskedHow, cited_prompts, plain_prompts, with_other_conditions
 from dtef_pipeline.qa.tables import QA_CONTEXT
 from dtef_pipeline.qa.transcripts.bm25 import Bm25Retriever
@@ -132,7 +133,12 @@ class TestCited:
                 told = SourceText("far#1", "Ada kept it, summer and winter.", {}, 0.25)
                 return Retrieval((told,)) if text == KEEPER.text else Retrieval(problem="HTTP 500")
 
-        _, context, _ = cited_prompts([found, none], DOCUMENT_SCHEMA.empty_table(), AskedHow(k=1), Elsewhere())
+        how = AskedHow(retriever="remote", k=1)
+        prompts, context, retrieval = cited_prompts([found, none], DOCUMENT_SCHEMA.empty_table(), how, Elsewhere())
+        assert [len(messages) for messages in prompts["messages"].to_pylist()] == [2, 0]
+        assert with_messages(prompts)["item_id"].to_pylist() == ["d02"]
+        assert len(retrieval) == 0, "what the server left out is not known"
+        assert context["holds_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
         first, second = context.to_pylist()
         assert (first["doc_id"], first["page_content"], first["relevance"]) == (
             "far#1",
