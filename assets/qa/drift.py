@@ -17,6 +17,7 @@ from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
+from dtef_pipeline.qa.netted_scores import net_of_judge
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift_rule, qa_watched_drift
 
 
@@ -35,18 +36,29 @@ def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: St
     `qa_model_drift`, the verdict by the project's evidence on each model over all parts (`drift` where the rule flags it and there is strong
     evidence however often one looks, `watch` where the rule alone does), and its timeline `qa_drift_series`. Where the judge was shown stored
     answers again (`qa_anchors`), `qa_judge_drift` has one row per judge and evaluator: a judged score that moved with the judge is no drift of
-    the model.
+    the model, and `net_shift` is what is left of its shift.
     """
     require_qa_scores(store)
     options = WatchOptions(baseline=config.baseline, alpha=config.alpha)
     ruled = store.reader.query(qa_drift_rule, only=QA_DRIFT_READS)
     found = store.reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
-    models = found.checks
-    judges = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
+    anchored = store.warehouse.read_or_empty("qa_anchors")
+    models, judges = net_of_judge(found.checks, anchored, options), qa_judge_drift_rows(anchored, options)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(QA_WATCHED.keys)), models.schema)
     flagged = ruled.filter(pa.compute.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
-    shown = ["verdict", "model", "condition", "metric", "n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot"]
-    of_judges = ["verdict", "judge_model", "evaluator", *shown[4:]]
+    shown = [
+        "verdict",
+        "model",
+        "condition",
+        "metric",
+        "n_snapshots",
+        "shift",
+        "shift_low",
+        "shift_high",
+        "first_snapshot",
+        "net_shift",
+    ]
+    of_judges = ["verdict", "judge_model", "evaluator", *shown[4:-1]]
     of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
     return published(
         context,

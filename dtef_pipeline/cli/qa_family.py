@@ -107,6 +107,9 @@ def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> i
     click.echo(render_drift(checks, QA_NAMES, {**DRIFT, **told}))
     if all(row["verdict"] is None for row in rows):
         say(f"\n{_ASK_QA_AGAIN}")
+    for row in rows:
+        if row.get("told_of_judges"):
+            say(f"{row['model']}, {row['metric']}: {row['told_of_judges']}")
     for line in moved_judges(reader.rows("qa_judge_drift").to_pylist()):
         say(line)
     return exit_code(rows, fail_on, QA_WATCHED)

@@ -194,6 +194,23 @@ QA_MODEL_DRIFT = pa.schema(
         field(
             "changes", pa.list_(_CHANGED), "Changes beside the scores: parse rate, served model, items, expected answers, ..."
         ),
+        field(
+            "judges_shift",
+            pa.float64(),
+            "Shift of the judge on stored answers between the same snapshots, in units of the score; null: not known",
+        ),
+        field("net_shift", pa.float64(), "Shift of the model less that of its judge, in units of the score; null: not known"),
+        field(
+            "net_low", pa.float64(), "Lower end of the 95 % interval of net_shift, from those of both shifts; null: not known"
+        ),
+        field(
+            "net_high", pa.float64(), "Upper end of the 95 % interval of net_shift, from those of both shifts; null: not known"
+        ),
+        field(
+            "told_of_judges",
+            pa.string(),
+            "Whether the shift was netted of the judge's, and why not; null: not judged, or no shift to net",
+        ),
     ]
 )
 """One row per model variant, condition, metric and what it was measured by, over all parts. Not compared at another temperature than 0."""

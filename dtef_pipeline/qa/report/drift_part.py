@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.drift.checks import headline
@@ -25,6 +26,7 @@ from dtef_pipeline.report.markup import (
     named,
     paragraph,
     section,
+    signed,
     table,
     text,
     whole,
@@ -75,6 +77,15 @@ _RULE_TABLE = (
     Column("highest_snapshot", "in", named),
     Column("n_items", "Items", whole),
 )
+_NETTED_TABLE = (
+    *_SERIES_TOLD[:3],
+    Column("shift", "Shift", as_is, "Of the model; 95 % interval beneath"),
+    Column("judges_shift", "Of the judge", signed, "Between the same snapshots, on stored answers that it was shown again"),
+    Column(
+        "net_shift", "Net of the judge", as_is, "Shift of the model less that of the judge; 95 % interval, of both, beneath"
+    ),
+    Column("told_of_judges", "What was done", long_text),
+)
 _LEFT_TABLE = (*_SERIES_TOLD, Column("n_snapshots", "Snapshots", whole), Column("reason", "Why not", long_text))
 
 
@@ -102,8 +113,32 @@ def _models(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> str:
         return section("drift", "Drift", _NO_DRIFT_HOW, missing(nothing, again))
     was_compared = pc.is_valid(checks["verdict"])
     left = checks.filter(pc.invert(was_compared)).to_pandas()
-    beneath = _flagged_parts(rows) + _not_compared(left)
+    beneath = _net_of_judges(checks) + _flagged_parts(rows) + _not_compared(left)
     return drift(connection, ModelDrift(checks.filter(was_compared), series), QA_NAMES, beneath)
+
+
+def _net_of_judges(checks: pa.Table) -> str:
+    """Judged scores that moved, and what is left of it when the judge's own move is taken off; nothing where none did."""
+    found = checks.filter(pc.is_valid(checks["told_of_judges"])).to_pandas()
+    if not len(found):
+        return ""
+    shown = with_intervals(found, [("shift", "shift_low", "shift_high"), ("net_shift", "net_low", "net_high")], sign="+")
+    data = found[
+        [
+            *_SERIES_ORDER,
+            "shift",
+            "shift_low",
+            "shift_high",
+            "judges_shift",
+            "net_shift",
+            "net_low",
+            "net_high",
+            "told_of_judges",
+        ]
+    ]
+    return table(
+        isolated_names(shown, _NETTED_TABLE), _NETTED_TABLE, caption="Judged scores that moved, net of the judge", data=data
+    )
 
 
 def _flagged_parts(rows: StoredRows) -> str:

@@ -1,0 +1,74 @@
+"""Drift of judged scores, net of the judge's: what the judge alone would have moved them by, where it was shown stored answers again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
+from dtef_pipeline.drift.netted import Shift, net_of, shift_on_anchors
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
+from dtef_pipeline.qa.scoring import JUDGED_METRIC
+
+
+def net_of_judge(checks: pa.Table, anchored: pa.Table, options: WatchOptions | None = None) -> pa.Table:
+    """QA_MODEL_DRIFT, where a judged score moved, with the judge's part of it and what is left; `told_of_judges` says what was done.
+
+    `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of, between the snapshots
+    that the model's shift is between.
+    """
+    rows = [{**row, **_netted(row, anchored, options)} for row in checks.to_pylist()]
+    return pa.Table.from_pylist(rows, checks.schema)
+
+
+def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | None) -> dict[str, Any]:
+    if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
+        return {}
+    judge = _judge_of(row, anchored, options)
+    part = None if judge is None else shift_on_anchors(judge, row["first_snapshot"])
+    if part is None:
+        lacking = "" if judge is None else " on both sides of the shift"
+        return {"told_of_judges": f"not net of the judge: it was not shown stored answers again{lacking}"}
+    net = net_of(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
+    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}"
+    return {
+        "judges_shift": part.value,
+        "net_shift": net.value,
+        "net_low": net.low,
+        "net_high": net.high,
+        "told_of_judges": told,
+    }
+
+
+def _told(shift: Shift) -> str:
+    interval = "" if shift.low is None or shift.high is None else f" (95 %: {shift.low:+.4f} to {shift.high:+.4f})"
+    return f"{shift.value:+.4f}{interval}"
+
+
+def _judge_of(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | None) -> JudgeDrift | None:
+    """The drift of the judge behind a judged metric, on anchors with a score by each evaluator that the metric is of; None: there are none."""
+    frame = anchored.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
+    for variant in sorted(set(frame["judge_variant"])):
+        before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "
+        if not row["measured_by"].startswith(before):
+            continue
+        evaluators = row["measured_by"].removeprefix(before).split(", ")[0].split("+")
+        meant = evaluators if row["metric"] == JUDGED_METRIC else [row["metric"]]
+        own = frame[(frame["judge_variant"] == variant) & frame["evaluator"].isin(meant) & frame["score"].notna()]
+        return _on(own, len(meant), options)
+    return None
+
+
+def _on(own: pd.DataFrame, evaluators: int, options: WatchOptions | None) -> JudgeDrift | None:
+    by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
+    means = own.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
+    means = means[means["count"] == evaluators]
+    frame = means.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
+    found = drifts_of_judges(frame, ["judge_variant"], night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    return found[0] if found else None

@@ -1,0 +1,84 @@
+"""Judged scores that moved are netted of the judge's own move, where it was shown stored answers on both sides."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.drift.netted import Shift, net_of
+from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
+from dtef_pipeline.qa.netted_scores import net_of_judge
+from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
+from tests.made.qa_scores import night
+
+BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
+
+
+def test_the_net_shift_has_the_uncertainty_of_both() -> None:
+    net = net_of(Shift(-0.30, -0.36, -0.26), Shift(-0.10, -0.13, -0.06))
+    assert net.value == pytest.approx(-0.20)
+    assert net.low == pytest.approx(-0.20 - math.sqrt(0.06**2 + 0.04**2))
+    assert net.high == pytest.approx(-0.20 + math.sqrt(0.04**2 + 0.03**2))
+    assert net_of(Shift(-0.3, -0.4, -0.2), Shift(-0.1)) == Shift(pytest.approx(-0.2))  # type: ignore[arg-type]
+
+
+def test_the_interval_holds_the_true_net_shift_in_about_95_of_100_of_normal_estimates() -> None:
+    rng = np.random.default_rng(3)
+    own, part = rng.normal(-0.3, 0.05, 4000), rng.normal(-0.1, 0.02, 4000)
+    nets = [net_of(Shift(a, a - 0.098, a + 0.098), Shift(b, b - 0.0392, b + 0.0392)) for a, b in zip(own, part, strict=True)]
+    assert np.mean([(net.low or 0) <= -0.2 <= (net.high or 0) for net in nets]) == pytest.approx(0.95, abs=0.02)
+
+
+def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:
+    rng = np.random.default_rng(5)
+    rows = []
+    for at in nights:
+        for item in range(30):
+            for evaluator, usual in (("semantic", 0.8), ("factuality", 0.6)):
+                score = usual + float(rng.normal(0, 0.01)) - (2 * lost if at >= since and evaluator == "semantic" else 0.0)
+                rows.append(
+                    {
+                        "snapshot": night(at)["snapshot"],
+                        "anchor": f"a{item}",
+                        "suite": "s",
+                        "item_id": f"i{item}",
+                        "judge_model": "j",
+                        "judge_variant": "j[temperature=0,top_p=1]",
+                        "evaluator": evaluator,
+                        "score": score,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
+
+
+def moved(metric: str = "judged", by: str = BY, **changed: Any) -> pa.Table:
+    """One model whose score fell by .3 in the sixth night."""
+    known = {"verdict": "drift", "shift": -0.3, "shift_low": -0.35, "shift_high": -0.25}
+    row = {"model": "m", "metric": metric, "measured_by": by, "first_snapshot": night(6)["snapshot"], **known, **changed}
+    return pa.Table.from_pylist([row], schema=QA_MODEL_DRIFT)
+
+
+def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots() -> None:
+    judged = anchored(range(12), 0.1)
+    for metric, part in (("judged", -0.1), ("semantic", -0.2), ("factuality", 0.0)):
+        (row,) = net_of_judge(moved(metric), judged).to_pylist()
+        assert row["judges_shift"] == pytest.approx(part, abs=0.01)
+        assert row["net_shift"] == pytest.approx(-0.3 - part, abs=0.01)
+        assert row["net_low"] < row["net_shift"] - 0.05
+        assert row["net_high"] > row["net_shift"] + 0.05
+        assert row["told_of_judges"].startswith("net of the judge: -0.")
+
+
+def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_judge_scored() -> None:
+    (later,) = net_of_judge(moved(), anchored(range(6, 12), 0.1)).to_pylist()
+    assert later["net_shift"] is None
+    assert later["told_of_judges"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"
+    for rows, by in ((QA_ANCHORS.empty_table(), BY), (anchored(range(12), 0.1), BY.replace("j[", "other["))):
+        (none,) = net_of_judge(moved(by=by), rows).to_pylist()
+        assert none["told_of_judges"] == "not net of the judge: it was not shown stored answers again"
+    for table in (moved("correct", "numeric 1"), moved(verdict="none"), moved(shift=None)):
+        assert net_of_judge(table, anchored(range(12), 0.1)).equals(table)
