@@ -17,7 +17,7 @@ _PLOT_TOP, _PLOT_BOTTOM, _PLOT_HEIGHT = 30.0, 360.0, 404.0
 _FRONT_LEFT = 7.0
 """Where the plot begins, in percent: what is left of it is for the numbers of the upright axis."""
 _PERCENT_A_LETTER = 0.9
-_NARROW = 2
+_TIMES_ON_A_PHONE = 2
 """A drawing on a phone is narrower by so much, and its letters are as large."""
 _ASIDE = 1.8
 """From a dot to its name, in percent: more than half a dot, on a phone too."""
@@ -106,7 +106,7 @@ def _beside(x: float, y: float, name: str) -> Iterator[tuple[float, float, str, 
             if anchor == "middle" and lower == 4:
                 continue
             box = _Box(left, left + width, y + lower - 11, y + lower + 3)
-            wider = width * (_NARROW - 1) * (0.5 if anchor == "middle" else 1)
+            wider = width * (_TIMES_ON_A_PHONE - 1) * (0.5 if anchor == "middle" else 1)
             before, behind = wider * (anchor != "start"), wider * (anchor != "end")
             if box.left - before >= _FRONT_LEFT and box.right + behind <= 100:
                 yield at, y + lower, anchor, box

@@ -69,7 +69,7 @@ PASS_RATES = PublishedPart(
         _BY_MODEL,
         Column("pass_at_k", "pass@k", as_is, "95 % interval beneath"),
         Column("n_items", "Items", whole),
-        Column("n_too_few", "Too few draws", whole),
+        Column("n_too_few", "Too few draws", whole, "Items with fewer scored draws than k"),
         *_BOARD_WAY,
         _WITH_NOTE,
     ),
@@ -137,7 +137,9 @@ _RETRIEVAL_TABLE = (
     Column("recall", "Recall", three, "Share of the relevant chunks that are among the first k"),
     Column("precision", "Precision", three, "Share of the first k chunks that are relevant"),
     Column("mrr", "MRR", three, "Mean reciprocal rank of the first relevant chunk"),
-    Column("ndcg", "nDCG at 10", three),
+    Column(
+        "ndcg", "nDCG at 10", three, "How early relevant chunks stand among the first 10, as a share of the best order: 0-1"
+    ),
     Column("n_items", "Items", whole, "Items that name a quote which stands in a chunk"),
     Column("n_left_out", "Left out", whole, "Items whose quotes stand in no chunk"),
 )
@@ -214,22 +216,17 @@ def costs_section(rows: StoredRows, beneath: str = "") -> str:
     found = rows.frame("qa_costs")
     if not len(found):
         return section("costs", "Costs", _PAID_HOW, missing("No costs yet", MADE_BY_RUN))
-    parts = [
-        table(isolated_names(own, named_by), (*named_by, *_USED_COLUMNS), caption=title, data=own)
+    (_, first), *others = (
+        (title, table(isolated_names(own, named_by), (*named_by, *_USED_COLUMNS), caption=title, data=own))
         for title, own, named_by in _cuts(found)
-    ]
-    return section(
-        "costs",
-        "Costs",
-        _PAID_HOW,
-        parts[0]
-        + "".join(fold(title, own, is_open=True) for (title, *_), own in zip(_COST_CUTS[1:], parts[1:], strict=True))
-        + beneath,
     )
+    folded = "".join(fold(title, own, is_open=True) for title, own in others)
+    return section("costs", "Costs", _PAID_HOW, first + folded + beneath)
 
 
 def _cuts(found: pd.DataFrame) -> list[tuple[str, pd.DataFrame, Sequence[Column]]]:
-    return [(title, _summed(found, list(by)), columns) for title, by, columns in _COST_CUTS]
+    cuts = [(title, _summed(found, list(by)), columns) for title, by, columns in _COST_CUTS]
+    return [cut for cut in cuts if len(cut[1])]  # without judges there are no evaluators
 
 
 def _summed(found: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -54,7 +54,12 @@ _BOARD_TABLE = (
     Column("n_clusters", "Subjects or transcripts", whole),
     Column("n_total", "Responses", whole),
     Column("n_scored", "Scored", whole),
-    Column("n_failed", "Failed", whole, "Responses without a score because a judge, a sandbox or a call failed"),
+    Column(
+        "n_failed",
+        "Without a score",
+        whole,
+        "Responses for which a judge, a sandbox or a call failed, that nothing scores, or that cite nothing where quotations are looked up",
+    ),
     Column("n_skipped", "Skipped", whole, "Responses that were not judged: not in the sample, or over the budget"),
     Column("coverage", "Coverage", percent, "Share of the items that were to be scored that the model has a score for"),
     Column(

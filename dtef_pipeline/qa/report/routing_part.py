@@ -28,8 +28,8 @@ the page is written in seconds."""
 _ASKED_SHARE = 0.9
 """Of the items of the model with the most: a model with a score and a cost on fewer is no choice of the policies."""
 _NO_COSTS = (
-    "Routing policies are not replayed: that takes two models or more with scores and costs on the same items, and a cost above $0; models that "
-    "run locally cost nothing that is known."
+    "Routing policies are not replayed: that takes two models or more with scores and costs on the same items, and a cost above $0; what runs "
+    "locally costs nothing."
 )
 _ROUTING_HOW = (
     "What a policy would have reached that chooses a model for each item, replayed on stored scores and costs; no model is asked. Regret: score "

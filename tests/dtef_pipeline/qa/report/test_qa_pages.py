@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.qa.policies.replay import POLICY_NAMES
@@ -16,6 +17,7 @@ from dtef_pipeline.qa.policies.stream import items_drawn
 from dtef_pipeline.qa.report.pages import files_of_parts, qa_pages
 from dtef_pipeline.qa.report.quality import counts_of, histogram
 from dtef_pipeline.qa.report.routing_part import MOST_REPLAYED_ITEMS, paid_stream
+from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
 from dtef_pipeline.report.svg import CHART_STYLE
 from tests.made.qa_pages import connected_qa, qa_pages_of
 from tests.made.qa_suites import made_qa
@@ -270,3 +272,26 @@ def test_the_replay_on_a_page_is_of_few_items_however_many_there_are() -> None:
     assert drawn.scores.shape == (MOST_REPLAYED_ITEMS, 3)
     assert len(drawn.features) == len(drawn.costs) == MOST_REPLAYED_ITEMS
     assert items_drawn(stream, len(stream.scores), seed=0) is stream
+
+
+def test_costs_without_judges_have_no_empty_part_on_evaluators(made: QaMade) -> None:
+    tables = made.tables()
+    alone = tables["qa_costs"].filter(pc.is_null(tables["qa_costs"]["evaluator"]))
+    costs = section_of(dict(qa_pages(connected_qa({**tables, "qa_costs": alone})))["index.html"], "costs")
+    assert "Costs by evaluator" in section_of(qa_pages_of(made)["index.html"], "costs")
+    assert "Costs by evaluator" not in costs
+    assert "Costs by model and suite" in costs
+
+
+def test_judged_scores_that_moved_stand_with_what_is_left_net_of_the_judge(made: QaMade) -> None:
+    told = "net of the judge: -0.2000; <b>on the same stored answers</b> the judge moved by -0.1000"
+    row = {"model": "best", "model_variant": "best[]", "condition": "plain", "metric": "judged", "measured_by": "judge 1"}
+    known = {"verdict": "drift", "shift": -0.3, "judges_shift": -0.1, "net_shift": -0.2, "net_low": -0.25, "net_high": -0.15}
+    rest = {"suites": ["s"], "flagged": True, "reason": "r", "told_of_judges": told, "changes": [], "n_snapshots": 3}
+    drift = pa.Table.from_pylist([{**row, **known, **rest}], schema=QA_MODEL_DRIFT)
+    tables = {**made.tables(), "qa_model_drift": drift, "qa_drift_series": QA_DRIFT_SERIES.empty_table()}
+    page = dict(qa_pages(connected_qa(tables)))["index.html"]
+    text = section_of(page, "drift")
+    assert "Judged scores that moved, net of the judge" in text
+    assert told in text
+    assert "-0.250 to -0.150" in text
