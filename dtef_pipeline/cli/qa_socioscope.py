@@ -40,7 +40,7 @@ from resources.settings import Settings
 _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
-_OF_JUDGES = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
+_JUDGE_OPTIONS = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
 _WITHOUT_ANSWER = ("error", "missing")
 
 
@@ -68,7 +68,7 @@ def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     if not options.models:
         if given := [
             f"--{name.removesuffix('_file').replace('_', '-')}"
-            for name in _OF_JUDGES
+            for name in _JUDGE_OPTIONS
             if getattr(options, name) not in (None, ())
         ]:
             raise ConfigError(f"{given[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
