@@ -50,7 +50,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
             waiting += len(asked.prompts) - len(with_messages(asked.prompts))
     if waiting:
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
-        say(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
+        click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
     frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
     if output != "table":
         click.echo(render(frame, output))

@@ -276,5 +276,5 @@ _BESIDE_TEXT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "prompt_tokens": (_counts, "a whole number from 0"),
     "completion_tokens": (_counts, "a whole number from 0"),
     "cost_usd": (_measures, "US dollars from 0"),
-    "latency_s": (_measures, "seconds; 0 is not known"),
+    "latency_s": (_measures, "seconds (0: not known)"),
 }
