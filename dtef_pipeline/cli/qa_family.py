@@ -10,10 +10,10 @@ import click
 import pandas as pd
 
 from dtef_pipeline.cli import qa_board, qa_report
-from dtef_pipeline.cli.after_run import priced
 from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import exit_code
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.written_report import folder_given
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -33,12 +33,11 @@ _ASK_QA_AGAIN = (
     "2026-01-31). Only responses at temperature 0 are compared."
 )
 _QA_COSTS_BY = ("role", "suite", "evaluator", "model")
-_QA_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _SPENT_VIEW = QaView(
     "costs",
     "qa_costs",
     "",
-    (*_QA_COSTS_BY, "model_variant", *_QA_USAGE, "cost"),
+    (*_QA_COSTS_BY, "model_variant", *COUNTED_USAGE, "cost"),
     ("role", "model", "model_variant", "cost"),
     ("prompt_tokens", "completion_tokens", "calls"),
 )
@@ -70,20 +69,8 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
     frame = reader.rows("qa_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked; `dtef qa run --model MODEL` asks")
-    names = dict.fromkeys("model_variant" if name == "variant" else name for name in by or _QA_COSTS_BY)
-    frame = _summed(frame, list(names))
-    if output == "table":
-        cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
-        frame = frame.assign(cost=cost)
+    frame = spent_by(frame, by or _QA_COSTS_BY, output)
     qa_board.print_qa_view(_SPENT_VIEW, frame, output, {"cost": COST_COLUMNS["cost"]})
-
-
-def _summed(spent: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Rows of `qa_costs` added up, the dearest first: candidates before judges, where the roles are told apart."""
-    groups = spent.groupby(by, sort=False, dropna=False)
-    whole = groups[[*_QA_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
-    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
-    return whole.sort_values("role", kind="stable", ignore_index=True) if "role" in by else whole
 
 
 def drift(by: str, fail_on: str | None, output: str) -> None:

@@ -10,10 +10,10 @@ import click
 import pandas as pd
 
 from dtef_pipeline.cli import rubric_board, rubric_read
-from dtef_pipeline.cli.after_run import priced
 from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import exit_code
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.written_report import folder_given
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -43,12 +43,11 @@ _ASK_IT_AGAIN = (
 )
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
 _COSTS_BY = ("role", "model")
-_OF_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _COSTS_VIEW = RubricView(
     "costs",
     "rubric_costs",
     "",
-    ("role", "model", "model_variant", *_OF_USAGE, "cost"),
+    ("role", "model", "model_variant", *COUNTED_USAGE, "cost"),
     ("role", "model", "model_variant", "cost"),
     ("prompt_tokens", "completion_tokens", "calls"),
 )
@@ -80,22 +79,8 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
     frame = reader.rows("rubric_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
-    frame = _added_up(frame, list(dict.fromkeys("model_variant" if name == "variant" else name for name in by or _COSTS_BY)))
-    if output == "table":
-        cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
-        frame = frame.assign(cost=cost)
+    frame = spent_by(frame, by or _COSTS_BY, output)
     rubric_board.print_view(_COSTS_VIEW, frame, output, told={"cost": COST_COLUMNS["cost"]})
-
-
-def _added_up(spent: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Rows of `rubric_costs` added up, the dearest first: of each role, where the roles are told apart."""
-    groups = spent.groupby(by, sort=False, dropna=False)
-    whole = groups[[*_OF_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
-    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
-    if "role" not in by:
-        return whole
-    place = {role: at for at, role in enumerate(spent["role"].unique())}
-    return whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
 
 
 def drift(by: str, fail_on: str | None, output: str) -> None:

@@ -1,0 +1,28 @@
+"""What `dtef costs --family` adds up: rows of what models cost by the role that they had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dtef_pipeline.cli.after_run import priced
+
+COUNTED_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
+
+
+def spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFrame:
+    """The rows of a family's table of costs added up by these columns (`variant` is `model_variant`), the dearest first.
+
+    Roles, where they are told apart, stay in the order of the table. `output`: for people (`table`), costs are told in words too.
+    """
+    names = list(dict.fromkeys("model_variant" if name == "variant" else name for name in by))
+    groups = spent.groupby(names, sort=False, dropna=False)
+    whole = groups[[*COUNTED_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
+    if "role" in names:
+        place = {role: at for at, role in enumerate(spent["role"].unique())}
+        whole = whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
+    if output != "table":
+        return whole
+    return whole.assign(cost=[priced(*pair) for pair in zip(whole["cost_usd"], whole["unpriced"], strict=True)])
