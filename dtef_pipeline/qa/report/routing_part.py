@@ -35,7 +35,8 @@ _ROUTING_HOW = (
     "What a policy would have reached that chooses a model for each item, replayed on stored scores and costs; no model is asked. Regret: score "
     "lost against the best model of each item, summed over the items; lower is better. Intervals: where 95 % of the replays lie, each in a "
     f"random order of the items. The first board of a suite is replayed, {PAGE_REPLAYS} times with seed {REPLAY_SEED}, on at most "
-    f"{counted(MOST_REPLAYED_ITEMS, 'item')}, drawn with that seed, of at most {counted(MOST_REPLAYED_SUITES, 'suite')}. Policies learn as they go, so more items "
+    f"{counted(MOST_REPLAYED_ITEMS, 'item')}, drawn with that seed, of at most {counted(MOST_REPLAYED_SUITES, 'suite')}. "
+    "Policies learn as they go, so more items "
     "make a better mean: the command dtef qa replay-policies replays all."
 )
 _POLICY_TABLE = (
