@@ -16,6 +16,8 @@ from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 
+_KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
+
 
 def net_of_judge(checks: pa.Table, anchored: pa.Table, options: WatchOptions | None = None) -> pa.Table:
     """QA_MODEL_DRIFT, where a judged score moved, with the judge's part of it and what is left; `told_of_judges` says what was done.
@@ -36,7 +38,7 @@ def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | 
         lacking = "" if judge is None else " on both sides of the shift"
         return {"told_of_judges": f"not net of the judge: it was not shown stored answers again{lacking}"}
     net = net_of(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
-    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}"
+    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}; {_KEPT_JUDGEMENTS}"
     return {
         "judges_shift": part.value,
         "net_shift": net.value,

@@ -82,7 +82,10 @@ _NETTED_TABLE = (
     Column("shift", "Shift", as_is, "Of the model; 95 % interval beneath"),
     Column("judges_shift", "Of the judge", signed, "Between the same snapshots, on stored answers that it was shown again"),
     Column(
-        "net_shift", "Net of the judge", as_is, "Shift of the model less that of the judge; 95 % interval, of both, beneath"
+        "net_shift",
+        "Net of the judge",
+        as_is,
+        "Shift of the model less that of the judge, if all answers were judged afresh; 95 % interval, of both, beneath",
     ),
     Column("told_of_judges", "What was done", long_text),
 )

@@ -71,6 +71,7 @@ def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots()
         assert row["net_low"] < row["net_shift"] - 0.05
         assert row["net_high"] > row["net_shift"] + 0.05
         assert row["told_of_judges"].startswith("net of the judge: -0.")
+        assert "an answer that did not change keeps its judgement" in row["told_of_judges"]
 
 
 def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_judge_scored() -> None:
