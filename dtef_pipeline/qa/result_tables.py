@@ -209,7 +209,7 @@ QA_MODEL_DRIFT = pa.schema(
         field(
             "told_of_judges",
             pa.string(),
-            "Whether the shift was netted of the judge's, and why not; null: not judged, or no shift to net",
+            "Reason why the shift was netted of the judge's, or why not; null: not judged, or no shift to net",
         ),
     ]
 )
