@@ -200,10 +200,10 @@ class Warehouse:
         """The files of a table, or of these values of its first level."""
         return [info.path for info in self._files(table, first)]
 
-    def tables(self) -> list[str]:
-        """The tables that have rows; sorted."""
+    def tables(self, among: Iterable[str] = TABLES) -> list[str]:
+        """Those of these tables that have rows; sorted."""
         return sorted(
-            table for table in TABLES if (self._view_sql(table) if self.is_local else self._below(self.folder(table)))
+            table for table in among if (self._view_sql(table) if self.is_local else self._below(self.folder(table)))
         )
 
     def tables_in(self, query: str) -> Iterable[str]:

@@ -61,4 +61,4 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
 
 def require_qa_scores(store: Store) -> None:
     """Raises WarehouseError where no part was scored."""
-    require_made(store, "qa_scores", "suite", "part", "dtef qa run")
+    require_made(store, "qa_scores", "part", "dtef qa run")

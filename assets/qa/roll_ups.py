@@ -24,7 +24,7 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     Each call counts once, however many rows rest on it, over all snapshots. A call whose price is unknown costs nothing that is known, and is
     counted in `unpriced`.
     """
-    require_made(store, "qa_responses", "suite", "part", "dtef qa run")
+    require_made(store, "qa_responses", "part", "dtef qa run")
     rows = store.reader.query(lambda made: costs_of_calls(made, store.responses.responses), only=QA_COSTS_READ)
     shown = [
         "role",

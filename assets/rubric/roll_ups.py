@@ -131,7 +131,7 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     Each call counts once, however many rows rest on it, over all snapshots. Embedders are counted from the response store; one that runs
     here costs nothing and is not listed.
     """
-    require_made(store, "rubric_responses", "blueprint", "blueprint", "dtef rubric run")
+    require_made(store, "rubric_responses", "blueprint", "dtef rubric run")
     rows = store.reader.query(
         lambda connection: costs_table(connection, store.responses.responses, store.responses.summary()), only=COSTS_READ
     )
@@ -148,4 +148,4 @@ def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
 def require_scored(store: Store) -> None:
     """Raises WarehouseError where no blueprint was scored."""
-    require_made(store, "rubric_scores", "blueprint", "blueprint", "dtef rubric run")
+    require_made(store, "rubric_scores", "blueprint", "dtef rubric run")

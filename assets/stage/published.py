@@ -13,9 +13,9 @@ from dtef_pipeline.errors import WarehouseError
 from resources.written_pages import WrittenPages, write_pages
 
 
-def require_made(store: Store, table: str, level: str, of: str, command: str) -> None:
-    """Raises WarehouseError where the table has no rows of any `level`. `of`: whose stages make it; `command`: what else does."""
-    if not store.warehouse.values(table, level):
+def require_made(store: Store, table: str, of: str, command: str) -> None:
+    """Raises WarehouseError where the table has no rows. `of`: whose stages make it; `command`: what else does."""
+    if not store.warehouse.tables([table]):
         raise WarehouseError(f"no {table} yet: materialize the stages of a {of} first, or `{command}`")
 
 

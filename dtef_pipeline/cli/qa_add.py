@@ -24,6 +24,7 @@ from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFi
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
+from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.blueprint_files import clear_tables
@@ -32,6 +33,7 @@ from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
+from resources.written_pages import remove_pages
 
 _FINDINGS_NAMED = 10
 _LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "documents", "public_since")
@@ -111,13 +113,18 @@ def remove(patterns: Sequence[str]) -> None:
             keys = fitting(known, patterns, "PART")
             lines = [_removed(warehouse, key) for key in keys]
             remove_parts(instance, warehouse, keys)
-        if not warehouse.values("qa_scores", "suite"):
+        boards_left = bool(warehouse.tables(["qa_scores"]))
+        if not boards_left:
             clear_tables(warehouse, RESULTS_OF_PARTS)
+            remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
         TableReader(warehouse).refresh_database()
     for line in lines:
         say(line)
     say("files and stored responses stay: a part that is added again is asked nothing that it was asked before")
-    say("boards follow at the next `dtef qa rollup`")
+    if boards_left:
+        say("boards and pages follow at the next `dtef qa rollup`")
+    else:
+        say("nothing is scored any more: boards and pages went too")
 
 
 def read_files(

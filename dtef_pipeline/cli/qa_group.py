@@ -112,7 +112,8 @@ def list_parts(output: str) -> None:
 @click.argument("parts", metavar="PART...", nargs=-1, required=True)
 @reports_errors
 def remove(parts: tuple[str, ...]) -> None:
-    """Take parts away: their partitions and their rows in all tables. Boards follow at the next `dtef qa rollup`.
+    """Take parts away: their partitions and their rows in all tables. Boards and pages follow at the next
+    `dtef qa rollup`; where nothing is scored any more, they go at once.
 
     PART is SUITE/PART, or a pattern such as 'mmlu/*'. Files stay, and so do stored responses and judgements: a part that is added and run again
     finds them.

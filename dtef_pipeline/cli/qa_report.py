@@ -15,6 +15,6 @@ from resources.table_reader import TableReader
 @reads_tables
 def report(reader: TableReader, out: Path) -> None:
     """Write the pages into a folder, which is made; say where they are."""
-    if not reader.warehouse.values("qa_scores", "suite"):
+    if not reader.warehouse.tables(["qa_scores"]):
         raise WarehouseError(f"no qa_scores in {reader.warehouse.root} yet: they are made by `dtef qa run`")
     write_report(reader, out, qa_pages, QA_TABLES)

@@ -140,7 +140,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
         with dagster_instance() as instance, command(keys) as running:
             outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, running.tags)
             done = outcome.done
-            if not options.no_roll_ups and warehouse.values("qa_scores", "suite"):
+            if not options.no_roll_ups and warehouse.tables(["qa_scores"]):
                 outcome += _roll_ups(instance)
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
@@ -224,7 +224,7 @@ def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:
 
 def rollup() -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up("qa_scores", "suite", "dtef qa run", _roll_ups)
+    return rolled_up("qa_scores", "dtef qa run", _roll_ups)
 
 
 def known_parts(warehouse: Warehouse, table: str = "qa_items", space: Space = QA_SPACE) -> list[str]:

@@ -33,14 +33,14 @@ def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[st
         progress.close()
 
 
-def rolled_up(table: str, level: str, command: str, roll_ups: Callable[[Any], Launched]) -> int:
+def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> int:
     """The exit code of a command that runs the roll-ups of a family: 1 where one failed, or a file was left out.
 
-    `table`, `level`: the scores that they are made of, and the level that tells whether there are any; `command`: what makes some.
+    `table`: the scores that they are made of; `command`: what makes some.
     """
     warehouse = open_warehouse()
     check_home_path(Settings.from_environment())
-    if not warehouse.values(table, level):
+    if not warehouse.tables([table]):
         raise WarehouseError(f"no {table} in {warehouse.root} yet: they are made by `{command}`")
     with kept_terminal(), dagster_instance() as instance:
         outcome = roll_ups(instance)

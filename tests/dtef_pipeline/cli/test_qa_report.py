@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import dagster as dg
@@ -106,6 +107,24 @@ def test_pages_of_parts_that_are_no_more_go_and_other_files_stay(
     assert "(2 pages)" in told
     assert "removed, since they do not belong to it any more" in told
     assert {file.name for file in out.iterdir()} == {"index.html", "mmlu__subject_0.html", "notes.txt", ".pages.json"}
+
+
+def test_when_the_last_part_goes_no_board_and_no_page_is_left(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
+    copytree(folder / "warehouse", tmp_path / "warehouse")
+    use(tmp_path, monkeypatch)
+    assert "boards and pages follow at the next `dtef qa rollup`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
+    assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
+    assert "no qa_board" in refused("qa", "board")
+    assert list((tmp_path / "warehouse" / "qa_report").glob("*")) == []
+    assert "they are made by `dtef qa run`" in refused("qa", "rollup")
+    failed = made_by_roll_ups().get_step_failure_events()
+    told = {one.node_name: str(one.step_failure_data.error) for one in failed}
+    assert {name for name in told if "yet: materialize the stages of a part first" in told[name]} == {
+        *("qa_board", "qa_costs", "qa_drift", "qa_validity")
+    }
 
 
 def test_nothing_scored_and_a_file_in_the_way_are_said(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
