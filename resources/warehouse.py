@@ -202,9 +202,7 @@ class Warehouse:
 
     def tables(self, among: Iterable[str] = TABLES) -> list[str]:
         """Those of these tables that have rows; sorted."""
-        return sorted(
-            table for table in among if (self._view_sql(table) if self.is_local else self._below(self.folder(table)))
-        )
+        return sorted(table for table in among if (self._view_sql(table) if self.is_local else self._below(self.folder(table))))
 
     def tables_in(self, query: str) -> Iterable[str]:
         """The tables that a query may be about: those whose names stand in it; all where it asks what tables there are."""

@@ -28,7 +28,7 @@ class QaBoardConfig(dg.Config):
     )
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="1"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="2"), **QA_GROUP})
 def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
 

@@ -21,10 +21,10 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
+from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import RESULTS_OF_PARTS
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
-from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.blueprint_files import clear_tables

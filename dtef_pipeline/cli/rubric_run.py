@@ -167,9 +167,7 @@ def _checked(
 
 def rollup(*, consistency: bool = False) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
-    return rolled_up(
-        "rubric_scores", "dtef rubric run", lambda instance: _roll_ups(instance, consistency=consistency)
-    )
+    return rolled_up("rubric_scores", "dtef rubric run", lambda instance: _roll_ups(instance, consistency=consistency))
 
 
 def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:

@@ -77,9 +77,10 @@ def print_rows(
 
 
 def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:
-    """Each note once, behind the rows that it is about."""
-    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)).dropna() if note):
-        said = frame[frame[view.notes] == note]
+    """Each sentence of notes once, behind the rows that it is about."""
+    notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
+    for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):
+        said = frame[[note in own for own in notes]]
         who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(view.who) == 1 else "; "
         yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"

@@ -8,12 +8,13 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in, place_sql
+from dtef_pipeline.qa.model import CITES_NOTHING
 
 QA_BOARD_COLUMNS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
-    *("cluster", "type", "status", "value", "score"),
+    *("cluster", "type", "status", "value", "score", "cites_nothing"),
 )
-"""The columns of `qa_scores` that boards read."""
+"""The columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it cites nothing."""
 _CODED_TEXTS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "cluster"),
     *("type",),
@@ -34,6 +35,7 @@ def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA
     text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
     text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
     own = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
+    own["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
     named = ", ".join(own.get(name, name) for name in columns)
     order = ", ".join(("suite", "part", "condition", "metric", "measured_by", "model_variant", "snapshot", "item_id", "draw"))
     return _coded(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table())

@@ -23,6 +23,8 @@ NULL_STATUSES = (
     "sandbox_error",
 )
 """Why a response has no score: what these say is no fault of the response."""
+CITES_NOTHING = "the response cites nothing"
+"""Why a response has no score where quotations are looked up: it has none. No failure, and no fault."""
 QA_STATUSES = (OK_STATUS, UNPARSEABLE_STATUS, *NULL_STATUSES)
 
 

@@ -39,13 +39,20 @@ _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
 
 
 def result_means(
-    scores: pa.Table, group_by: Sequence[str], *, resamples: int = RESAMPLES, seed: int = SEED, cluster_noun: str = "cluster"
+    scores: pa.Table,
+    group_by: Sequence[str],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    cluster_noun: str = "cluster",
+    macro_noted: bool = True,
 ) -> pa.Table:
     """One row per group, in the order in which groups first occur: the columns of `group_by`, and MEAN_COLUMNS.
 
     `scores`: rows of `qa_scores` with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
     metric. The groups must tell suites, metrics, models and conditions apart: what differs in these is never averaged together. Responses
-    without a score are counted and left out of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`.
+    without a score are counted and left out of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`;
+    `macro_noted`: whether notes say why the mean over clusters has no interval.
     """
     group, first = codes(scores, group_by)
     table = _Scored.of(scores, group_by, group)
@@ -78,7 +85,7 @@ def result_means(
         "macro_score": group_means(clusters.mean, clusters.group, groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
-        "note": _notes(n_scored, micro.why_none, macro.why_none),
+        "note": _notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, alone),
     }
     rows = scores.select(list(group_by)).take(pa.array(first))
     for column in MEAN_COLUMNS:
@@ -194,6 +201,15 @@ def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.ND
     return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
 
 
-def _notes(n_scored: Codes, *whys: Sequence[str]) -> list[str | None]:
+def _notes(n_scored: Codes, micro: Sequence[str], macro: Sequence[str], alone: npt.NDArray[np.bool_]) -> list[str | None]:
     of_none = ["" if n else "no response has a score" for n in n_scored]
-    return ["; ".join(filter(None, parts)) or None for parts in zip(of_none, *whys, strict=True)]
+    whys = [_once(*pair) for pair in zip(micro, macro, alone.tolist(), strict=True)]
+    return ["; ".join(filter(None, parts)) or None for parts in zip(of_none, whys, strict=True)]
+
+
+def _once(micro: str, macro: str, alone: bool) -> str:
+    """Why means have no interval: a reason that both have is given once. `alone`: the means are the same."""
+    (what, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
+    if micro and macro and (alone or why == other_why):
+        return f"{what}, {other_what}: {why}"
+    return "; ".join(filter(None, (micro, macro)))

@@ -24,8 +24,11 @@ _OF_ITEMS = tuple(
     _MEAN_FIELDS[name] for name in ("parse_rate", "score", "score_low", "score_high", "interval_kind", "score_given_parsed")
 )
 _OF_CLUSTERS = tuple(_MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
-_COUNTED_RESPONSES = tuple(
-    _MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")
+_COUNTED_RESPONSES = (
+    *(_MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
+    field(
+        "n_uncited", pa.int64(), "Responses that cite nothing, and so have no score; null: the metric is not about quotations"
+    ),
 )
 _SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
 _NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
@@ -93,7 +96,7 @@ QA_BOARD_PART = pa.schema(
 QA_BOARD_CLUSTER = pa.schema(
     [_SUITE_FIELD, QA_CLUSTER, *_BOARD_FIELDS[1:], *_RANKED, *_COUNTED_RESPONSES, *_COVERED, _SNAPSHOTS_FIELD, _NOTE_FIELD]
 )
-"""One row per transcript or subject of several items, condition, metric, what it was measured by, and model variant."""
+"""One row per transcript or subject, condition, metric, what it was measured by, and model variant."""
 
 QA_PASS_AT_K = pa.schema(
     [*OF_ONE_PART, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD, *MODEL_FIELDS, *PASS_COLUMNS],

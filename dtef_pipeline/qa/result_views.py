@@ -30,7 +30,16 @@ class QaView(NamedTuple):
 
 _BOARD_WAYS = ("condition", "metric", "measured_by")
 _RANKED_COLUMNS = ("rank", "model", "score", "interval", "rank_low", "rank_high")
-_COUNT_COLUMNS = ("n_items", "n_scored", "n_failed", "coverage", "n_sampled_out", "parse_rate", "score_given_parsed")
+_COUNT_COLUMNS = (
+    "n_items",
+    "n_scored",
+    "n_failed",
+    "n_uncited",
+    "coverage",
+    "n_sampled_out",
+    "parse_rate",
+    "score_given_parsed",
+)
 _SCORE_ENDS = ("score_low", "score_high")
 _FIRST_OUT_OF_SCORES = (
     "n_sampled_out",
@@ -69,7 +78,7 @@ QA_VIEWS = (
     QaView(
         "cluster",
         "qa_board_cluster",
-        "the same for each transcript or subject with several items",
+        "the same for each transcript or subject",
         ("suite", "cluster", *_BOARD_WAYS, *_RANKED_COLUMNS, *_COUNT_COLUMNS),
         ("cluster", "rank", "model", "score"),
         _FIRST_OUT_OF_SCORES,

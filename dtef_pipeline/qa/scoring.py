@@ -17,6 +17,7 @@ from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.executions import CODE_SCORER
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.model import (
+    CITES_NOTHING,
     OK_STATUS,
     ItemError,
     ItemScore,
@@ -42,6 +43,7 @@ RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_
 )
 """Metrics: whether the answer is right; whether the tests pass; how much of what is expected is there; what judges say; the share of quotations
 that stand in their source, to the letter or but for case, marks and white space."""
+EXISTENCE_METRICS = (EXISTENCE, EXISTENCE_RELAXED)
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
 
 ResponseKey = tuple[str, str, str, int]
@@ -225,7 +227,7 @@ class PartScoring:
                 own = {"found": found, "citations": len(rows)}
                 yield measure, ItemScore(OK_STATUS, found / len(rows), None, (), own)
             else:
-                yield measure, ItemScore("missing", own={"citations": 0}, reason="the response cites nothing")
+                yield measure, ItemScore("missing", own={"citations": 0}, reason=CITES_NOTHING)
 
 
 def _judged_scores(judge: JudgedBy, rows: Sequence[Mapping[str, Any]], written: Written) -> Iterator[tuple[Measure, ItemScore]]:

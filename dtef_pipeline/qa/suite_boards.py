@@ -5,8 +5,9 @@ What differs in condition, metric or what it was measured by stands on boards of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from dtef_pipeline.qa.mean_intervals import Codes
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.result_means import codes, result_means
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
+from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.statistics.ranks import rank_ranges, ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling
 from dtef_pipeline.text.counted import counted
@@ -75,8 +77,8 @@ def suite_board(
     `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
     snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
     for a model that has a score for it, and one that its random sample leaves out is none of those that it is measured by. The range of ranks
-    draws whole clusters of items anew, the same for all models; a board by cluster has clusters of several items alone. Raises ConfigError for
-    another view.
+    draws whole clusters of items anew, the same for all models; a board by cluster has no item that is a cluster by itself. `n_failed` does not
+    count responses that cite nothing: those are `n_uncited`. Raises ConfigError for another view.
     """
     if by not in BOARD_KEYS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
@@ -87,16 +89,15 @@ def suite_board(
     found = _means(scores, keys, options, macro=by == OVERALL)
     group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
     row, _ = codes(scores, keys)
+    uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(found)).astype(np.int64)
+    found["n_uncited"] = pd.Series(uncited).astype("Int64").where(found["metric"].isin(EXISTENCE_METRICS))
+    found["n_failed"] -= uncited
     found["n_sampled_out"] = _sampled_out(scores, keys, row, len(found))
     to_be_scored = _items(scores, names, group) - found["n_sampled_out"].to_numpy()
     found["coverage"] = found["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
     enough = (found["coverage"] >= RANKED_FROM) & found["score"].notna()
     found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
-    unranked = [
-        "" if ranked or not n else f"not ranked: it has scores for {n:,} of {counted(of, 'item')}, at least 9 of 10 are needed"
-        for ranked, n, of in zip(enough, found["n_items"], to_be_scored.tolist(), strict=True)
-    ]
-    found["note"] = ["; ".join(filter(None, pair)) for pair in zip(found["note"], unranked, strict=True)]
+    found["note"] = _noted(found.assign(uncited=uncited), enough, to_be_scored)
     found["n_parts"] = _distinct(scores, keys, "part", len(found))
     found = found.merge(_ranges(scores, found[enough], names, options), "left", keys, validate="one_to_one")
     found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
@@ -110,21 +111,35 @@ def suite_board(
 
 def _means(scores: pa.Table, names: Sequence[str], options: QaBoardOptions, *, macro: bool = False) -> pd.DataFrame:
     """As of `result_means`, names as text; notes speak of means over clusters where those are wanted."""
-    rows = result_means(scores, names, resamples=options.resamples, seed=options.seed)
+    rows = result_means(scores, names, resamples=options.resamples, seed=options.seed, macro_noted=macro)
     found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
-    notes = found["note"].fillna("")
-    if not macro:
-        found = found.drop(columns=list(_MACRO))
-        notes = notes.map(lambda note: "; ".join(one for one in note.split("; ") if not one.startswith("no macro")))
-    return pd.DataFrame(found.assign(note=notes))
+    return pd.DataFrame(found.drop(columns=[] if macro else list(_MACRO)).assign(note=found["note"].fillna("")))
+
+
+def _noted(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
+    """The note of each row, and why it is not ranked. `found` has beside its columns `uncited`, responses."""
+    notes = []
+    for row, is_ranked, of in zip(found.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
+        if row["uncited"] == row["n_total"]:
+            notes.append("no answer cites anything")
+        else:
+            why = _why_unranked(row, of) if row["n_items"] and not is_ranked else ""
+            notes.append("; ".join(filter(None, (row["note"], why))))
+    return notes
+
+
+def _why_unranked(row: Mapping[Hashable, Any], of: int) -> str:
+    """Who cites nothing has not failed, and that is told in words of its own."""
+    uncited, items = row["uncited"], f"{row['n_items']:,} of {counted(of, 'item')}"
+    if uncited and row["n_total"] == row["n_scored"] + uncited >= of:
+        return f"not ranked: its answers to {items} cite something, at least 9 of 10 are needed"
+    besides = f", {counted(uncited, 'answer')} cite nothing" if uncited else ""
+    return f"not ranked: it has scores for {items}{besides}, at least 9 of 10 are needed"
 
 
 def _of_clusters(scores: pa.Table) -> pa.Table:
-    """The rows of clusters that have several items in their suite."""
-    cluster, first = codes(scores, ["suite", "cluster"])
-    _, first_of_item = codes(scores, ["suite", "cluster", "item_id"])
-    n_items = np.bincount(cluster[first_of_item], minlength=len(first))
-    return scores.filter(pa.array(n_items[cluster] > 1))
+    """The rows of items that hang together by something, however few do: not of those that are a cluster by themselves."""
+    return scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))
 
 
 def _sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:

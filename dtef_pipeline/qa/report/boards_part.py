@@ -32,12 +32,13 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 _BOARDS_HOW = (
     "Models ranked by their mean score in each suite, 0-1, higher is better, with 95 % intervals. Micro is the mean over items, macro the mean "
-    "over subjects or transcripts of their means. A response that cannot be read counts 0; one that has no score for another reason is left "
-    "out of the mean and counted. What was asked in another way, or measured by something else, stands on a board of its own."
+    "of their means over clusters of items, which are subjects or transcripts. A response that cannot be read counts 0; one that has no score "
+    "for another reason is left out of the mean and counted. What was asked in another way, or measured by something else, stands on a board "
+    "of its own."
 )
 _BARS_HOW = (
     "The mean score of each subject or transcript, 0-1, higher is better, for each model of a board. Under each bar stands the number of items "
-    "that it rests on, and its 95 % interval lies over it. What has no score has no bar."
+    "that it rests on, and its 95 % interval lies over it. What has no score has no bar, and is named beneath."
 )
 MADE_BY_RUN = "`dtef qa run` makes it, and `dtef qa rollup`"
 MOST_BAR_FIGURES = 60
@@ -48,18 +49,24 @@ _BOARD_TABLE = (
     Column("rank", "Rank", whole),
     Column("who", "Model", named),
     Column("score", "Micro", as_is, "Mean score over items, 0-1; 95 % interval beneath"),
-    Column("macro_score", "Macro", as_is, "Mean over subjects or transcripts of their mean over items; 95 % interval beneath"),
+    Column(
+        "macro_score",
+        "Macro",
+        as_is,
+        "Mean over clusters (subjects or transcripts) of their mean over items; 95 % interval beneath",
+    ),
     Column("ranks", "Ranks", named, "The ranks that 95 % of the resamples leave it"),
     Column("n_items", "Items", whole, "Items with a scored response"),
-    Column("n_clusters", "Subjects or transcripts", whole),
+    Column("n_clusters", "Clusters", whole, "Subjects or transcripts with a scored response"),
     Column("n_total", "Responses", whole),
     Column("n_scored", "Scored", whole),
     Column(
         "n_failed",
         "Without a score",
         whole,
-        "Responses for which a judge, a sandbox or a call failed, that nothing scores, or that cite nothing where quotations are looked up",
+        "Responses for which a judge, a sandbox or a call failed, or that nothing scores",
     ),
+    Column("n_uncited", "Cite nothing", whole, "Responses without a quotation, and so without a score"),
     Column("n_skipped", "Skipped", whole, "Responses that were not judged: not in the sample, or over the budget"),
     Column("coverage", "Coverage", percent, "Share of the items that were to be scored that the model has a score for"),
     Column(
@@ -155,8 +162,8 @@ def board_table(found: pd.DataFrame, caption: str) -> str:
 
 def _says_something(name: str, found: pd.DataFrame) -> bool:
     """Whether a column is worth its room: not what counts nothing, nor a mean over clusters of which each is one item."""
-    if name in ("n_failed", "n_skipped", "n_sampled_out"):
-        return name in found and bool(found[name].any())
+    if name in ("n_failed", "n_uncited", "n_skipped", "n_sampled_out"):
+        return name in found and bool(found[name].fillna(0).any())
     return name not in ("macro_score", "n_clusters") or bool((found["n_clusters"] != found["n_items"]).any())
 
 

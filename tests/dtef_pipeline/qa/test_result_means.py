@@ -221,7 +221,10 @@ def test_too_few_and_equal_things_have_no_interval_and_say_why() -> None:
     assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
     alike = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
     assert alike["score_low"] is None
-    assert "each item has the same score" in alike["note"]
+    assert alike["note"].startswith("no interval, no macro interval: each item has the same score, which"), "one reason, once"
+    together = only([("s", f"i{at}", f"c{at // 2}", "ok", 0.5) for at in range(18)])
+    assert together["note"].startswith("no interval, no macro interval: each cluster has the same score, which")
+    assert together["note"].count("scatter") == 1
 
 
 def test_nothing_scored_has_no_mean_and_says_so() -> None:
