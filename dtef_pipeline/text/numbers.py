@@ -2,14 +2,19 @@ r"""The numbers that a text says, in figures and in words, with exact values and
 
 What is a number:
 
-- figures with a sign, thousands commas, decimals, an exponent, a currency before them: `-1,234.50`, `$18`, `.5`, `1e3`, `4 x 10^3`;
+- figures with a sign, thousands in groups, decimals, an exponent, a currency before them: `-1,234.50`, `12 345`, `1_000`, `$18`, `.5`,
+  `1e3`, `4 x 10^3`, `2^{10}`;
 - fractions: `3/4`, `2 1/2`, `½`; a percent sign says nothing (`50%` is 50); `5k` and `1.5 million` are multiplied;
 - words: `one hundred fifty-seven thousand`, `a hundred`, `minus five`, `two and a half` (see `spoken_numbers`);
 - figures with a unit directly behind them: `300g`, `5pm`.
 
 What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
-inside a name (`x1`, `legos_4x500`), a denominator of zero, and more than 300 digits. A `-` behind a word or a number is a dash,
-and `minus` between two numbers is an operation. All patterns are linear in the length of the text.
+inside a name (`x1`, `legos_4x500`), powers of what is no number (`m^2`), a denominator of zero, and more than 300 digits. A `-` behind a
+word or a number is a dash, and `minus` between two numbers is an operation.
+
+What is a number whose value is not clear: commas that no rule sets (`1,23`, `5,000,00`, `1.234,56`), powers that are not worked out
+(`2^n`, `(3+4)^2`), and dozens in words (`two dozen` may mean 24, or two of what is counted in dozens, as `20 dozens` does where figures
+are used). All patterns are linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -33,11 +38,20 @@ from dtef_pipeline.text.spoken_numbers import (
 _MOST_FIGURES = 300
 _MOST_WORDS = 40
 _CURRENCY = r"(?:(?:us|au|ca|nz)?\$|usd|eur|gbp|rs\.?|[€£¥₹])"
-_PLAIN_FIGURES = r"(?:[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
+_GROUPED = r"[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])"
+_UNDERSCORED = r"[0-9]{1,3}(?:_[0-9]{3}){1,12}(?![0-9a-z_])"
+_SPACED = r"(?<![0-9][ ,.])[1-9][0-9]{0,2}(?:[ ][0-9]{3}){1,12}(?![0-9a-z_/:^-]|[ ][0-9]|,[0-9])"
+_PLAIN_FIGURES = rf"(?:{_GROUPED}|{_UNDERSCORED}|{_SPACED}|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
+_NOT_CLEAR = rf"""(?<![0-9],)(?:-[ ]?)?(?:{_CURRENCY}[ ]?-?)?
+        (?:[0-9]+,(?![0-9]{{3}}(?![0-9]))[0-9]+(?![0-9]|,[0-9])
+        |[0-9]{{4,}},[0-9]+(?!,[0-9])
+        |(?!{_GROUPED}(?!,[0-9]))[0-9]{{1,3}},[0-9]{{3}}(?:,[0-9]+)++
+        |[0-9]{{1,3}}(?:\.[0-9]{{3}}){{1,6}},[0-9]{{1,2}}(?![0-9]|,[0-9]))(?:\.[0-9]+)?
+        |(?:half[ -])?an?[ -](?:half[ -])?dozens?\b"""
 _NUMBER_WORD = "|".join(sorted({*BELOW_TWENTY, *TENS_OF_WORDS, *SCALES_OF_WORDS, "hundred"}, key=len, reverse=True))
 _AFTER_WORD = f"(?:and[ -]{{1,3}})?(?:an?[ -]{{1,3}})?(?:{_NUMBER_WORD}|point|half|quarters?|thirds?|fourths|fifths|eighths)"
 _NEXT = re.compile(
-    rf"""(?=[a-z0-9_.$€£¥₹¼-¾⅐-⅞-])(?<![a-z0-9_])(?:
+    rf"""(?=[a-z0-9_.$€£¥₹¼-¾⅐-⅞-])(?<![a-z0-9_^])(?<!\^[{{(-])(?:
     (?P<words>(?:(?:minus|negative)[ ]{{1,3}})?(?:an?[ -]{{1,3}}(?=hundred|half\b|thousand|[mbt]r?illion))?(?:{_NUMBER_WORD}|(?<=a.)half)\b
         (?:,?[ -]{{1,3}}{_AFTER_WORD}\b)*+)
     |(?P<none>[a-z_]+(?<!\busd)(?<!\brs)[0-9]\w*(?:\.\w+)*+
@@ -45,14 +59,16 @@ _NEXT = re.compile(
         |[0-9]+(?:\.[0-9]+){{2,}}+
         |[0-9]+(?:/[0-9]+){{2,}}+
         |[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?![0-9])
-        |[0-9]+_\w*
+        |(?!{_UNDERSCORED})[0-9]+_\w*
         |[0-9][0-9,]{{0,15}}+(?:st|nd|rd|th)(?![a-z]))
+    |(?P<not_clear>{_NOT_CLEAR})
     |(?P<sign>(?:minus|negative)[ ]{{1,3}}|(?<![\w)\]}}%.])-[ ]?(?=[$€£¥₹])|(?<![\w)\]}}%.])-)?
         (?P<money>{_CURRENCY}[ ]?-?)?
         (?:(?P<whole>[0-9]{{1,9}})(?:[ ]|-|[ ]and[ ])(?P<part>[0-9]{{1,9}}/[0-9]{{1,9}})(?![0-9/.:,])
         |(?P<vulgar_whole>[0-9]{{1,9}})?[ ]?(?P<vulgar>[¼-¾⅐-⅞])
         |(?P<figures>{_PLAIN_FIGURES})
             (?P<exponent>e[-+]?[0-9]{{1,5}}(?![a-z0-9_]))?
+            (?:(?:[ ]?\^[ ]?[{{(]?|(?<=[0-9])\*\*(?=[-0-9]))(?P<raised>[-+]?[0-9]{{1,5}})(?![0-9.])[)}}]?)?
             (?:[ ]?/[ ]?(?P<under>[0-9]{{1,12}}(?:\.[0-9]{{1,12}})?)(?![0-9.]*[0-9/:]))?
             (?:[ ]?(?:[x×*·])[ ]?10[ ]?(?:\^|\*\*)[ ]?[{{(]?(?P<power>[-+]?[0-9]{{1,5}})(?![0-9])[)}}]?)?
             (?P<kilo>k(?![a-z0-9_]))?
@@ -76,6 +92,9 @@ _PARTS_BEHIND_HYPHEN = {
 }
 _HYPHENED_PART = re.compile(r"-([a-z]+?)s?\b")
 _FOLLOWING_WORD = re.compile(r"[ -]([a-z]+)")
+_DOZENS_FOLLOW = re.compile(r"[ -]dozens?\b")
+_RAISED_FOLLOWS = re.compile(r"\)?[ ]?\^[ ]?[{(]?-?(?!(?:o|th|st|nd|rd|circ)\b)[a-z0-9.]")
+_WITHOUT_GROUPS = str.maketrans("", "", ", _")
 _AROUND = " \t\r\n*_\"'`.,;:!?()[]"
 
 
@@ -86,6 +105,8 @@ class FoundNumber(NamedTuple):
     start: int
     end: int
     in_words: bool = False
+    is_clear: bool = True
+    """False: it is a number, but not clear which; the value says nothing."""
 
 
 def numbers_in(text: str) -> Iterator[FoundNumber]:
@@ -98,6 +119,8 @@ def numbers_in_lower(text: str) -> Iterator[FoundNumber]:
     for found in _NEXT.finditer(text):
         if found["words"]:
             yield from _of_words(text, found)
+        elif found["not_clear"]:
+            yield FoundNumber(Fraction(0), found.start(), found.end(), is_clear=False)
         elif found["none"] is None:
             yield from _of_figures(text, found)
 
@@ -106,7 +129,7 @@ def number_of(text: str) -> Fraction | None:
     """The number that a whole text is, punctuation around it, currency and a percent sign aside; None: it is not one number."""
     lower = aligned_lower(text).strip(_AROUND.replace(".", "")).rstrip(_AROUND)
     first = next(numbers_in_lower(lower), None)
-    if first is None or first.start or lower[first.end :].strip() not in ("", "%", "percent"):
+    if first is None or not first.is_clear or first.start or lower[first.end :].strip() not in ("", "%", "percent"):
         return None
     return first.value
 
@@ -156,7 +179,8 @@ def _of_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
             value = abs(value)
         place += run.end + sum(token[0] == "," for token in tokens[place : place + run.end])
         if not _goes_on_as_ordinal(text, end, words[run.end - 1]):
-            yield FoundNumber(value, start, end, in_words=True)
+            dozens = _DOZENS_FOLLOW.match(text, end)
+            yield FoundNumber(value, start, dozens.end() if dozens else end, in_words=True, is_clear=dozens is None)
 
 
 def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
@@ -202,7 +226,8 @@ def _of_figures(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
     value = _value(found)
     if value is None:
         return
-    yield FoundNumber(_signed(text, found, value), found.start(), found.end())
+    is_clear = _RAISED_FOLLOWS.match(text, found.end()) is None
+    yield FoundNumber(_signed(text, found, value), found.start(), found.end(), is_clear=is_clear)
 
 
 def _signed(text: str, found: re.Match[str], value: Fraction) -> Fraction:
@@ -231,7 +256,10 @@ def _value(found: re.Match[str]) -> Fraction | None:
     power = int(found["power"] or 0) + int(exponent[1:] or 0)
     if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
         return None
-    value = Fraction(figures.replace(",", "")) * Fraction(10) ** power
+    value = _raised(Fraction(figures.translate(_WITHOUT_GROUPS)), int(found["raised"] or 1), len(figures))
+    if value is None:
+        return None
+    value *= Fraction(10) ** power
     if found["under"]:
         under = Fraction(found["under"])
         if not under:
@@ -240,3 +268,10 @@ def _value(found: re.Match[str]) -> Fraction | None:
     for scale in (found["scales"] or "").replace("-", " ").split():
         value *= 100 if scale == "hundred" else SCALES_OF_WORDS[scale]
     return value * 1000 if found["kilo"] else value
+
+
+def _raised(base: Fraction, power: int, digits: int) -> Fraction | None:
+    """`10^3`; None: too many digits, or zero in a denominator."""
+    if abs(power) * digits > _MOST_FIGURES or (power < 0 and not base):
+        return None
+    return base**power

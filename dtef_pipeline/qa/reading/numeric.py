@@ -13,7 +13,9 @@ In order; the first rule that applies decides (`how` names it):
 
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
 rules 1-3, and only where something follows the number. What is a number: `dtef_pipeline/text/numbers.py`.
-Flags: `several` (the statements, boxes or markers gave different numbers), `truncated` (cut).
+A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
+`5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place.
+Flags: `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or not clear), `truncated` (cut).
 All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
 """
 
@@ -23,12 +25,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
-from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in, numbers_in_lower, same_number
+from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in_lower, same_number
 from dtef_pipeline.text.plain import without_thinking
 
 _SENTENCE = 400
@@ -60,6 +63,12 @@ _EQUATION_ASIDE = re.compile(r"(?<=[0-9%] )\([^()\n]*=[^()\n]*\)")
 _REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since)\b")
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
+_SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
+_JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|through)\b)[ \t]*[*_]{0,3}")
+_AND = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
+_JOINS_ENDS = re.compile(r"[ %*_]*(?:[a-z]{1,15}[ *_]+)?(?:and|to)[ *_]+")
+_OPENS_RANGE = re.compile(r"\b(?:between|from)[ *_]*\Z")
+_LONGEST_JOINT = 30
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
 
 NO_REFERENCE = ("", "null")
@@ -114,6 +123,8 @@ class _Given(NamedTuple):
     number: Fraction | None
     goes_on: bool
     is_blank: bool = False
+    is_clear: bool = True
+    """As in FoundNumber."""
 
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
@@ -128,23 +139,28 @@ def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
 def _stated(text: str, was_cut: bool) -> NumberReading:
     lower = aligned_lower(text)
     for how, given in (("marker", _marked(text)), ("boxed", _boxed(text))):
-        numbers = [one.number for one in given if one.number is not None and (one.goes_on or not was_cut)]
-        if numbers:
-            return _last_of(numbers, how)
+        with_number = [one for one in given if one.number is not None and (one.goes_on or not was_cut)]
+        if with_number:
+            return _last_of(with_number, how)
     statements = list(_statements(text, lower))
     counting = [one for one in statements if one.goes_on or not was_cut]
-    numbers = [one.number for one in counting if one.number is not None]
-    if numbers and not counting[-1].is_blank:
-        return _last_of(numbers, "statement")
+    with_number = [one for one in counting if one.number is not None]
+    if with_number and not counting[-1].is_blank:
+        return _last_of(with_number, "statement")
     if statements or was_cut:
         return NumberReading(None)
     last = _last_number(lower)
-    return NumberReading(last, "last") if last is not None else NumberReading(None)
+    return NumberReading(None) if last is None else _read_as(last.value, "last", is_clear=last.is_clear)
 
 
-def _last_of(numbers: list[Fraction], how: str) -> NumberReading:
+def _last_of(given: list[_Given], how: str) -> NumberReading:
+    numbers = [one.number for one in given if one.number is not None]
     several = any(not same_number(number, numbers[-1]) for number in numbers[:-1])
-    return NumberReading(numbers[-1], how, ("several",) if several else ())
+    return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=given[-1].is_clear)
+
+
+def _read_as(number: Fraction, how: str, flags: tuple[str, ...] = (), *, is_clear: bool) -> NumberReading:
+    return NumberReading(number, how, flags) if is_clear else NumberReading(None, None, ("ambiguous",))
 
 
 def _marked(text: str) -> Iterator[_Given]:
@@ -155,14 +171,15 @@ def _marked(text: str) -> Iterator[_Given]:
         plain = without_latex(line.partition("####")[0])
         found = _said_number(plain)
         if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
-            yield _Given(found.value, _goes_on(plain[found.end :], text, marker.end() + len(line)))
+            goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
+            yield _Given(found.value, goes_on, is_clear=found.is_clear)
 
 
 def _boxed(text: str) -> Iterator[_Given]:
     for box in boxes_in(text):
         found = _said_number(without_latex(box.content))
         if found:
-            yield _Given(found.value, _goes_on("", text, box.end))
+            yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
 
 
 def _goes_on(rest: str, text: str, place: int) -> bool:
@@ -171,12 +188,42 @@ def _goes_on(rest: str, text: str, place: int) -> bool:
 
 
 def _said_number(sentence: str) -> FoundNumber | None:
-    """The number after the last `=`, else the first one; `one` only where there is no other."""
-    numbers = list(numbers_in(sentence))
+    """The number after the last `=`, else the first one; `one` only where there is no other. Not clear: it is one of two."""
+    lower = aligned_lower(sentence)
+    numbers = list(numbers_in_lower(lower))
     behind = sentence.rfind("=") + 1
     after = [found for found in numbers if found.start >= behind]
     candidates = [*(after if behind else ()), *numbers]
-    return next((found for found in candidates if not _is_the_word_one(sentence, found)), next(iter(candidates), None))
+    said = next((found for found in candidates if not _is_the_word_one(sentence, found)), next(iter(candidates), None))
+    return said and _among_neighbours(lower, numbers, said, stated=True)
+
+
+def _among_neighbours(lower: str, numbers: Sequence[FoundNumber], said: FoundNumber, *, stated: bool) -> FoundNumber:
+    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too."""
+    place = numbers.index(said)
+    for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
+        between = (pair[0].end, pair[1].start)
+        if _are_two(lower, *pair) or (stated and _AND.fullmatch(lower, *between) and not _are_same(lower, *pair)):
+            return said._replace(is_clear=False)
+    return said
+
+
+def _are_same(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
+    values = [one.value / 100 if lower[one.end : one.end + 1] == "%" else one.value for one in (first, second)]
+    return same_number(first.value, second.value) or same_number(*values)
+
+
+def _are_two(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether two numbers are said in the place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
+    between = (first.end, second.start)
+    if between[1] - between[0] > _LONGEST_JOINT or _are_same(lower, first, second):
+        return False
+    if _SIDE_BY_SIDE.fullmatch(lower, *between):
+        return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
+    if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
+        return _JOINS_ENDS.fullmatch(lower, *between) is not None
+    return _JOINS_TWO.fullmatch(lower, *between) is not None
 
 
 def _is_the_word_one(text: str, found: FoundNumber) -> bool:
@@ -199,7 +246,7 @@ def _statements(text: str, lower: str) -> Iterator[_Given]:
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
         rest = sentence[found.end :] if found else ""
-        yield _Given(found.value if found else None, _goes_on(rest, text, ends), blank)
+        yield _Given(found.value if found else None, _goes_on(rest, text, ends), blank, found is None or found.is_clear)
 
 
 def _without_reasons(sentence: str) -> str:
@@ -248,17 +295,18 @@ def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
     return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None
 
 
-def _last_number(lower: str) -> Fraction | None:
+def _last_number(lower: str) -> FoundNumber | None:
     """The last number, looked for from the end; what is hardly meant (`one`, numbers of steps and items) only where there is no other."""
-    hardly: Fraction | None = None
+    hardly: FoundNumber | None = None
     end = len(lower)
     while end > max(0, len(lower) - _LOOKED_BACK):
         start = _line_start(lower, end)
         piece = lower[start:end]
-        for found in reversed(list(numbers_in_lower(piece))):
+        numbers = list(numbers_in_lower(piece))
+        for found in reversed(numbers):
             if not _is_hardly_meant(piece, found):
-                return found.value
-            hardly = found.value if hardly is None else hardly
+                return _among_neighbours(piece, numbers, found, stated=False)
+            hardly = found if hardly is None else hardly
         end = start
     return hardly
 

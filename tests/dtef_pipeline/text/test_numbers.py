@@ -81,6 +81,15 @@ def values(text: str) -> list[str]:
         ("1½", Fraction(3, 2)),
         ("1e3", 1000),
         ("4 × 10^3", 4000),
+        ("10^3", 1000),
+        ("2^{10}", 1024),
+        ("10**3", 1000),
+        ("2^-2", Fraction(1, 4)),
+        ("-2^2", -4),
+        ("12 345", 12_345),
+        ("$12\u202f345.50", Fraction(24_691, 2)),
+        ("1_000", 1000),
+        ("1,00,000", 100_000),
         ("1.5 million", 1_500_000),
         ("$10k", 10_000),
         ("50%", 50),
@@ -114,6 +123,21 @@ def test_one_number_has_its_exact_value(text: str, value: Fraction | int) -> Non
         "5 6",
         "1e999",
         "no",
+        "2 ** n",
+        "10^999",
+        "0^-1",
+        "1_00",
+        "1,23",
+        "$1,23",
+        "5,000,00",
+        "1.234,56",
+        "1000,50",
+        "2^n",
+        "two dozen",
+        "a dozen",
+        "half a dozen",
+        "half",
+        "5 12 345",
     ],
 )
 def test_what_is_not_one_number_is_none(text: str) -> None:
@@ -131,7 +155,11 @@ def test_what_is_not_one_number_is_none(text: str) -> None:
         ("twenty twenty-four", ["20", "24"]),
         ("one hundred two hundred", ["100", "200"]),
         ("at 3:45 we ran 300g", ["300"]),
-        ("legos_4x500 and x2 and 1_000", []),
+        ("legos_4x500 and x2 and 1_00", []),
+        ("5 m^2, 7 m^{3}", ["5", "7"]),
+        ("10 100 1000", ["10", "100", "1000"]),
+        ("3 100-gram bags", ["3", "100"]),
+        ("**10** 3", ["10", "3"]),
         ("1,2,3", ["1", "2", "3"]),
         ("the first of 5th Avenue 7", ["7"]),
         ("Ten men can stay.", ["10"]),
@@ -143,6 +171,13 @@ def test_what_is_not_one_number_is_none(text: str) -> None:
 )
 def test_numbers_of_a_text_come_in_order(text: str, expected: list[str]) -> None:
     assert values(text) == expected
+
+
+def test_what_a_number_is_may_not_be_clear() -> None:
+    found = [
+        (text[one.start : one.end], one.is_clear) for text in ("at 1,23 and 5", "2^n", "two dozen") for one in numbers_in(text)
+    ]
+    assert found == [("1,23", False), ("5", True), ("2", False), ("two dozen", False)]
 
 
 def test_words_of_a_list_are_read_from_a_place_on() -> None:
@@ -190,6 +225,12 @@ def test_every_place_lies_in_the_text_and_none_overlaps(text: str) -> None:
         "1",
         "####",
         "1,23,",
+        "1,234,",
+        "1.234",
+        "1_000",
+        "1 000 ",
+        "2^",
+        "a half ",
         "1:",
         "1.1.",
         "one ",

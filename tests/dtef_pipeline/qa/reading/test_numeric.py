@@ -98,6 +98,17 @@ UNREAD = (
     "", "no number", "3:45", "The answer is ____.", "5 + 4 = 9. The answer is", "Answer: unknown", "We have 5. The answer is not clear",
     "<think>5", "The 5th", "```python\nprint(5)\n```",
 )  # fmt: skip
+AMBIGUOUS = (
+    "The answer is twenty twenty-four", "1,23", "We pay 7. The answer is 5,000,00", "The answer is between 3 and 5", "Answer: 10 - 15",
+    "Answer: $10 - $15", "\\boxed{3 \\text{ or } 5}", "#### 3 to 5", "The answer is 3 and 5", "between 3 km and 5 km",
+    "She has 9 hens, or two dozen",
+    "a dozen", "The answer is 2^n", "The answer is 5 6", "20% - 30%",
+)  # fmt: skip
+ONE_OF_TWO_SPELLINGS = {
+    "The answer is 10^3": 1000, "The answer is 2^{10}": 1024, "1_000": 1000, "12 345": 12_345, "The answer is 12 345": 12_345,
+    "The answer is 1/2 or 50%": Fraction(1, 2), "The answer is 20 dozens": 20, "The answer is 20 - 5 = 15": 15, "65, 81 and 74": 74,
+    "The answer is 3 (three) or more": 3, "She pays 5 * 1": 1,
+}  # fmt: skip
 CUT = {
     "So, the answer is 4000": None,
     "#### 72": None,
@@ -110,7 +121,7 @@ CUT = {
 PIECES = (
     "####", "#### ", "\\boxed{", "\\fbox{", "}", "\\frac{", "{", "The answer is ", "answer: ", "\nA: ", "final result ", "= ", "1,234", "5",
     " seven hundred ", "one ", "-", "$", "%", ".", "\n", "/", ":", "```python\n", "```", "<think>", "</think>", "\ud800", "\x00", "½", "((((",
-    "9" * 40, "1e9", "Step ", "____", "\\", "٣", "İ",
+    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "between ", "Step ", "____", "\\", "٣", "İ",
 )  # fmt: skip
 
 
@@ -128,6 +139,16 @@ def test_each_rule_reads_its_number(how: str, text: str) -> None:
 def test_a_reply_without_an_answer_is_unparseable_and_counts_nothing_but_0(text: str) -> None:
     score = scored(text, "5")
     assert (score.status, score.value, score.score, score.own) == ("unparseable", None, 0.0, {"number": None})
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_a_number_that_is_one_of_two_or_not_clear_is_no_answer(text: str) -> None:
+    assert read_number(text) == (None, None, ("ambiguous",))
+
+
+@pytest.mark.parametrize("text", ONE_OF_TWO_SPELLINGS)
+def test_a_number_is_read_in_every_spelling(text: str) -> None:
+    assert read_number(text).number == ONE_OF_TWO_SPELLINGS[text]
 
 
 @pytest.mark.parametrize("text", CUT)
