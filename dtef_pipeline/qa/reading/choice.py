@@ -6,12 +6,14 @@ In order; the first rule that applies decides (`how` names it):
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where
    there is none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a
    line. The last one counts because models that are shown examples answer those first; different ones are flagged `several`.
-   Several letters in one statement (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over;
+   Several letters in one statement (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over, and
+   what follows them counts (`not A, it is B`). A letter that a later statement negates is flagged `denied`;
 2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
-   (a small one only at the beginning of a short reply);
+   (a small one only at the beginning of a short reply); or the one behind a list of all options;
 3. `alone`: the whole reply is a letter;
 4. only in replies below 200 characters, where it is more than chance: `lone`, a capital that stands alone, if there is one
-   (`A` and `I` before a small letter are words); then `option_text`, the text of exactly one option.
+   (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
+   `option_text`, the text of exactly one option.
 
 Thinking is left out first. A letter beyond the options is no answer: a reply that ends in such a statement is unparseable (`outside`).
 Where letter and text disagree (`A) 4` where 4 is B) the letter counts, flagged `text_mismatch`. In a reply that was cut by the limit
@@ -28,7 +30,7 @@ from typing import NamedTuple
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
-from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, strong_statements, weak_statements
+from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.plain import without_thinking
 
@@ -41,8 +43,9 @@ _MOST_LINES = 200
 _IS_LETTER = re.compile(r"[^\w]*([A-Ja-j])[^\w]*")
 _LONE = re.compile(r"(?<![\w'.-])([A-J])(?![\w'-])(?!\.[A-Z])")
 _NEGATED_LETTER = re.compile(
-    r"(?:\b(?:not|never|neither|nor|except)|n't)\s+(?:option |choice )?[(\"'*]{0,3}[A-J](?!\w)", re.IGNORECASE
+    r"(?:\b(?:not|never|neither|nor|except)|n't)\s+(?:option |choice )?[(\"'*]{0,3}([A-J])(?!\w)", re.IGNORECASE
 )
+_LAST_ALONE = re.compile(r"[.!?;\n]\s{0,5}[(\"'*]{0,3}([A-J])[^\w]{0,5}\Z")
 _SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b)[a-z]")
 _COUNTS_IN_ROMAN = re.compile(r"\bII\b")
 _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
@@ -54,6 +57,13 @@ class LetterReading(NamedTuple):
     letter: str | None
     how: str | None = None
     flags: tuple[str, ...] = ()
+
+
+class _LetteredLine(NamedTuple):
+    """The letter that a line begins with, and where it ends."""
+
+    letter: str
+    end: int
 
 
 class ExactChoice:
@@ -95,7 +105,9 @@ def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: b
     counting = _counting(strong_statements(seen, lower, texts), seen, was_cut)
     counting = counting or _counting(weak_statements(seen, lower), seen, was_cut)
     if counting:
-        return _stated(counting, seen, texts, allowed)
+        reading = _stated(counting, seen, texts, allowed)
+        denied = any(reading.letter in one.letters for one in denials(seen, lower) if one.end > counting[-1].end)
+        return reading._replace(flags=(*reading.flags, "denied")) if denied else reading
     reading = _by_line(seen, texts, allowed, was_cut)
     if reading.letter is None and not was_cut:
         reading = _of_short(seen, lower, texts, allowed)
@@ -132,7 +144,20 @@ def _mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tu
 
 
 def _by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) -> LetterReading:
-    letters: dict[str, int] = {}
+    lines = list(_lettered_lines(text, allowed, was_cut))
+    letters = {line.letter for line in lines}
+    if len(letters) > 1 and (chosen := _behind_the_options(text, lines, texts, allowed)):
+        return LetterReading(chosen.letter, "line")
+    if len(letters) != 1:
+        return LetterReading(None, None, ("multi",) if letters else ())
+    letter, end = lines[0]
+    if not text[end:].strip() and _IS_LETTER.fullmatch(text.strip()):
+        return LetterReading(letter, "alone")
+    return LetterReading(letter, "line", _mismatch(letter, text, end, texts))
+
+
+def _lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_LetteredLine]:
+    """The lines that begin with a letter of an option."""
     for number, line in enumerate(_LINE.finditer(text)):
         letter = line[1] or line[2]
         if number == _MOST_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
@@ -143,13 +168,17 @@ def _by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) 
             and not (letter == "I" and _COUNTS_IN_ROMAN.search(text))
             and (_follows(text, line.end()) or not was_cut)
         ):
-            letters.setdefault(letter, line.end())
-    if len(letters) != 1:
-        return LetterReading(None, None, ("multi",) if letters else ())
-    ((letter, end),) = letters.items()
-    if not text[end:].strip() and _IS_LETTER.fullmatch(text.strip()):
-        return LetterReading(letter, "alone")
-    return LetterReading(letter, "line", _mismatch(letter, text, end, texts))
+            yield _LetteredLine(letter, line.end())
+
+
+def _behind_the_options(text: str, lines: list[_LetteredLine], texts: OptionTexts | None, allowed: str) -> _LetteredLine | None:
+    """The one lettered line behind a repetition of all options, if it is a letter alone or with the text of its option."""
+    if texts is None or len(lines) != len(allowed) + 1 or "".join(line.letter for line in lines[:-1]) != allowed:
+        return None
+    last = lines[-1]
+    rest = text[last.end : last.end + 300].partition("\n")[0]
+    named = texts.begun_by(rest, whole=True)
+    return last if not rest.strip("*_ ") or LETTERS_OF_OPTIONS.index(last.letter) in named else None
 
 
 def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
@@ -162,6 +191,10 @@ def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) ->
     if _DANGLING.search(lower):
         return LetterReading(None)
     lone = set(_lone_letters(stripped)) & set(allowed)
+    if len(lone) > 1 and (left := _LAST_ALONE.search(stripped, max(0, len(stripped) - 20))):
+        denied = {found[1].upper() for found in _NEGATED_LETTER.finditer(stripped)}
+        if lone - denied == {left[1]}:
+            return LetterReading(left[1], "lone")
     if len(lone) > 1 or (lone and _NEGATED_LETTER.search(stripped)):
         return LetterReading(None, None, ("multi",) if len(lone) > 1 else ())
     if lone:

@@ -15,7 +15,8 @@ _LAST_PLACES = 60
 """So many places of a cue from the end are looked at: a bound for hostile text."""
 _VERB = re.compile(
     r"""answers?\b[*_"')\]]{0,4}(?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
-        (?:\s{1,3}(?P<verb>is|are|was|(?:would|will|should|must|has\s+to)\s+be)\b(?P<negated>\s*n[o']t\b|\s+(?:neither|none|never)\b)?
+        (?:\s{1,3}(?P<verb>is|are|was|(?:would|will|should|must|has\s+to)\s+be)
+            (?P<negated>n't\b|\s+n[o']t\b|\s+(?:neither|none|never)\b|\b)
           |[^\S\n]{0,3}["*_]{0,4}(?:[:=]|->|→))[ \t]{0,3}""",
     re.VERBOSE,
 )
@@ -23,6 +24,15 @@ _FILLER = re.compile(
     r"""(?:[\s*_:,]{0,4}\b(?:most\s+likely|probably|likely|clearly|therefore|thus|hence|definitely|simply|obviously|actually|still|then|indeed|also
         |the\s+closest\s+to|closest\s+to|closest|nearest\s+to|given\s+by|option|choice|letter|answer|statement|alternative|response|correct|both
         |either|the|as\s+follows)s?\b[\s:,]{0,4}){1,4}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\s{1,3}not\s{1,3}(?:the\s)?(?:(?:option|choice|answer|letter)\s)?|(?:,\s{0,3}|\s{1,3})(?:and|or|nor)\s{1,3}not\s{1,3}|,\s{0,3}not\s{1,3}"
+)
+_MOST_DENIED = 9
+_RATHER = re.compile(
+    r"""\s{0,3}[,;.:-]{0,2}\s{0,3}(?:but|rather|instead|(?:it|this|that)(?:\s{1,3}is|'s|\s{1,3}must\sbe))\b
+        (?:,?\s{1,3}(?:rather|instead|actually|it|this|that|is|option|choice|it's)\b){0,4},?""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DIRECT = re.compile(r"(?i:answers?(?:[ ](?:choice|option|letter))?)[*_: ]{0,4}(?=[(\[A-J*])")
@@ -67,6 +77,13 @@ class Statement(NamedTuple):
     end: int
     letters: tuple[str, ...]
     how: str = "statement"
+
+
+class Denial(NamedTuple):
+    """The letters that a statement says are not the answer, and where it ends."""
+
+    letters: tuple[str, ...]
+    end: int
 
 
 def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
@@ -137,6 +154,8 @@ def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> 
     verb = _VERB.match(lower, place)
     if verb is None:
         return _direct(text, place)
+    if denial := _denial(text, verb):
+        return _corrected(text, denial.end)
     if verb["negated"]:
         return None
     begins = verb.end()
@@ -148,6 +167,44 @@ def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> 
         if named:
             return named
     return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, place)
+
+
+def denials(text: str, lower: str) -> Iterator[Denial]:
+    """What the statements with `answer` say it is not, from left to right."""
+    for place in _places("answer", lower):
+        verb = _VERB.match(lower, place)
+        if verb and (denial := _denial(text, verb)):
+            yield denial
+
+
+def _denial(text: str, verb: re.Match[str]) -> Denial | None:
+    """`not A`, `not A, not B`, `n't A`, behind the verb of a statement."""
+    begins = verb.end()
+    if not verb["negated"]:
+        opening = _DENIED.match(text, begins)
+        if opening is None:
+            return None
+        begins = opening.end()
+    letters: list[str] = []
+    end = begins
+    for _ in range(_MOST_DENIED):
+        named = letters_at(text, begins)
+        if named is None:
+            break
+        letters += named.letters
+        end = named.end
+        again = _DENIED.match(text, end)
+        if again is None:
+            break
+        begins = again.end()
+    return Denial(tuple(letters), end) if letters else None
+
+
+def _corrected(text: str, place: int) -> Statement | None:
+    """What the answer is instead: `(not A), it is B`, `(not A) but B`."""
+    rather = _RATHER.match(text, place)
+    letters = letters_at(text, rather.end()) if rather else None
+    return Statement(letters.start, letters.end, letters.letters) if letters else None
 
 
 def _direct(text: str, place: int) -> Statement | None:

@@ -14,6 +14,7 @@ from tests.dtef_pipeline.qa.reading.published import json_rows, vectors
 
 CITIES = ("London", "Berlin", "Paris", "Madrid")
 ORGANS = ("The heart", "The lung", "The kidney", "The liver", "The skin", "Bone", "Ear", "Eye", "Nose", "Toe")
+LISTED = "A. London\nB. Berlin\nC. Paris\nD. Madrid"
 READ_AS = {
     "statement": {
         "The answer is C.": "C", "The answer is **C**": "C", "The answer is (c).": "C", "the answer is c": "C", "Answer: C) Paris": "C",
@@ -26,20 +27,24 @@ READ_AS = {
         "The answer is A. The answer is not B.": "A", '{"answer": "C"}': "C", "The answer is $\\mathbf{C}$": "C",
         "A city, so I say C!": "C", "A capital question: the answer is C": "C", "Option A is odd. The answer would be D": "D",
         "The answer is A or B. No: the answer is B": "B", "<think>The answer is A</think>The answer is B": "B",
+        "The answer is not A, it is B.": "B", "The answer isn't A, it's B": "B", "The answer is not A or B, but rather (C).": "C",
+        "The answer is not A, not B, but C": "C", "The answer is not A. The answer is A": "A",
     },
     "boxed": {r"\boxed{C}": "C", r"So $\boxed{\text{(C) Paris}}$.": "C", r"\boxed{Paris}": "C", "The answer is A.\n\\boxed{B}": "B"},
     "option_text": {"The answer is Paris because it is": "C", "Answer: Paris": "C", "(A) London\n\nThe correct answer is: Madrid": "D",
                     "It is Paris": "C"},
     "line": {"(C) Paris": "C", "C. Paris": "C", "c) Paris": "C", "C: Paris": "C", "It is this:\n(A) London": "A",
-             "C\n\nBecause of the Seine.": "C"},
+             "C\n\nBecause of the Seine.": "C",
+             f"{LISTED}\n\nB": "B", f"{LISTED}\n\n**B.**": "B", f"{LISTED}\n\nB. Berlin": "B"},
     "alone": {"C": "C", "c": "C", "(C)": "C", "**C**": "C", "C.": "C", "[C]": "C", "（Ｃ）": "C", "C?": "C", "A": "A"},
-    "lone": {"I think B": "B", "It must be C": "C", "The answer is I think B": "B"},
+    "lone": {"I think B": "B", "Not A, not B, not C. D.": "D", "Neither A nor B. C": "C", "It must be C": "C", "The answer is I think B": "B"},
 }  # fmt: skip
 UNREAD = (
     "", "Not A, but D", "It is a tie; none", "C or D", "Both A and C", "The answer is A and C", "The answer is A, B, and C.", "E",
     "The answer is E",
     "It's not A", "The answer isn't A", "The answer is not A.", "A dog", "It is Paris, not London", "A. London\nB. Berlin\nC. Paris\nD. Madrid",
     "<think>The answer is A", "\\boxed{A, B}", "The answer is Berlin or Paris", "Let us look at A first. The answer is", "none of them",
+    f"{LISTED}\n\nB. is wrong", f"{LISTED}\n\nB\nC", "A. London\nB. Berlin\nC. Paris\n\nB", "Not A. Not D.", "The answer is not A, but hard",
 )  # fmt: skip
 CUT = {
     "C": None, "The answer is (B)": None, "The answer is B": None, "The answer is (B) because": "B", "(B) stabil": "B", "Paris": None,
@@ -60,6 +65,7 @@ BY_TEXT = [
 PIECES = (
     "The answer is ", "answer", "Answer: ", "A", "B", "(C)", " and ", " or ", "D.", "I ", "E", "\\boxed{", "}", "closest ", "so ", "option ",
     "Paris", "London", "\n", "<think>", "</think>", "not ", "**", "(", "\ud800", "\x00", "\\text{", "is the correct ", "J)", "choice", "a)",
+    "it is ", "but ", "isn't ", "A. London\nB. Berlin\nC. Paris\nD. Madrid\n",
 )  # fmt: skip
 
 
@@ -113,6 +119,8 @@ def test_flags_say_what_was_odd() -> None:
     assert read_letter("A) 4", ("3", "4")) == ("A", "line", ("text_mismatch",))
     assert read_letter("The answer is (A) Berlin.", CITIES).flags == ("text_mismatch",)
     assert read_letter("The answer is (A). Berlin is wrong.", CITIES).flags == ()
+    assert read_letter("The answer is A. However, the answer is not A.", CITIES) == ("A", "statement", ("denied",))
+    assert read_letter("The answer is A. The answer is not B. The answer is A.", CITIES).flags == ()
     assert read_letter("The answer is (B). The answer is (E).", CITIES) == (None, None, ("outside",))
     assert read_letter("The answer is (A) and (B).", CITIES) == (None, None, ("multi",))
 
@@ -183,7 +191,23 @@ def test_what_was_read_is_read_again_from_its_letter(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["(", "1", "answer is ", "answer ", "closest ", "so ", "option A is ", "A\n", "\\boxed{", "\x00", "\ud800"]
+    "piece",
+    [
+        "(",
+        "1",
+        "answer is ",
+        "answer ",
+        "closest ",
+        "so ",
+        "option A is ",
+        "A\n",
+        "answer is not A, not ",
+        "A. x\nB. y\n",
+        "not A. B. ",
+        "\\boxed{",
+        "\x00",
+        "\ud800",
+    ],
 )
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
     read_letter(piece * (100_000 // len(piece)), CITIES)
