@@ -39,22 +39,25 @@ def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
     pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with a task or a
     reference of prompt, entry_point and test, whose status is the verdict; verbatim, with context and citations. An answer of a type that
-    nothing scores has the status no_scorer.
+    nothing scores has the status no_scorer, and a line at the end counts these.
 
     \b
     Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.
     """
     from dtef_pipeline.cli.outside_scorers import outside_scorers
-    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
+    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines, unknown_scorers
 
     where = getattr(file, "name", "<stdin>")  # a pipe into this very process has none
     out = sys.stdout
-    lines = read_answer_lines(file, where, outside_scorers(tasks, trust_answers))
+    outside = outside_scorers(tasks, trust_answers)
+    lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)
     statuses: Counter[str] = Counter()
     for line in scored_answer_lines(lines, statuses):
         out.write(f"{line}\n")  # click.echo would send each line on its way alone
     out.flush()
+    if unknown := unknown_scorers(lines, outside):
+        click.echo(unknown, err=True)
     if not_run := statuses["sandbox_unavailable"]:
         click.echo(f"no sandbox: {counted(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True)

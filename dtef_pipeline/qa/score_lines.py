@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.metric import unrepeated
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.scorers import no_scorer, scorer_names, scorer_of
+from dtef_pipeline.qa.scorers import known_scorers, no_scorer, scorer_names, scorer_of
 from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.counted import and_more, counted
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
 """Makes what scores the response of a line; raises ItemError or ConfigError where the line does not say enough."""
 OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
 """Scorers that need more than a text and its reference: a sandbox, a model, documents. Only callers who bring them can use them."""
 _MANY_BRACKETS = 200
+_MOST_UNKNOWN_NAMED = 10
 _LINE_PLACE = "line"
 """Where an error is, until file and number are put in its place."""
 
@@ -104,6 +106,17 @@ def scored_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | No
         if statuses is not None:
             statuses[score.status] += 1
         yield _ENCODER.encode({**line.item, **_told(score)})
+
+
+def unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
+    """A sentence on the lines whose scorers are not known, for people; None: all are. `outside`: the names of what callers brought."""
+    names = Counter(line.item["scorer"] for line in lines)
+    unknown = {name: count for name, count in names.items() if name not in outside and scorer_of(name) is None}
+    if not unknown:
+        return None
+    named = and_more([beginning(name, 40) for name in unknown], _MOST_UNKNOWN_NAMED)
+    how_many = f"{sum(unknown.values()):,} of {counted(len(lines), 'line')}"
+    return f"{how_many} name scorers that are not known: {named}; known: {known_scorers(tuple(outside))}"
 
 
 def _told(score: ItemScore) -> dict[str, Any]:

@@ -56,12 +56,14 @@ def scorer_names() -> list[str]:
     return [*_BY_SCORER_NAME, *(name for name in sorted(_added()) if name not in _BY_SCORER_NAME)]
 
 
+def known_scorers(others: Sequence[str] = ()) -> str:
+    """The types that are scored, and the names of all scorers, in words; `others`: those that only the caller can use."""
+    return ", ".join((*SCORER_OF_TYPE, *scorer_names(), *others))
+
+
 def no_scorer(name_or_type: str, others: Sequence[str] = ()) -> ScoreWritten:
     """Scores any reply to an item whose type nothing scores: without a value."""
-    score = ItemScore(
-        "no_scorer",
-        reason=f"nothing scores the type {name_or_type}; known: {', '.join((*SCORER_OF_TYPE, *scorer_names(), *others))}",
-    )
+    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {known_scorers(others)}")
     return lambda written: score
 
 

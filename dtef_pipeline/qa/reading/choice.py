@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.reading.numeric import NO_REFERENCE
+from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
@@ -85,10 +85,12 @@ class ExactChoice:
 
         def score(written: Written) -> ItemScore:
             read = _read(written.text, texts if options else None, letters, was_cut=written.was_cut)
+            own = {"letter": read.letter}
+            if not expected:
+                return ItemScore("unscorable", None, read.how, read.flags, own, NOTHING_EXPECTED)
             if read.letter is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own={"letter": None})
-            value = float(read.letter == expected) if expected else None
-            return ItemScore(OK_STATUS, value, read.how, read.flags, {"letter": read.letter})
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=own)
+            return ItemScore(OK_STATUS, float(read.letter == expected), read.how, read.flags, own)
 
         return score
 

@@ -72,7 +72,8 @@ _LONGEST_JOINT = 30
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
 
 NO_REFERENCE = ("", "null")
-"""References that expect nothing: replies are read, and have no value."""
+"""References that expect nothing: replies to such items have no value."""
+NOTHING_EXPECTED = "there is no reference"
 
 
 class Numeric:
@@ -82,15 +83,19 @@ class Numeric:
     version = 1
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`."""
+        """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
         expected = _expected_number(reference)
 
         def score(written: Written) -> ItemScore:
             read = read_number(written.text, was_cut=written.was_cut)
+            own = {"number": None if read.number is None else as_json_number(read.number)}
+            if not reference.strip():
+                return ItemScore("unscorable", None, read.how, read.flags, own, NOTHING_EXPECTED)
             if read.number is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own={"number": None})
-            value = None if expected is None else float(same_number(read.number, expected))
-            return ItemScore(OK_STATUS, value, read.how, read.flags, {"number": as_json_number(read.number)})
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=own)
+            if expected is None:
+                return ItemScore(OK_STATUS, None, read.how, read.flags, own, f"{NOTHING_EXPECTED}: the number is only read")
+            return ItemScore(OK_STATUS, float(same_number(read.number, expected)), read.how, read.flags, own)
 
         return score
 

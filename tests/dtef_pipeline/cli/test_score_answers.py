@@ -57,9 +57,12 @@ class TestScoreAnswers:
 
     def test_scorers_that_are_known_here_are_named(self) -> None:
         line = json.dumps({"scorer": "Essay", "response": "x", "reference": "y"})
-        reason = strict(ok("score-answers", "-", stdin=line))["reason"]
-        assert "code_execution" in reason
-        assert "verbatim" in reason
+        result = dtef("score-answers", "-", stdin=f"{line}\n{YES}\n{line}\n")
+        reason = strict(result.stdout.splitlines()[0])["reason"]
+        for told in (reason, result.stderr):
+            assert "code_execution, verbatim" in told
+        assert "2 of 3 lines name scorers that are not known: Essay; known: Yes/No, ListOne" in result.stderr
+        assert dtef("score-answers", "-", stdin=YES).stderr == ""
 
     def test_programs_that_no_sandbox_ran_are_counted_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DTEF_SANDBOX", "off")

@@ -131,8 +131,10 @@ def test_without_options_letters_go_to_d_or_to_the_expected_one() -> None:
     assert scored("The answer is B", "B", ()).value == 1.0
 
 
-def test_without_an_expected_letter_the_reply_is_read_and_has_no_value() -> None:
-    assert (scored("C", "").status, scored("C", "null").value, scored("C", "").own) == ("ok", None, {"letter": "C"})
+def test_without_an_expected_letter_the_reply_is_read_and_cannot_be_scored() -> None:
+    for reference in ("", "null"):
+        assert scored("C", reference) == ItemScore("unscorable", None, "alone", (), {"letter": "C"}, "there is no reference")
+        assert scored("", reference).score is None
 
 
 def test_an_expected_letter_beyond_the_options_is_an_error() -> None:

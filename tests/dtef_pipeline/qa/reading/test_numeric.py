@@ -172,8 +172,11 @@ def test_the_expected_number_is_a_number_or_a_solution_that_ends_in_one() -> Non
 
 
 def test_without_an_expected_number_the_reply_is_read_and_has_no_value() -> None:
-    score = scored("The answer is 14.8.", "null")
-    assert (score.status, score.value, score.own) == ("ok", None, {"number": 14.8})
+    """With null the published examples are `ok`; with an empty text there is nothing to be scored."""
+    for reference, status in (("null", "ok"), ("", "unscorable")):
+        score = scored("The answer is 14.8.", reference)
+        assert (score.status, score.value, score.score, score.own) == (status, None, None, {"number": 14.8})
+        assert "there is no reference" in str(score.reason)
 
 
 def test_a_reference_that_is_no_number_is_an_error() -> None:
