@@ -17,7 +17,10 @@ START_PATIENCE = 60.0
 """Seconds that a process may take to be ready: a machine that is busy is no fault of a program."""
 START_TRIES = 3
 LARGEST_FRAME = 2**24
-"""Bytes of one value that crosses."""
+"""Bytes of one value that crosses: this process holds no more than a few of them for each check."""
+_LONGEST_TELLING = 4096
+"""Bytes in which a process tells what happened. What is longer is not read: a program may have written it."""
+_REPLY_LETTERS = (b"A", b"E", b"U")
 _HEAD = struct.Struct(">cI")
 
 
@@ -48,7 +51,8 @@ class _End:
         os.set_blocking(process.stdout, False)
 
     def put(self, letter: bytes, payload: bytes) -> None:
-        self.outgoing += _HEAD.pack(letter, len(payload)) + payload
+        self.outgoing += _HEAD.pack(letter, len(payload))
+        self.outgoing += payload
 
     def write(self) -> None:
         """As much as the pipe takes. A process that has ended takes all: that it has is seen when it is read."""
@@ -79,7 +83,8 @@ class _End:
             raise NotPlain(f"a value of {size:,} bytes")
         if len(self.incoming) < _HEAD.size + size:
             return None
-        payload = bytes(self.incoming[_HEAD.size : _HEAD.size + size])
+        with memoryview(self.incoming) as held:
+            payload = bytes(held[_HEAD.size : _HEAD.size + size])
         del self.incoming[: _HEAD.size + size]
         return _Frame(letter, payload)
 
@@ -122,7 +127,7 @@ class _Conversation:
     def __init__(self, candidate: _End, tester: _End) -> None:
         self._candidate, self._tester = candidate, tester
         self._open = {candidate: True, tester: True}
-        self._loaded, self._calls, self._replies = False, 0, 0
+        self._loaded, self._calling, self._calls, self._replies = False, False, 0, 0
 
     def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
         until_ready = time.monotonic() + START_PATIENCE
@@ -154,6 +159,9 @@ class _Conversation:
             while frame := self._tester.frame():
                 if frame.letter == b"V":
                     return _told(frame.payload)
+                if self._calling:
+                    return CheckResult("sandbox_error", "the tests called the function before it had answered")
+                self._calling = True
                 self._calls += 1
                 self._candidate.put(b"C", frame.payload)
             while frame := self._candidate.frame():
@@ -167,11 +175,17 @@ class _Conversation:
                 return None
 
     def _of_candidate(self, frame: _Frame) -> CheckResult | None:
+        """The end of the check, if the frame is one. For each call that is open one answer is carried on, so that none pile up here."""
         if not self._loaded:
             if frame.letter == b"O":
                 self._loaded = True
                 return None
             return CheckResult("syntax" if frame.letter == b"S" else "load", _words(frame.payload))
+        if not self._calling:
+            return CheckResult("exception", "the program answered a call that was not made")
+        if frame.letter not in _REPLY_LETTERS:
+            return CheckResult("exception", "the program wrote what is no answer of its function")
+        self._calling = False
         self._replies += 1
         self._tester.put(frame.letter, frame.payload)
         return None
@@ -197,6 +211,8 @@ class _Conversation:
 
 
 def _words(payload: bytes) -> str:
+    if len(payload) > _LONGEST_TELLING:
+        return "what is too long to be read"
     try:
         return str(decoded(payload))[:300]
     except NotPlain:
@@ -205,7 +221,7 @@ def _words(payload: bytes) -> str:
 
 def _told(payload: bytes) -> CheckResult:
     try:
-        status, detail, calls = decoded(payload)
+        status, detail, calls = decoded(payload[:_LONGEST_TELLING])
     except (NotPlain, TypeError, ValueError):
         return CheckResult("sandbox_error", "the verdict cannot be read")
     return CheckResult(str(status), str(detail)[:300], calls=int(calls))

@@ -50,6 +50,8 @@ class Seen(NamedTuple):
     written: list[str]
     file: tuple[str, int, int]
     file_before: tuple[str, int, int]
+    grown_mb: int
+    """How much memory this process took at most beyond what it had, while all the programs of a level ran."""
 
 
 class Outside:
@@ -81,7 +83,7 @@ class Outside:
             program = program.replace(word, value)
         return SandboxTask(program, "f", case.tests)
 
-    def seen(self, result: CheckResult, level: str) -> Seen:
+    def seen(self, result: CheckResult, level: str, grown_mb: int) -> Seen:
         gone(self.mark)
         left = [path for place in (*PLACES, self.folder) if os.path.lexists(path := Path(place) / self.mark)]
         written = [str(path) for path in left if level in STRONG or path.stat().st_size]
@@ -93,6 +95,7 @@ class Outside:
             written,
             self.state(),
             self.before,
+            grown_mb,
         )
         for path in left:
             path.unlink()
@@ -121,9 +124,18 @@ def all_seen(level: str) -> dict[str, Seen]:
     for limit in (LIMIT, LONG_LIMIT):
         some = [name for name in names if ("timeout" in HOSTILE[name].status) == (limit == LIMIT)]
         tasks = [outsides[name].task(HOSTILE[name]) for name in some]
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        before = own_memory_mb("VmRSS")
         results = list(run_checks(tasks, level=level, timeout_s=limit, trust_answers=True, workers=AT_ONCE))
-        seen |= {name: outsides[name].seen(result, level) for name, result in zip(some, results, strict=True)}
+        grown = own_memory_mb("VmHWM") - before
+        seen |= {name: outsides[name].seen(result, level, grown) for name, result in zip(some, results, strict=True)}
     return seen
+
+
+def own_memory_mb(which: str) -> int:
+    """Of this process, in MB. Writing 5 to `clear_refs` begins its peak anew."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(which))
 
 
 def processes_with(mark: str) -> list[int]:
@@ -159,6 +171,7 @@ def test_a_hostile_program_is_stopped(level: str, name: str) -> None:
     assert seen.processes == []
     assert seen.written == []
     assert seen.file == seen.file_before
+    assert seen.grown_mb < AT_ONCE * 64
 
 
 @pytest.mark.parametrize("level", LEVELS)
