@@ -16,6 +16,7 @@ from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.qa.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_rows import item_tables
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_DOCUMENTS
@@ -36,9 +37,14 @@ def qa_items(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
     for key in run.keys:
         with run.attempt(key):
             source = _noted(store, key)
-            place = (source.suite, source.path, source.corpus or "", source.suites or "")
+            spec = known_suites(source.suites).route(source.suite)
+            part = (
+                source.part if spec.layout == INTERVIEW_LAYOUT else None
+            )  # there a file is a part, under the name that it was given
+            place = (source.suite, source.path, source.corpus or "", source.suites or "", part or "")
             if place not in read:
-                read[place] = _read(source)
+                corpus = Path(source.corpus) if source.corpus else None
+                read[place] = read_added(spec, Path(source.path), corpus, part=part)
             tables = _tables(source, read[place])
             for name, rows in tables.items():
                 store.warehouse.write(name, rows, **QA_SPACE.levels(key))
@@ -55,11 +61,6 @@ def _noted(store: Store, key: str) -> QaSource:
             f"{source.path} is not there any more: `dtef qa add` takes {key} from elsewhere, `dtef qa remove {key}` takes it away"
         )
     return source
-
-
-def _read(source: QaSource) -> AddedFiles:
-    spec = known_suites(source.suites).route(source.suite)
-    return read_added(spec, Path(source.path), Path(source.corpus) if source.corpus else None)
 
 
 def _tables(source: QaSource, added: AddedFiles) -> dict[str, pa.Table]:

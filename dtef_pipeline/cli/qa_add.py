@@ -14,6 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.qa_replaced import refuse_replacing
 from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
@@ -54,12 +55,23 @@ def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_j
     return 1 if added.loaded.errors else 0
 
 
-def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict: bool) -> int:
-    """The exit code: 1 where a part could not be read, 0 also where rows were left out."""
+def add(
+    suite: str,
+    path: Path,
+    corpus: Path | None,
+    suites: Path | None,
+    strict: bool,
+    part: str | None = None,
+    replace: bool = False,
+) -> int:
+    """The exit code: 1 where a part could not be read, 0 also where rows were left out.
+
+    `part`: the name of the part, of a file that is one; `replace`: whether a part may be lost to a file of another place.
+    """
     check_home_path(Settings.from_environment())
     with kept_terminal():
         with waiting("reading items"):
-            spec, added = read_files(suite, path, corpus, suites, strict=strict)
+            spec, added = read_files(suite, path, corpus, suites, part=part, strict=strict)
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.qa.files import add_parts
         if corpus is None and spec.layout == INTERVIEW_LAYOUT:
@@ -72,6 +84,8 @@ def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict
             raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
         sources = _sources(spec, added, path, corpus, suites)
         warehouse = open_warehouse(new=True)
+        if not replace:
+            refuse_replacing(warehouse, spec, added, sources)
         with dagster_instance() as instance:
             found = add_parts(instance, warehouse, sources)
             outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
@@ -128,13 +142,13 @@ def remove(patterns: Sequence[str]) -> None:
 
 
 def read_files(
-    suite: str, path: Path, corpus: Path | None, suites: Path | None, *, strict: bool = False
+    suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
     """The suite, and what is at the path. Raises ConfigError for an unknown suite, ItemError where nothing can be read."""
     from assets.qa.known_suites import known_suites
 
     spec = known_suites(str(suites) if suites else None).route(suite)
-    return spec, read_added(spec, path, corpus, strict=strict)
+    return spec, read_added(spec, path, corpus, part=part, strict=strict)
 
 
 def _sources(spec: SuiteSpec, added: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:

@@ -20,8 +20,10 @@ from dtef_pipeline.cli.planned_table import (
     print_planned,
     stored_in,
 )
+from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import QaOptions, arbiter_given, chosen_parts
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
@@ -42,6 +44,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
     keys = chosen_parts(reader.warehouse, options.suites, options.parts)
     models = known_models(settings, COMPUTED_MODELS)
     arbiter = arbiter_given(options, models)
+    refuse_empty_filter(reader.warehouse, keys, options.how)
     with stored_responses(settings) as store:
         ledger = CallLedger(stored_in(store), _usual_lengths(reader))
         responses = waiting = 0

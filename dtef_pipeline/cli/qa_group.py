@@ -17,6 +17,7 @@ from dtef_pipeline.cli.qa_options import (
     of_answering,
     of_arbiter,
     of_condition,
+    of_named_part,
     of_parts,
     of_qa_budgets,
     of_qa_roll_ups,
@@ -83,19 +84,21 @@ def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_j
 @click.option(
     "--strict", is_flag=True, help="Add nothing where a row is not usable. [default: such rows are left out and named]"
 )
+@of_named_part
 @reports_errors
-def add(suite: str, path: Path, corpus: Path | None, suites: Path | None, strict: bool) -> None:
+def add(**given: Any) -> None:
     """Make the questions of a suite at PATH known to the pipeline: a partition per part (a subject, or a file). Nothing is asked.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are named and left out.
-    Added again, a changed file takes the place of the earlier one.
+    Added again, a changed file takes the place of the earlier one. A file of another place does not where items would be lost: give it another
+    name (--part), or say that it takes the place (--replace).
 
     \b
     Exit code: 0 done; 1 a part could not be read; 2 nothing was changed.
     """
     from dtef_pipeline.cli import qa_add
 
-    sys.exit(qa_add.add(suite, path, corpus, suites, strict))
+    sys.exit(qa_add.add(**given))
 
 
 @qa.command("list", short_help="List the questions that are known, by part.")

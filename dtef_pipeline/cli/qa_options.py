@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from dtef_pipeline.cli.options import options
 from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, models_to_ask, snapshot_or_base
+
+_PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _part_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not _PART_NAME.fullmatch(name):
+        raise click.BadParameter(f"got {name!r}; allowed: up to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
 
 of_parts = options(
     click.option(
@@ -23,6 +33,17 @@ of_parts = options(
         multiple=True,
         metavar="PART|SUITE/PART|PATTERN",
         help="Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'; may be repeated.  [default: all]",
+    ),
+)
+of_named_part = options(
+    click.option(
+        "--part",
+        callback=_part_name,
+        metavar="NAME",
+        help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
+    ),
+    click.option(
+        "--replace", is_flag=True, help="Take the place of a part that comes from another place, with all that is scored of it."
     ),
 )
 of_answered_snapshot = snapshot_or_base("Label of the stored responses that are meant.")
@@ -52,7 +73,8 @@ of_filter = click.option(
     "filter",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024; may be repeated.  [default: all]",
+    help="Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024; may be repeated. One that leaves no document is "
+    "refused.  [default: all]",
 )
 of_condition = options(
     click.option(

@@ -15,6 +15,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
@@ -129,6 +130,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     specs = models.resolve(options.models) if options.models else ()
     require_imported(specs, options.snapshot, settings)
     refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter_given(options, models))
+    refuse_empty_filter(warehouse, keys, options.how)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,6 +18,7 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.qa_filter import unmatched
 from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
@@ -33,6 +35,7 @@ from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.report.bars import Bar, bars
+from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -42,24 +45,47 @@ _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
 _JUDGE_OPTIONS = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
 _WITHOUT_ANSWER = ("error", "missing")
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 30, 80
+"""Characters of a name."""
 
 
-def socioscope(questions: Path, corpus: Path, options: qa_run.QaOptions, out: Path) -> int:
+class Documented(NamedTuple):
+    """What the command is given beside the options of asking."""
+
+    questions: Path
+    corpus: Path
+    out: Path
+    part: str | None = None
+    """The name of the part; None: that of the file."""
+    replace: bool = False
+    """Whether a part of another place may be lost to these questions."""
+
+    @property
+    def key(self) -> str:
+        """The key of the partition, of what is asked."""
+        return QA_SPACE.key(_SUITE, self.part or self.questions.stem)
+
+
+def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
     """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
+    questions, corpus = given.questions, given.corpus
     specs = _checked_models(options)
-    _how(options)  # a filter that cannot be read is told of before anything is added
-    added = qa_add.read_files(_SUITE, questions, corpus, None)[1]
+    how = _how(options)  # a filter that cannot be read, or leaves nothing, is told of before anything is added
+    added = qa_add.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
+    if specs and added.documents is not None and (nothing := unmatched(added.documents, how)):
+        raise ConfigError(nothing)
     for one in added.loaded.findings:
         say(f"{one.level}: {one}", err=True)
     if not added.loaded.items:
         raise ConfigError(f"{questions}: no question of it can be used")
     code = int(bool(added.loaded.errors))
     if specs:
-        return max(code, _asked(questions, corpus, options, specs, added, out))
+        return max(code, _asked(given, options, specs, added))
     answers = scored_given(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
     if not answers:
         raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
-    _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, out, {})
+    _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, given, {})
     return code
 
 
@@ -81,16 +107,13 @@ def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     return specs
 
 
-def _asked(
-    questions: Path, corpus: Path, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles, out: Path
-) -> int:
+def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
-    code = qa_add.add(_SUITE, questions, corpus, None, False)
-    part = escape(QA_SPACE.key(_SUITE, questions.stem))
-    if code or (code := qa_run.run(replace(options, parts=(part,)))):
+    code = qa_add.add(_SUITE, given.questions, given.corpus, None, False, given.part, given.replace)
+    if code or (code := qa_run.run(replace(options, parts=(escape(given.key),)))):
         return code
     how = _how(options)
-    stored = _stored(questions.stem, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
+    stored = _stored(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
     for spec in specs:
         click.echo(f"\n{spec.name}")
         answers = tuple(one for variant, one in stored if variant == spec.variant)
@@ -99,7 +122,7 @@ def _asked(
             code = 1
             continue
         facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_told_how(how)}
-        _write(SocioscopeResults(added.loaded.items, answers), added, out, facts)
+        _write(SocioscopeResults(added.loaded.items, answers), added, given, facts)
     return code
 
 
@@ -113,7 +136,7 @@ def _told_how(how: AskedHow) -> dict[str, Any]:
 
 def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
     """The answers of all models as they are stored, each with the variant of its model."""
-    reader, at = open_reader(), {**QA_SPACE.levels(QA_SPACE.key(_SUITE, part)), "snapshot": snapshot}
+    reader, at = open_reader(), {**QA_SPACE.levels(part), "snapshot": snapshot}
     responses = reader.rows("qa_responses", **at)
     scores = by_response(reader.rows("qa_scores", **at))
     cited = by_response(reader.rows("qa_citations", **at))
@@ -148,24 +171,27 @@ def _item_score(row: dict[str, Any] | None) -> ItemScore:
     return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), own, row["reason"])
 
 
-def _write(results: SocioscopeResults, added: AddedFiles, out: Path, facts: Mapping[str, Any]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    now = datetime.now(UTC)
-    path = _new_file(out, now)
+def _write(results: SocioscopeResults, added: AddedFiles, given: Documented, facts: Mapping[str, Any]) -> None:
+    """The results of what the file holds, or of one model, which `facts` name."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    now, model = datetime.now(UTC), facts.get("model")
+    path = _new_file(given.out, now, model)
     about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": lexicon_fingerprint(ScorerSettings()), **facts}
     document = {**about, "findings": [str(one) for one in added.loaded.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
-    _plot(path, "scores", scores, "Mean score by interview")
-    _plot(path, "quotations", existence, "Share of quotations that stand in their source, by interview")
+    whose = ", ".join(beginning(name, _MOST_OF_A_TITLE) for name in (model, given.questions.name) if name)
+    _plot(path, "scores", scores, f"Mean score by interview: {whose}")
+    _plot(path, "quotations", existence, f"Quotations found in their source, by interview: {whose}")
     click.echo(f"score:      {_told(scores)}")
     click.echo(f"quotations: {_told(existence)}")
     click.echo(f"{counted(len(results.answers), 'answer')} to {counted(len(results.items), 'question')}: {path}")
 
 
-def _new_file(out: Path, now: datetime) -> Path:
-    """A name that is not taken: of two runs in one second the later one has a number behind it."""
-    stem = f"results-{now:%Y%m%dT%H%M%SZ}"
+def _new_file(out: Path, now: datetime, model: str | None) -> Path:
+    """A name that is not taken, with that of the model: of two runs in one second the later one has a number behind it."""
+    whose = f"-{_NO_FILE_NAME.sub('-', model)[:_MOST_OF_A_FILE_NAME]}" if model else ""
+    stem = f"results-{now:%Y%m%dT%H%M%SZ}{whose}"
     names = (out / f"{stem}{f'-{again}' if again else ''}.json" for again in range(1_000))
     for path in names:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.qa_options import documented_models, of_arbiter, of_filter
+from dtef_pipeline.cli.qa_options import documented_models, of_arbiter, of_filter, of_named_part
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import snapshot_or_base
 
@@ -36,6 +36,7 @@ from dtef_pipeline.cli.run_options import snapshot_or_base
 )
 @of_filter
 @of_arbiter
+@of_named_part
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -43,13 +44,15 @@ from dtef_pipeline.cli.run_options import snapshot_or_base
     help="Folder to write to.  [default: the current one]",
 )
 @reports_errors
-def socioscope(questions: Path, corpus: Path, out: Path, models: tuple[str, ...], **given: Any) -> None:
+def socioscope(
+    questions: Path, corpus: Path, out: Path, models: tuple[str, ...], part: str | None, replace: bool, **given: Any
+) -> None:
     """Score the answers in QUESTIONS, or what models answer, and check that every quotation stands in CORPUS; write the results to a file.
 
     QUESTIONS is a JSON file with `qa_pairs`; CORPUS is a JSON file of documents, or a folder with interviews/*.csv and metadata.csv. The results
     are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
-    their own; both averages are printed. No file is replaced. A judge reads the answers of models to one kind of question alone: those
-    of the type `Yes/No with Rationale` whose metric says {"judge": true}. Answers in the file are scored without a judge.
+    their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads the answers of models to one kind
+    of question alone: those of the type `Yes/No with Rationale` whose metric says {"judge": true}. Answers in the file are scored without one.
 
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.
@@ -58,4 +61,4 @@ def socioscope(questions: Path, corpus: Path, out: Path, models: tuple[str, ...]
     from dtef_pipeline.cli.qa_run import QaOptions
 
     options = QaOptions(models=models, **given)
-    sys.exit(qa_socioscope.socioscope(questions, corpus, options, out))
+    sys.exit(qa_socioscope.socioscope(qa_socioscope.Documented(questions, corpus, out, part, replace), options))

@@ -37,18 +37,26 @@ class AddedFiles:
         return list(dict.fromkeys(item.part for item in self.loaded.items))
 
 
-def read_added(spec: SuiteSpec, path: Path, corpus: Path | None, *, strict: bool = False) -> AddedFiles:
+def read_added(
+    spec: SuiteSpec, path: Path, corpus: Path | None, *, part: str | None = None, strict: bool = False
+) -> AddedFiles:
     """Read the items at a path in the layout of their suite, and the documents that they are about.
 
-    Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. Raises ItemError for a path where
-    nothing is, and ConfigError for a suite with a scorer that there is not.
+    Rows that are not usable are findings, also of documents. With `strict` the first one raises ItemError. `part`: the name of the part, where a
+    file is one; None: its own. Raises ItemError for a path where nothing is, and ConfigError for a suite with a scorer that there is not, and
+    for a `part` where the files say which parts they have.
     """
     _require_scorers(spec)
+    if part is not None and spec.layout != INTERVIEW_LAYOUT:
+        raise ConfigError(
+            f"part {part}: the files of {spec.name} say which parts they have: a suite of your own (--suites) keeps other files apart"
+        )
     found = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
     loaded = load_items(
         spec.layout,
         path,
         spec.name,
+        part=part,
         strict=strict,
         check_metric=lambda item: _check_metric(spec, item),
         turn_text=found.turn_text if found else None,

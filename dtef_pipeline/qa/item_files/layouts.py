@@ -22,6 +22,7 @@ def load_items(
     path: Path,
     suite: str,
     *,
+    part: str | None = None,
     strict: bool = False,
     check_metric: CheckMetric | None = None,
     turn_text: TurnText | None = None,
@@ -32,6 +33,7 @@ def load_items(
         layout: one of ITEM_LAYOUTS.
         path: a file, or a folder where the layout has folders.
         suite: what the items belong to.
+        part: of Socioscope's layout, as `load_socioscope` takes it; in other layouts the files say it.
         strict: whether the first row that is not usable raises ItemError.
         check_metric: of Socioscope's layout, as `load_socioscope` takes it; other layouts have no metrics.
         turn_text: the same.
@@ -41,7 +43,7 @@ def load_items(
         ConfigError: for another layout.
     """
     if layout == INTERVIEW_LAYOUT:
-        return load_socioscope(path, suite=suite, strict=strict, check_metric=check_metric, turn_text=turn_text)
+        return load_socioscope(path, suite=suite, part=part, strict=strict, check_metric=check_metric, turn_text=turn_text)
     if layout not in TABLE_LAYOUTS:
         raise ConfigError(f"layout {layout!r}: allowed: {', '.join(ITEM_LAYOUTS)}")
     return TABLE_LAYOUTS[layout](path, suite=suite, strict=strict)

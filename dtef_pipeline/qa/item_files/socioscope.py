@@ -44,11 +44,12 @@ def load_socioscope(
     path: Path,
     *,
     suite: str = "socioscope",
+    part: str | None = None,
     strict: bool = False,
     check_metric: CheckMetric | None = None,
     turn_text: TurnText | None = None,
 ) -> LoadedItems:
-    """The items of a file, and the answers that stand in it. The file, less its ending, is the part.
+    """The items of a file, and the answers that stand in it.
 
     An item is named after its part and its `id`, else its place in the file, from 0: `questions/s01`. Its cluster is the transcript that
     its evidence names first, else the item itself. Its reference is the metric: a text as it stands, anything else as JSON.
@@ -56,6 +57,7 @@ def load_socioscope(
     Args:
         path: a JSON file.
         suite: what the items belong to.
+        part: the part of it. None: the file's name, less its ending.
         strict: whether the first question that is not usable raises ItemError.
         check_metric: says whether a metric can be read. None: metrics are not looked at.
         turn_text: the transcripts, in which quotes must stand. None: quotes are not looked for.
@@ -65,13 +67,14 @@ def load_socioscope(
     """
     if existing_path(path).is_dir():
         raise ItemError("a folder", where=str(path), allowed="a JSON file with qa_pairs")
-    log = ItemLog(strict, part=path.stem)
+    part = part or path.stem
+    log = ItemLog(strict, part=part)
     try:
         pairs = _pairs(whole_json(path))
     except RowFault as fault:
         log.error(fault, path)
         return LoadedItems(findings=log.findings)
-    reader = _PairReader(path, suite, log, check_metric, turn_text)
+    reader = _PairReader(path, suite, part, log, check_metric, turn_text)
     read = [found for row in pairs for found in reader.read(row)]
     return LoadedItems(
         tuple(item for item, _ in read), log.findings, answers=tuple(answer for _, answers in read for answer in answers)
@@ -94,19 +97,19 @@ class _PairReader:
     """Reads the pairs of one file."""
 
     def __init__(
-        self, path: Path, suite: str, log: ItemLog, check_metric: CheckMetric | None, turn_text: TurnText | None
+        self, path: Path, suite: str, part: str, log: ItemLog, check_metric: CheckMetric | None, turn_text: TurnText | None
     ) -> None:
-        self._path, self._suite, self._log = path, suite, log
+        self._path, self._suite, self._part, self._log = path, suite, part, log
         self._check_metric, self._turn_text = check_metric, turn_text
         self._taken: set[str] = set()
         self._absent: set[str] = set()
 
     def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[GivenAnswer]]]:
         """The item of a pair and its answers; nothing where the pair is not usable, which is logged."""
-        item_id = f"{self._path.stem}/{row.number}"
+        item_id = f"{self._part}/{row.number}"
         try:
             pair = mapping_of(row, _PAIR_KEYS)
-            item_id = f"{self._path.stem}/{number_of(row, pair)}"
+            item_id = f"{self._part}/{number_of(row, pair)}"
             item = self._item(pair, item_id, row.line)
             if self._check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
                 _checked(item, self._check_metric)
@@ -126,7 +129,7 @@ class _PairReader:
         item = QaItem(
             item_id=item_id,
             suite=self._suite,
-            part=self._path.stem,
+            part=self._part,
             type=type_,
             text=text_of(question, "text"),
             options=_options(question, type_),

@@ -6,8 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from dtef_pipeline.qa.tables import QA_SCORES
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -234,3 +236,47 @@ def test_a_file_that_is_gone_is_named_where_it_is_read_again(state: Path) -> Non
     assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "what was read before stays"
     (state / "suites.yaml").unlink()
     assert listed() == {"oars/all": (3, 0, "number 3", 0)}, "without the file of its suite it was not listed"
+
+
+def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> None:
+    """One of the same name took the place of a part of 42 items and all their scores, without a word."""
+    talks, other = SAMPLES / "socioscope", state / "other" / "questions.json"
+    asked = {"text": "Cold?", "type": "Yes/No", "metric": "yes"}
+    other.parent.mkdir()
+    other.write_text(json.dumps({"qa_pairs": [{"question": asked}]}), encoding="utf-8")
+    ok("qa", "add", "socioscope", talks / "questions.json", "--corpus", talks)
+    house = Warehouse(state / "warehouse")
+    at = {"suite": "socioscope", "part": "questions", "snapshot": "base"}
+    scored = {
+        "item_id": "questions/d01",
+        "condition": "c",
+        "model_variant": "m",
+        "draw": 0,
+        "score": 1.0,
+        "value": 1.0,
+        "status": "ok",
+    }
+    rows = [{**at, **scored, "metric": metric, "flags": []} for metric in ("score", "existence")]
+    house.write("qa_scores", pa.Table.from_pylist(rows, schema=QA_SCORES), **at)
+
+    told = " ".join(refused("qa", "add", "socioscope", other, "--corpus", talks).split())
+    assert f"socioscope/questions is the part of {talks / 'questions.json'}" in told
+    assert f"20 items with 1 scored response of it would be lost to {other}" in told
+    assert "--part NAME gives this one another name, --replace has it take the place" in told
+    assert listed()["socioscope/questions"][0] == 20
+
+    ok("qa", "add", "socioscope", other, "--corpus", talks, "--part", "cold")
+    assert {name: row[0] for name, row in listed().items()} == {"socioscope/cold": 1, "socioscope/questions": 20}
+    assert house.read("qa_items", suite="socioscope", part="cold")["item_id"].to_pylist() == ["cold/0"]
+    ok("qa", "run", "--part", "cold", "--ingest", "--judge", "none", "--no-roll-ups")
+    assert len(house.read("qa_items", suite="socioscope", part="cold")) == 1, "it is read again under its name"
+
+    # What was moved loses nothing, and is no question; what takes the place is told to.
+    moved = shutil.copy(talks / "questions.json", state / "questions.json")
+    ok("qa", "add", "socioscope", moved, "--corpus", talks)
+    assert "lost to" in refused("qa", "socioscope", other, talks, "--model", "local/smollm2-135m", "--out", state / "out")
+    ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace")
+    assert listed()["socioscope/questions"][0] == 1
+    assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
+    sums = write_sums(state / "sums.jsonl")
+    assert "the files of gsm8k say which parts they have" in refused("qa", "add", "gsm8k", sums, "--part", "mine")

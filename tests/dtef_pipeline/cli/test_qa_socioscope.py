@@ -206,6 +206,14 @@ def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[Fake
     cited = [one for pair in honest["qa_pairs"] for one in pair["answers"][0]["citations"]]
     assert {(type(one["source_index"]), type(one["exact"]), type(one["relaxed"])) for one in cited} == {(int, int, int)}
     assert all("#" in one["doc_id"] for one in cited)
+    names = sorted(path.name for path in (state / "out").iterdir())
+    assert [re.sub(r"\d{8}T\d{6}Z", "TIME", name) for name in names if "inventor" in name] == [
+        "results-TIME-inventor-quotations.svg",
+        "results-TIME-inventor-scores.svg",
+        "results-TIME-inventor.json",
+    ]
+    chart = next((state / "out").glob("*inventor-scores.svg")).read_text(encoding="utf-8")
+    assert "Mean score by interview: inventor, questions [1].json" in chart
 
     ok(*words, "--model", "inventor")
     assert server.answered == 40, "what is stored is not asked again"
@@ -266,13 +274,24 @@ def test_a_filter_of_another_kind_is_refused_before_anything_starts(
     assert not (state / "warehouse").exists()
 
 
-def test_where_nothing_fits_the_filter_nothing_is_quoted(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
-    words = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honest")
-    said = ok(*words, "--filter", "PROJECT=none", "--filter", "YEAR=1999")
-    assert "quotations: nothing is scored" in said
+def test_a_filter_that_leaves_no_document_is_refused_before_anything_is_asked(
+    asked: tuple[FakeLLM, QaPlayers], state: Path
+) -> None:
+    """All questions were asked and paid without a source, and every model came out at zero."""
+    server, _ = asked
+    of_talks = ("qa", "socioscope", TALKS / "questions.json", TALKS, "--out", state / "out", "--model", "honest")
+    told = " ".join(refused(*of_talks, "--filter", "PROJECT=none").split())
+    assert "--filter PROJECT=none matches no document; PROJECT has DEMO-001, DEMO-002" in told
+    assert not (state / "warehouse").exists()
+    ok("qa", "add", "socioscope", TALKS / "questions.json", "--corpus", TALKS)
+    for command in ("run", "estimate"):
+        told = " ".join(
+            refused("qa", command, "--model", "honest", "--filter", "PROJECT=DEMO-001", "--filter", "YEAR=1999").split()
+        )
+        assert "--filter PROJECT=DEMO-001 YEAR=1999 matches no document; PROJECT has DEMO-001, " in told
+    assert server.answered == 0
+    said = ok(*of_talks, "--filter", "PROJECT=DEMO-001")
+    assert "20 answers to 20 questions: " in said
     (document,) = documents(state / "out")
-    assert document["filter"] == {"PROJECT": "none", "YEAR": 1999}
-    assert {pair["existence_score"] for pair in document["qa_pairs"]} == {None}
-    assert set(Warehouse(state / "warehouse").read("qa_scores")["condition"].to_pylist()) == {
-        "bm25,10-chunks,PROJECT=none,YEAR=1999"
-    }
+    assert document["filter"] == {"PROJECT": "DEMO-001"}
+    assert set(Warehouse(state / "warehouse").read("qa_scores")["condition"].to_pylist()) == {"bm25,10-chunks,PROJECT=DEMO-001"}
