@@ -20,7 +20,6 @@ from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judges_of, response_keys
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
-from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 READABLE_RESPONSES = 0.9
 """Share of a model's responses that must be readable, lest the check warns."""
@@ -72,7 +71,7 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
         by_response(judgements),
         {name: rows[0] for name, rows in by_response(executions).items()},
         by_response(citations),
-        (lambda text: read_cited(text).answer) if len(documents) else (lambda text: text),
+        len(documents) > 0,
         judges_of(judgements),
         executed_by(executions),
     )

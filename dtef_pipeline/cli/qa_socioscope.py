@@ -149,7 +149,9 @@ def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -
             continue
         row = next((one for one in scores.get(key, []) if one["metric"] == GRADED_METRIC), None)
         citations = tuple(_told_citation(one) for one in cited.get(key, []))
-        found.append((key[2], ScoredAnswer(key[0], read_cited(text).answer, _item_score(row), citations, None, model)))
+        reply = read_cited(text)
+        answer = reply.answer if reply.problem is None else text
+        found.append((key[2], ScoredAnswer(key[0], answer, _item_score(row), citations, None, model)))
     return found
 
 

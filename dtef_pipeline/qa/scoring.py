@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.model import (
     CITES_NOTHING,
     OK_STATUS,
+    UNPARSEABLE_STATUS,
     ItemError,
     ItemScore,
     Scorer,
@@ -31,6 +32,7 @@ from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
 from dtef_pipeline.qa.socioscope.rationale import waits_for_judge, with_judged_rationale
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY
+from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
 CODE_VERSION, VERBATIM_VERSION = 1, 1
 RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
@@ -103,8 +105,8 @@ class PartScoring:
     judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     executions: Mapping[ResponseKey, Mapping[str, Any]] = field(default_factory=dict)
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    answer_of: Callable[[str | None], str | None] = lambda text: text
-    """What of a response is the answer: of one in JSON, a part of it."""
+    cites: bool = False
+    """Whether responses are JSON with an answer and citations, of which the answer is scored."""
     judges: Sequence[JudgedBy] = ()
     """Whose word on the part is known, the latest first."""
     executed_by: str = f"{CODE_SCORER} {CODE_VERSION}"
@@ -178,12 +180,13 @@ class PartScoring:
         if not any(True for name in asked.scorers for _ in self._measures_of(name)):
             named = f": {', '.join(asked.scorers)}" if asked.scorers else ""
             yield _NO_SCORER, ItemScore("no_scorer", reason=f"nothing scores this type of question{named}")
-        answer = replace(written, text=self.answer_of(written.text))
+        reply = read_cited(written.text) if self.cites else CitedReply(written.text or "")
+        answer = replace(written, text=reply.answer) if self.cites else written
         for name in asked.scorers:
             if name in self.registry:
                 ready = self._scorer(item, condition, name)
                 score = ready if isinstance(ready, ItemScore) else ready(answer)
-                yield self._measure(name), in_file_order(score, asked)
+                yield self._measure(name), in_file_order(as_replied(score, reply), asked)
 
     def _with_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
         """The score with what a judge said of the reasons, where it waits for that."""
@@ -263,6 +266,13 @@ def as_shown(asked: ItemAsked) -> tuple[str, tuple[str, ...]]:
         return asked.reference, asked.options
     options = tuple(asked.options[place] for place in asked.order)
     return shown_letter(asked.reference, asked.order), options
+
+
+def as_replied(score: ItemScore, reply: CitedReply) -> ItemScore:
+    """The score of an answer with what was noticed of the reply that it stands in; where none can be read in that, it is unparseable."""
+    if reply.problem is not None and score.status in (OK_STATUS, UNPARSEABLE_STATUS):
+        return ItemScore(UNPARSEABLE_STATUS, flags=reply.flags, reason=reply.problem)
+    return replace(score, flags=(*score.flags, *reply.flags)) if reply.flags else score
 
 
 def in_file_order(score: ItemScore, asked: ItemAsked) -> ItemScore:

@@ -263,7 +263,7 @@ QA_SCORES = pa.schema(
             "Value as it is published, 0-1, higher is better: what cannot be read counts 0; null: left out of every mean",
         ),
         field("how", pa.string(), "Rule that read the response; null: none did"),
-        field("flags", _QA_TEXTS, "Words for what was noticed: multi, ambiguous, several, truncated, ..."),
+        field("flags", _QA_TEXTS, "Words for what was noticed: multi, ambiguous, several, truncated, cut_json, ..."),
         field("detail", pa.string(), "Account of the scorer besides, as JSON"),
         field("reason", pa.string(), "Reason why there is no value, in words; null: there is one"),
         field("lexicon", pa.string(), "Fingerprint of the synonyms that counted; null: none did"),

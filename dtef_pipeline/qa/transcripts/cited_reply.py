@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dtef_pipeline.qa.transcripts.cut_reply import cut_object
 from dtef_pipeline.qa.transcripts.metadata import storable
 from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
@@ -13,6 +14,9 @@ from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
 JSON_REPLY, TEXT_REPLY = "json", "text"
 """How a reply was read: as the object that was asked for, or as a text that is all answer."""
+CUT_JSON = "cut_json"
+"""Flag of a reply in JSON that was cut off, or is broken."""
+_NO_ANSWER = "the reply begins as a JSON object and holds no complete answer: it was cut off, or its JSON is broken"
 _MOST_CITATIONS = 1_000
 _MOST_JSON_CHARACTERS = 200_000
 
@@ -27,18 +31,26 @@ class CitedReply:
     """As the model gave them, in order: what is wrong with one, `check_citations` tells."""
     how: str = TEXT_REPLY
     """`json` or `text`."""
+    flags: tuple[str, ...] = ()
+    """`cut_json`: it begins as the object that was asked for, and does not end as one."""
+    problem: str | None = None
+    """Why no answer can be read; None: one was. The answer is then an empty text."""
 
 
 def read_cited(text: str | None) -> CitedReply:
     """The answer and the citations of a reply.
 
-    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or amid other words; without one the whole text is the
-    answer, and nothing is cited. No text is an error: what cannot be read as JSON is text.
+    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or amid other words. Of an object that was cut off, or
+    breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
+    quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
     """
     seen = storable(without_thinking(text or "").strip())
     try:
         objects = [found for found in objects_in(seen[-_MOST_JSON_CHARACTERS:]) if _last(found, ANSWER_KEY)]
-        return _of_object(objects[-1].pairs) if objects else CitedReply(seen)
+        if objects:
+            return _of_object(objects[-1].pairs)
+        cut = cut_object(seen, CITATIONS_KEY)
+        return CitedReply(seen) if cut is None else _of_cut(cut)
     except RecursionError:  # deeper than any answer
         return CitedReply(seen)
 
@@ -56,6 +68,13 @@ def _of_object(pairs: Pairs) -> CitedReply:
         cited = cited or _last(Found(0, 0, answer), CITATIONS_KEY)
         (answer,) = inner
     return CitedReply(_spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY)
+
+
+def _of_cut(members: Pairs) -> CitedReply:
+    if _last(Found(0, 0, members), ANSWER_KEY):
+        return replace(_of_object(members), flags=(CUT_JSON,))
+    cited = _last(Found(0, 0, members), CITATIONS_KEY)
+    return CitedReply("", _citations(cited[0] if cited else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
 
 
 def _spelled(answer: Any) -> str:

@@ -238,6 +238,24 @@ def test_a_type_that_nobody_scores_says_so() -> None:
     assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
 
 
+def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
+    """`{"answer": "The sources do not say.", "citations": [{"quote": "... nets` had the full mark of the words quoted."""
+    item = QaItem("q/2", "socioscope", "q", "ListOne", "What did Bo mend?", reference='{"nets": 1}')
+    items = item_tables("socioscope", "q", LoadedItems((item,)), lambda _: ["list_one"]).qa_items
+    quoting = ', "citations": [{"source_index": 0, "quote": "They mended the nets'
+    texts = [f'{{"answer": "The sources do not say."{quoting}', f'{{"answer": "Nets."{quoting}', '{"answer": "The nets']
+    responses = responses_to(item, *texts, condition="bm25,2-chunks")
+    asked = {("q/2", "bm25,2-chunks"): ItemAsked(("list_one",), item.reference, (), None)}
+    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), cites=True)
+    rows = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
+    assert [(row["status"], row["score"], row["flags"]) for row in rows] == [
+        ("ok", 0.0, ["cut_json"]),
+        ("ok", 1.0, ["cut_json"]),
+        ("unparseable", 0.0, ["cut_json"]),
+    ]
+    assert "holds no complete answer" in rows[2]["reason"]
+
+
 def test_equal_responses_are_read_once() -> None:
     responses = responses_to(CHOICE, *(["The answer is C"] * 5))
     asked = asked_items(items_of(CHOICE), plain_prompts([CHOICE], [], AskedHow()).qa_prompts)

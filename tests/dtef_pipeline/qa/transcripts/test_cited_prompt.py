@@ -128,7 +128,8 @@ def test_source_id_is_accepted() -> None:
         ("Yes, it is cold [0].", "Yes, it is cold [0]."),
         ('["red", "blue"]', '["red", "blue"]'),
         ('{"reply": "Yes"}', '{"reply": "Yes"}'),
-        ('{"answer": "Ye', '{"answer": "Ye'),
+        ('{"Yes"} in brackets', '{"Yes"} in brackets'),
+        ('{"reply": "Yes"} and {"more', '{"reply": "Yes"} and {"more'),
         ("{'answer': 'Yes'}", "{'answer': 'Yes'}"),
         ("", ""),
         (None, ""),
@@ -138,6 +139,44 @@ def test_source_id_is_accepted() -> None:
 )
 def test_anything_else_is_all_answer_and_cites_nothing(text: str | None, answer: str) -> None:
     assert read_cited(text) == CitedReply(answer, (), "text")
+
+
+COLD = {"source_index": 0, "quote": "cold"}
+WHOLE = json.dumps({"answer": "Yes", "citations": [COLD, {"source_index": 1, "quote": "sea"}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "citations"),
+    [
+        (WHOLE[:-6], "Yes", (COLD,)),
+        (f"```json\n{WHOLE[:-1]}", "Yes", (COLD, {"source_index": 1, "quote": "sea"})),
+        (f"Here it is: {WHOLE[:-6]}", "Yes", (COLD,)),
+        (WHOLE[:20], "Yes", ()),
+        (WHOLE[:-1] + ",}", "Yes", (COLD, {"source_index": 1, "quote": "sea"})),
+        ('{"citations": [{"source_index": 0, "quote": "cold"}], "answer": "Ye', None, (COLD,)),
+        ('{"answer": "Ye', None, ()),
+        ('{"answer": 198', None, ()),
+        ('{"answer": 198,', "198", ()),
+        ('{"answer": ["red", "bl', None, ()),
+        ('{"answer": "She said "no" to it", "citations": []}', None, ()),
+        ('{"why": "It was cold', None, ()),
+        ('{"ans', None, ()),
+    ],
+)
+def test_of_a_broken_object_what_is_complete_counts_and_words_of_quotations_are_no_answer(
+    text: str, answer: str | None, citations: tuple[object, ...]
+) -> None:
+    """A reply that was cut off inside a quotation had the score of the words quoted, and cited nothing."""
+    reply = read_cited(text)
+    assert (reply.answer, reply.citations, reply.how, reply.flags) == (answer or "", citations, "json", ("cut_json",))
+    assert (reply.problem is None) == (answer is not None)
+
+
+@given(st.integers(2, len(WHOLE) - 1))
+def test_wherever_a_reply_is_cut_its_answer_is_the_one_it_gave_or_none(length: int) -> None:
+    reply = read_cited(WHOLE[:length])
+    assert reply.answer == ("Yes" if '"Yes"' in WHOLE[:length] else "")
+    assert reply.citations == tuple(json.loads(WHOLE)["citations"][: WHOLE[:length].count("}")])
 
 
 @pytest.mark.parametrize(
@@ -187,7 +226,21 @@ def test_no_text_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ['{"answer": "', '{"', "{ ", '{"answer": [', '{"a":1}', '[{"answer":', "```json\n", '\\ud800"', '{"answer": "x"} ']
+    "unit",
+    [
+        '{"answer": "',
+        '{"',
+        "{ ",
+        '{"answer": [',
+        '{"a":1}',
+        '[{"answer":',
+        "```json\n",
+        '{"answer": "x", "citations": [{"a": 1}, ',
+        '{"a": "b", ',
+        "` json",
+        '\\ud800"',
+        '{"answer": "x"} ',
+    ],
 )
 def test_hostile_replies_take_time_by_their_length(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
