@@ -26,6 +26,8 @@ class Family:
     """Its partitions."""
     tables: Mapping[str, TableSpec]
     """Its tables, by name; the first says which partitions there are."""
+    scored: str
+    """Its table of scores, with a column for each model's name and variant."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
     asked: tuple[str, ...] = ()
@@ -35,9 +37,11 @@ class Family:
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, BASELINES, asked=("predictions",)),
-    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses", "rubric_judgements"), roles=ROLES[1:]),
-    Family("qa", QA_SPACE, QA_TABLES, asked=("qa_responses", "qa_judgements", "qa_anchors")),
+    Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",)),
+    Family(
+        "rubric", RUBRIC_SPACE, RUBRIC_TABLES, "rubric_scores", asked=("rubric_responses", "rubric_judgements"), roles=ROLES[1:]
+    ),
+    Family("qa", QA_SPACE, QA_TABLES, "qa_scores", asked=("qa_responses", "qa_judgements", "qa_anchors")),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

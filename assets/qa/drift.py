@@ -4,46 +4,44 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-from pydantic import Field
 
 from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
 from assets.stage.checks import verdict
+from assets.stage.drift_told import drift_result, send_verdicts, told_result, with_told
+from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
+from assets.stage.watch_config import WatchConfig
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.evidence import ALPHA, BASELINE
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.netted_scores import net_of_judge
 from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift_rule, qa_watched_drift
 
-
-class QaDriftConfig(dg.Config):
-    """By which settings a series gets its verdict."""
-
-    baseline: int = Field(default=BASELINE, ge=2, description="How many of the first snapshots are the frozen baseline.")
-    alpha: float = Field(default=ALPHA, gt=0, lt=1, description="Chance of a false `drift` anywhere, however often one looks.")
+_QA_VERDICTS = "qa_model_drift"
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="1"), **QA_GROUP})
-def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="2"), **QA_GROUP})
+def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether scores of the same items moved between snapshots: one row per part, model variant, condition, metric and what it was measured by.
 
     The documented rule flags a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0. Beside it stand
     `qa_model_drift`, the verdict by the project's evidence on each model over all parts (`drift` where the rule flags it and there is strong
     evidence however often one looks, `watch` where the rule alone does), and its timeline `qa_drift_series`. Where the judge was shown stored
     answers again (`qa_anchors`), `qa_judge_drift` has one row per judge and evaluator: a judged score that moved with the judge is no drift of
-    the model, and `net_shift` is what is left of its shift.
+    the model, and `net_shift` is what is left of its shift. The panel's section `drift` holds here too; a verdict that is new is sent to the
+    webhook, if there is one.
     """
     require_qa_scores(store)
-    options = WatchOptions(baseline=config.baseline, alpha=config.alpha)
+    drift = panel_drift(store.settings, store.reader)
+    options = config.over(drift.options)
     ruled = store.reader.query(qa_drift_rule, only=QA_DRIFT_READS)
     found = store.reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
     anchored = store.warehouse.read_or_empty("qa_anchors")
-    models, judges = net_of_judge(found.checks, anchored, options), qa_judge_drift_rows(anchored, options)
+    checks, judges = net_of_judge(found.checks, anchored, options), qa_judge_drift_rows(anchored, options)
+    models = with_told(context, store, _QA_VERDICTS, checks, QA_WATCHED)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(QA_WATCHED.keys)), models.schema)
     flagged = ruled.filter(pa.compute.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
     shown = [
@@ -60,28 +58,31 @@ def qa_drift(context: dg.AssetExecutionContext, config: QaDriftConfig, store: St
     ]
     of_judges = ["verdict", "judge_model", "evaluator", *shown[4:-1]]
     of_rule = ["suite", "part", "model", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
-    return published(
+    result = published(
         context,
         store,
-        {"qa_drift": ruled, "qa_model_drift": models, "qa_drift_series": found.series, "qa_judge_drift": judges},
+        {"qa_drift": ruled, _QA_VERDICTS: models, "qa_drift_series": found.series, "qa_judge_drift": judges},
         headline=headline(models, QA_WATCHED),
         flagged=len(flagged),
         documented=markdown(flagged, of_rule, most=15),
         models=markdown(ranked, shown, most=30),
         judges=markdown(judges, of_judges, most=20),
     )
+    sent = send_verdicts(context, store, _QA_VERDICTS, models, QA_WATCHED, drift.tell, found.order)
+    return result._replace(metadata={**(result.metadata or {}), "webhook": sent})
 
 
 @dg.asset_check(asset=qa_drift)
 def qa_no_drift(store: Store) -> dg.AssetCheckResult:
-    """Fails for a model that drifted by the project's evidence; what the documented rule alone flags is named in `qa_drift`."""
-    rows = store.warehouse.read("qa_model_drift").to_pylist()
-    drifted = [
-        f"{row['model']} ({QA_WATCHED.asked(row)}) since {row['first_snapshot']}: {row['shift']:+.4f}"
-        for row in rows
-        if row["verdict"] == "drift"
-    ]
-    return verdict(drifted, checked=len(rows))
+    """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
+    rows = store.warehouse.read(_QA_VERDICTS)
+    return drift_result(rows, len(rows), drift_section(store.settings).severity, QA_WATCHED)
+
+
+@dg.asset_check(asset=qa_drift)
+def qa_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
+    """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `qa_drift`."""
+    return told_result(store, _QA_VERDICTS, QA_WATCHED, drift_section(store.settings).tell)
 
 
 @dg.asset_check(asset=qa_drift)

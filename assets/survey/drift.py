@@ -1,7 +1,5 @@
 """Stage 6, drift: `drift_checks`."""
 
-from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +10,7 @@ import pyarrow.compute as pc
 
 from assets.stage.broken_files import left_out
 from assets.stage.checks import read_keys
+from assets.stage.drift_told import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.survey.aggregate import segment_results
@@ -21,8 +20,6 @@ from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
-from dtef_pipeline.drift.settings import Severity
-from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, moved_words, night_words, place_words
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
@@ -99,7 +96,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
     left_out(context, store.reader)
-    return drift_result(found, checked, store.panel.drift.severity)
+    return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
 
 
 def _order(store: SurveyStore) -> list[str] | None:
@@ -114,43 +111,3 @@ def _watched(store: SurveyStore, round_id: str) -> int:
     """Segments of the round with snapshots to compare: they share one error rate."""
     segments = store.warehouse.values("scores", "segment", round=round_id)
     return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)
-
-
-def counted_verdicts(rows: pa.Table) -> dict[str, int]:
-    """How many series have each verdict, as metadata."""
-    counts = Counter(rows["verdict"].to_pylist())
-    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
-
-
-def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCheckResult:
-    """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
-    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | (pc.field("night_verdict") == "drift")).to_pylist()
-    found.sort(key=by_verdict(SUBJECT.keys))
-    levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
-    levels -= {"OFF"}
-    return dg.AssetCheckResult(
-        passed=not levels,
-        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
-        metadata={
-            "checked": checked,
-            "drift": sum(row["verdict"] == "drift" for row in found),
-            "watch": sum(row["verdict"] == "watch" for row in found),
-            "night_drift": sum(row["night_verdict"] == "drift" for row in found),
-            "first": dg.MetadataValue.json([_said(row) for row in found[:10]]),
-        },
-    )
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    """One offender: who, where, how much, since when, what changed besides, and what all models did."""
-    who = f"{row['verdict']}: {row['model']}{place_words(row, SUBJECT.keys)} at context {row['context_level']}, {row['condition']}"
-    night = f"; the night: {night_words(row)}" if row["night_verdict"] == "drift" else ""
-    if row["verdict"] != "drift":
-        return f"{who}: {row['reason']}{night}"
-    size = f"{row['direction']} by {abs(row['shift']):.4f}"
-    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
-    since = f" since {row['first_snapshot']}"
-    changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = moved_words((row["moved"] or ())[:3], SUBJECT)
-    parsing = "; a drift of the parse rate" if row["drifts_in"] == "parse rate" else ""
-    return f"{who}: {size}{bounds}{since}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"

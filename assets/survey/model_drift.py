@@ -1,30 +1,26 @@
 """Drift of each model as a whole: `model_drift`, and the verdicts that are sent to another system."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 from assets.stage.broken_files import left_out
-from assets.stage.checks import verdict
+from assets.stage.drift_told import counted_verdicts, drift_result, send_verdicts, told_result, with_told
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import markdown, roll_up
-from assets.survey.drift import counted_verdicts, drift_checks, drift_result
+from assets.survey.drift import drift_checks
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import require_known_in_drift
 from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
-from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.terms import NAMES
-from dtef_pipeline.survey.tables import MODEL_DRIFT
-from dtef_pipeline.text.counted import counted
 
 _PREVIEWED_VERDICTS = [
     "verdict",
@@ -57,11 +53,11 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     found = store.reader.query(
         lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions", "survey_responses"]
     )
-    checks = carry_over(named(store.reader, found.checks), _earlier(context, store), SUBJECT.keys)
+    checks = with_told(context, store, "model_drift", named(store.reader, found.checks), SUBJECT)
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
     store.reader.refresh_database()
-    sent = _send(context, store, checks, found.order)
+    sent = send_verdicts(context, store, "model_drift", checks, SUBJECT, store.panel.drift.tell, found.order)
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
@@ -80,48 +76,13 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
 def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read("model_drift")
-    return drift_result(rows, len(rows), store.panel.drift.severity)
+    return drift_result(rows, len(rows), store.panel.drift.severity, SUBJECT)
 
 
 @dg.asset_check(asset=model_drift)
 def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `model_drift`."""
-    rows = store.warehouse.read("model_drift")
-    waiting = [] if store.webhook is None else unsent(rows, store.panel.drift.tell).to_pylist()
-    return verdict(
-        [f"{row['model']} at context {row['context_level']}: {row['verdict']}" for row in waiting],
-        checked=len(rows),
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
-    """The table as it was. One that cannot be read is about to be replaced, and verdicts that were sent are sent again."""
-    columns = [*SUBJECT.keys.variant_series, "told"]
-    # Tables of an earlier version have no verdict on the night.
-    for known in ([*columns, "night_told"], columns):
-        if (earlier := store.warehouse.read_earlier("model_drift", columns=known)) is not None:
-            return earlier
-    context.log.warning("which verdicts were sent before cannot be read, so they are sent again")
-    return MODEL_DRIFT.empty_table()
-
-
-def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table, order: Sequence[str]) -> str:
-    """Send the new verdicts; what came of it, in words. Verdicts that did not arrive are sent again with the next table."""
-    tell = store.panel.drift.tell
-    news = len(unsent(checks, tell))
-    if store.webhook is None:
-        return "off: DTEF_WEBHOOK is not set"
-    if not news:
-        return "nothing new to send"
-    sent = store.webhook.send(message(checks, SUBJECT, tell, order=order))
-    if sent.problem:
-        context.log.warning(
-            f"webhook: {sent.problem}, after {counted(sent.attempts, 'attempt')}; sent again with the next `model_drift`"
-        )
-        return f"failed, and sent again the next time: {sent.problem}"
-    store.warehouse.write("model_drift", after_sending(checks, tell))
-    return f"sent the verdicts of {news} series"
+    return told_result(store, "model_drift", SUBJECT, store.panel.drift.tell)
 
 
 def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from assets.stage.panel_drift import asked_by_sections, scored_anywhere
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.drift.options import ALL_OTHERS
+from dtef_pipeline.drift.panel_section import names_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.panel import Panel, check_drift_names, check_named, load_panel
+from dtef_pipeline.survey.panel import Panel, Scored, check_drift_names, check_named, load_panel
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -27,21 +28,21 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
     """
     if settings.panel is None:
         return Panel()
+    path = _file(settings.panel)
     if warehouse is None:
-        return check_named(_file(settings.panel), models, [], list)
+        return check_named(path, models, [], lambda: asked_by_sections(path, models))
     known = [
         partition_key(round_id, segment)
         for round_id in warehouse.values("survey_responses", "round")
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(_file(settings.panel), models, known, lambda: scored_models(TableReader(warehouse)))
+    return check_named(path, models, known, _known_besides(path, models, TableReader(warehouse)))
 
 
 def require_known_in_drift(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
     """Raises ConfigError with file and line where `drift` in the panel names a model that the panel does not ask and that has no scores."""
-    drift = known_panel(settings).drift
-    if settings.panel is not None and (drift.control or set(drift.since) - {ALL_OTHERS}):
-        check_drift_names(settings.panel, models(), lambda: scored_models(reader))
+    if settings.panel is not None and names_models(known_panel(settings).drift):
+        check_drift_names(settings.panel, models(), _known_besides(settings.panel, models(), reader))
 
 
 def scored_models(reader: TableReader) -> list[tuple[str, str]]:
@@ -50,6 +51,11 @@ def scored_models(reader: TableReader) -> list[tuple[str, str]]:
         return []
     names = "SELECT DISTINCT model, model_variant FROM scores"
     return reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
+
+
+def _known_besides(path: Path, models: Models, reader: TableReader) -> Scored:
+    """Finds the models with scores, and those that the panel asks for other families: the section `drift` is of them too."""
+    return lambda: [*scored_anywhere(reader), *asked_by_sections(path, models)]
 
 
 def _file(path: Path) -> Path:

@@ -231,7 +231,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @writes_a_table
 @reports_errors
-@reads_families("by", "fail_on", "output")
+@reads_families("by", "since", "fail_on", "output")
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
 

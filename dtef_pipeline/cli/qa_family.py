@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import click
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.cli import qa_board, qa_report
-from dtef_pipeline.cli.board_table import render_drift
-from dtef_pipeline.cli.drift_exit import exit_code
+from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
-from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.written_report import folder_given
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.moved_judges import moved_judges
+from dtef_pipeline.qa.netted_scores import net_of_judge
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER
 from dtef_pipeline.qa.report.terms import QA_NAMES
-from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
 from dtef_pipeline.qa.result_views import QaView
-from dtef_pipeline.qa.watched_scores import QA_WATCHED, QA_WATCHED_KEYS
-from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
-from dtef_pipeline.tables import description
+from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, qa_watched_drift
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from resources.table_reader import TableReader
 
-_ASK_QA_AGAIN = (
-    "To have something to compare, ask the same again: the same `dtef qa run` on another day, with that day as --snapshot (such as "
-    "2026-01-31). Only responses at temperature 0 are compared."
-)
 _QA_COSTS_BY = ("role", "suite", "evaluator", "model")
 _SPENT_VIEW = QaView(
     "costs",
@@ -73,33 +68,27 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
     qa_board.print_qa_view(_SPENT_VIEW, frame, output, {"cost": COST_COLUMNS["cost"]})
 
 
-def drift(by: str, fail_on: str | None, output: str) -> None:
-    if by == "part" and fail_on:
-        raise ConfigError("--fail-on with --by part: allowed with --by model; a part alone may have too few items")
-    sys.exit(_drift_of_models(fail_on, output) if by == "model" else _drift_of_parts(output))
+def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> None:
+    if by == "part" and (given := "--fail-on" if fail_on else "--since" if since else ""):
+        raise ConfigError(f"{given} with --by part: allowed with --by model; a part alone may have too few items")
+    sys.exit(drift_of_models(_OF_QA, since, fail_on, output) if by == "model" else _drift_of_parts(output))
 
 
-@reads_tables
-def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> int:
-    """The exit code."""
-    qa_board.require_qa_table(reader, "qa_model_drift")
-    checks = reader.rows("qa_model_drift")
-    rows = checks.to_pylist()
-    if not rows:
-        raise WarehouseError("nothing to show: no response is scored; `dtef qa run --snapshot LABEL` asks and scores")
-    if output != "table":
-        click.echo(render(checks.to_pandas(), output))
-        return exit_code(rows, fail_on, QA_WATCHED)
-    told = {name: description(QA_MODEL_DRIFT.field(name)) for name in QA_WATCHED_KEYS.asked}
-    click.echo(render_drift(checks, QA_NAMES, {**DRIFT, **told}))
-    if all(row["verdict"] is None for row in rows):
-        say(f"\n{_ASK_QA_AGAIN}")
+def _qa_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+    """QA_MODEL_DRIFT."""
+    found = reader.query(lambda connection: qa_watched_drift(connection, options), only=QA_DRIFT_READS)
+    return net_of_judge(found.checks, reader.rows("qa_anchors"), options)
+
+
+def _of_judges(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What the judge's drift has to do with that of models, and the judges that moved."""
     for row in rows:
-        if row.get("told_of_judges"):
-            say(f"{row['model']}, {row['metric']}: {row['told_of_judges']}")
-    for line in moved_judges(reader.rows("qa_judge_drift").to_pylist()):
-        say(line)
-    return exit_code(rows, fail_on, QA_WATCHED)
+        if row["told_of_judges"]:
+            yield f"{row['model']}, {row['metric']}: {row['told_of_judges']}"
+    yield from moved_judges(qa_judge_drift_rows(reader.rows("qa_anchors"), options).to_pylist())
+
+
+_OF_QA = WatchedFamily("qa", QA_NAMES, _qa_checks, _of_judges, "dtef qa run")
 
 
 @reads_tables

@@ -4,7 +4,6 @@ import difflib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +17,7 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
@@ -171,12 +171,7 @@ def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[
     warehouse = reader.warehouse
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     settings = Settings.from_environment()
-    options = known_panel(settings).drift.options
-    if since:
-        if nameless := [given for given in since if given.startswith("=")]:
-            raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
-        options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
-        options.require_known(scored_models(reader))
+    options = options_since(known_panel(settings).drift.options, since, lambda: scored_models(reader))
     require_known_in_drift(settings, lambda: known_models(settings, BASELINES), reader)
     try:
         scored = _scored_rounds(warehouse, rounds)

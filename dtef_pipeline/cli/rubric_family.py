@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import click
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.cli import rubric_board, rubric_read
-from dtef_pipeline.cli.board_table import render_drift
-from dtef_pipeline.cli.drift_exit import exit_code
+from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
-from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.written_report import folder_given
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.names import Names
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.board_views import RubricView
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_MODEL_DRIFT
-from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
-from dtef_pipeline.tables import description
+from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, net_drift, watched_drift
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from resources.table_reader import TableReader
 
 RUBRIC_NAMES = Names(
@@ -37,10 +34,6 @@ RUBRIC_NAMES = Names(
     subject=WATCHED,
 )
 """What rubrics call the things that drift is about."""
-_ASK_IT_AGAIN = (
-    "To have something to compare, ask the same again: the same `dtef rubric run` on another day, with that day as --snapshot (such as "
-    "2026-01-31). Only responses at temperature 0 are compared."
-)
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
 _COSTS_BY = ("role", "model")
 _COSTS_VIEW = RubricView(
@@ -83,30 +76,24 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
     rubric_board.print_view(_COSTS_VIEW, frame, output, told={"cost": COST_COLUMNS["cost"]})
 
 
-def drift(by: str, fail_on: str | None, output: str) -> None:
-    if by == "blueprint" and fail_on:
-        raise ConfigError("--fail-on with --by blueprint: allowed with --by model; a blueprint alone has too few prompts")
-    sys.exit(_drift_of_models(fail_on, output) if by == "model" else _drift_of_blueprints(output))
+def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> None:
+    if by == "blueprint" and (given := "--fail-on" if fail_on else "--since" if since else ""):
+        raise ConfigError(f"{given} with --by blueprint: allowed with --by model; a blueprint alone has too few prompts")
+    sys.exit(drift_of_models(_OF_RUBRICS, since, fail_on, output) if by == "model" else _drift_of_blueprints(output))
 
 
-@reads_tables
-def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> int:
-    """The exit code."""
-    rubric_board.require_table(reader, "rubric_model_drift", _ROLLED_UP)
-    checks = reader.rows("rubric_model_drift")
-    rows = checks.to_pylist()
-    if not rows:
-        raise WarehouseError("nothing to show: no response is scored; `dtef rubric run --snapshot LABEL` asks and scores")
-    if output != "table":
-        click.echo(render(checks.to_pandas(), output))
-        return exit_code(rows, fail_on, WATCHED)
-    click.echo(render_drift(checks, RUBRIC_NAMES, {**DRIFT, "judges": description(RUBRIC_MODEL_DRIFT.field("judges"))}))
-    if all(row["verdict"] is None for row in rows):
-        say(f"\n{_ASK_IT_AGAIN}")
-    for row in rows:
-        if row["told_of_judges"]:
-            say(f"{row['model']}: {row['told_of_judges']}")
-    return exit_code(rows, fail_on, WATCHED)
+def _rubric_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+    """RUBRIC_MODEL_DRIFT."""
+    found = reader.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
+    return net_drift(found.checks, reader.rows("rubric_anchors").to_pandas(), options)
+
+
+def _beside_rows(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the judges' drift has to do with that of models."""
+    return [f"{row['model']}: {row['told_of_judges']}" for row in rows if row["told_of_judges"]]
+
+
+_OF_RUBRICS = WatchedFamily("rubric", RUBRIC_NAMES, _rubric_checks, _beside_rows, "dtef rubric run")
 
 
 @reads_tables

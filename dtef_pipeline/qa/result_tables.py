@@ -214,6 +214,8 @@ QA_MODEL_DRIFT = pa.schema(
             pa.string(),
             "Reason why the shift was netted of the judge's, or why not; null: not judged, or no shift to net",
         ),
+        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
+        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
     ]
 )
 """One row per model variant, condition, metric and what it was measured by, over all parts. Not compared at another temperature than 0."""

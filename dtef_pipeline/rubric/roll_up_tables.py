@@ -100,6 +100,8 @@ RUBRIC_MODEL_DRIFT = pa.schema(
         ),
         field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
         field("told_of_judges", pa.string(), "Account of what the judges' drift has to do with it; null: no anchors"),
+        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
+        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
     ]
 )
 """One row per model variant and set of judges over all blueprints. Not compared (`verdict` null) at another temperature than 0."""

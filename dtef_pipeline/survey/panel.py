@@ -18,9 +18,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector, is_computed
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Document, Part, Place, read_document, spelled
-from dtef_pipeline.drift.options import ALL_OTHERS
+from dtef_pipeline.drift.panel_section import names_models, require_known_names
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
@@ -154,21 +154,8 @@ def check_drift_names(path: Path, models: Models, scored: Scored) -> None:
 
 
 def _drift_names_known(document: Document, panel: Panel, models: Models, scored: Scored) -> None:
-    options = panel.drift.options
-    if not options.control and not set(options.since) - {ALL_OTHERS}:
-        return
-    asked = [(spec.name, spec.variant) for spec in panel.asked(models)]
-    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored()])):
-        names = nearest(absent[0], {name for name, _ in known})
-        raise document.error(
-            ("drift", "since", absent[0]), f"the panel asks no such model, and none has scores; asked or with scores: {names}"
-        )
-    if options.absent_controls(asked) and (absent := options.absent_controls(known := [*asked, *scored()])):
-        names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
-        raise document.error(
-            ("drift", "control", panel.drift.control.index(absent[0])),
-            f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
-        )
+    if names_models(panel.drift):
+        require_known_names(document, panel.drift, [(spec.name, spec.variant) for spec in panel.asked(models)], scored)
 
 
 def _read(path: Path) -> Document:

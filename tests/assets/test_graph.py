@@ -54,7 +54,7 @@ ASSETS = {
     "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_agreement": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
-    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
     "rubric_costs": (
         ["rubric_judgements", "rubric_responses", "rubric_summaries"],
         "rubric",
@@ -76,7 +76,7 @@ ASSETS = {
     "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "1", None),
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
     "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
-    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
+    "qa_drift": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "2", None),
     "qa_report": (["qa_board", "qa_costs", "qa_drift", "qa_validity"], "qa", TEAM, ["html"], "1", None),
     "qa_validity": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),
 }
@@ -92,6 +92,7 @@ CHECKS = [
     ("predictions", "predictions_unique", True),
     ("qa_drift", "qa_judge_stands_still", False),
     ("qa_drift", "qa_no_drift", False),
+    ("qa_drift", "qa_verdicts_were_told", False),
     ("qa_executions", "qa_code_was_run", False),
     ("qa_items", "qa_items_unique", True),
     ("qa_items", "qa_rows_left_out", False),
@@ -109,6 +110,7 @@ CHECKS = [
     ("rubric_blueprints", "rubric_parts_left_out", False),
     ("rubric_blueprints", "rubric_prompts_unique", True),
     ("rubric_drift", "rubric_no_drift", False),
+    ("rubric_drift", "rubric_verdicts_were_told", False),
     ("rubric_judgements", "rubric_judgements_unique", True),
     ("rubric_judgements", "rubric_judges_are_readable", False),
     ("rubric_points", "rubric_cells_complete", False),

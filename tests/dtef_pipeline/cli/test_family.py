@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.cli import rubric_family
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
@@ -125,19 +126,46 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     assert len(rows) == len(house.read("rubric_drift")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
-    assert "allowed with --by model" in refused("drift", "--family", "rubric", "--by", "blueprint", "--fail-on", "drift")
+    for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
+        said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
+        assert f"{option[0]} with --by blueprint: allowed with --by model" in said
 
 
-def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3_at_a_verdict(house: Warehouse) -> None:
-    checks = house.read("rubric_model_drift")
+def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3_at_a_verdict(
+    house: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 0
+    checks = house.read("rubric_model_drift")
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
         rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
-        house.write("rubric_model_drift", pa.Table.from_pylist(rows, schema=checks.schema))
+        made = pa.Table.from_pylist(rows, schema=checks.schema)
+        monkeypatch.setattr(rubric_family, "net_drift", lambda *_, made=made: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
     assert "ask the same again" in dtef("drift", "--family", "rubric").stdout
+
+
+def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_the_command(
+    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The section `drift` of the panel was read for surveys alone, so that a drift of another family could not be accepted."""
+
+    def compared(*options: str) -> set[int]:
+        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--format", "json", *options))}
+
+    assert max(compared()) == 2
+    assert max(compared("--since", "2026-01-02")) == 1
+    (tmp_path / "panel.yaml").write_text("drift: {since: 2026-01-02}\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
+    assert max(compared()) == 1
+    assert max(compared("--since", "2026-01-01")) == 2
+    assert "since: no scores of a model nobody; models with scores: " in refused(
+        "drift", "--family", "rubric", "--since", "nobody=2026-01-02"
+    )
+    assert "no snapshot of a language model since 2027-01-01" in refused("drift", "--family", "rubric", "--since", "2027-01-01")
+    (tmp_path / "panel.yaml").write_text("drift: {since: {nobody: 2026-01-02}}\n", encoding="utf-8")
+    assert "panel.yaml:1: drift.since.nobody: the panel asks no such model" in refused("drift", "--family", "rubric")
 
 
 def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:
@@ -152,7 +180,7 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
 
 def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
     keep(made_tables(1, 2, 1), state / "warehouse")
-    for words in (("costs",), ("drift",), ("drift", "--by", "blueprint"), ("leaderboard",)):
+    for words in (("costs",), ("drift", "--by", "blueprint"), ("leaderboard",)):
         assert "`dtef rubric run` makes it, and `dtef rubric rollup`" in refused(*words, "--family", "rubric")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response
 from tests.strict_json import strict
+from tests.webhook_receiver import Receiver
 
 MODELS = {"good": 0.85, "middling": 0.5}
 NIGHTS = 13
@@ -126,7 +128,8 @@ def test_roll_ups_write_every_table_and_checks_say_what_drifted(
     assert {name for name in QA_ROLLED_UP if len(house.read(name))} == {*QA_ROLLED_UP}
     checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
     assert not checks["qa_no_drift"].passed
-    assert "good (letters, exact_choice by exact_choice 1)" in str(checks["qa_no_drift"].metadata["first"].value)
+    assert checks["qa_no_drift"].severity == dg.AssetCheckSeverity.ERROR
+    assert "drift: good, letters, exact_choice by exact_choice 1: down by" in str(checks["qa_no_drift"].metadata["first"].value)
     assert not checks["qa_scores_are_valid"].passed
     assert checks["qa_scores_are_valid"].severity == dg.AssetCheckSeverity.WARN
     assert result.asset_materializations_for_node("qa_board")[0].metadata["qa_comparisons_rows"].value == 1
@@ -163,8 +166,9 @@ def test_what_is_not_there_is_said_with_what_makes_it(
     assert "--suite 'gsm8k' fits none; known:" in shown("--suite", "gsm8k").stderr
     (tmp_path / "warehouse").mkdir()
     use(tmp_path, monkeypatch)
-    for words in (("leaderboard",), ("costs",), ("drift",), ("drift", "--by", "part")):
+    for words in (("leaderboard",), ("costs",), ("drift", "--by", "part")):
         assert "`dtef qa run` makes it, and `dtef qa rollup`" in refused(*words, "--family", "qa")
+    assert "`dtef qa run --snapshot LABEL` asks and scores" in refused("drift", "--family", "qa")
 
 
 def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
@@ -192,6 +196,49 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert gaps == sorted(gaps, reverse=True)
     assert {row["part"] for row in parts} == {f"s{part}" for part in range(6)}
     assert "allowed with --by model" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
+
+
+def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is_accepted(
+    made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The section `drift` of the panel was read for surveys alone."""
+    from assets.qa.drift import qa_drift, qa_no_drift, qa_verdicts_were_told
+
+    shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
+    use(tmp_path, monkeypatch)
+
+    def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+        """Its checks, and what came of sending."""
+        (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
+        monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
+        assets, run_config = [qa_drift, qa_no_drift, qa_verdicts_were_told], {"ops": {"qa_drift": {"config": config or {}}}}
+        result = dg.materialize(assets, resources={"store": SurveyStore()}, run_config=run_config)
+        (event,) = result.asset_materializations_for_node("qa_drift")
+        return {one.check_name: one for one in result.get_asset_check_evaluations()}, event.metadata["webhook"].value
+
+    with Receiver(400, 200) as receiver:
+        monkeypatch.setenv("DTEF_WEBHOOK", receiver.url)
+        checks, sent = rolled_up("drift: {severity: {drift: WARN}}\n")
+        assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
+        assert not checks["qa_verdicts_were_told"].passed
+        assert sent.startswith("failed, and sent again the next time")
+        checks, sent = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
+        assert checks["qa_no_drift"].metadata["drift"].value == 0
+        rows = Warehouse(tmp_path / "warehouse").read("qa_model_drift").to_pylist()
+        assert {len(row["baseline"]) for row in rows if row["verdict"]} == {3}
+        assert checks["qa_verdicts_were_told"].passed
+        assert sent == "nothing new to send"
+        checks, sent = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
+        assert checks["qa_no_drift"].passed
+        assert sent == "sent the verdicts of 1 series"
+    body = receiver.bodies[-1][1]
+    assert (body["table"], body["event"]) == ("qa_model_drift", "drift")
+    (series,) = body["series"]
+    assert (series["model"], series["condition"], series["verdict"], series["was"]) == ("good", "letters", "drift", "none")
+    (tmp_path / "panel.yaml").write_text("drift: {baseline: 4, since: 2026-01-08}\n", encoding="utf-8")
+    rows = strict(ok("drift", "--family", "qa", "--format", "json"))
+    assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
+    assert "drift" not in {row["verdict"] for row in rows}
 
 
 def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(house: Warehouse, made: tuple[Path, Any]) -> None:

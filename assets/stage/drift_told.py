@@ -1,0 +1,111 @@
+"""What families do alike with verdicts on models: the check that is as loud as they are, and who is told of them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.stage.checks import verdict
+from assets.stage.resources import Store
+from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
+from dtef_pipeline.drift.settings import Severity
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, moved_words, night_words, place_words
+from dtef_pipeline.text.counted import counted
+
+
+def counted_verdicts(rows: pa.Table) -> dict[str, int]:
+    """How many series have each verdict, as metadata."""
+    counts = Counter(rows["verdict"].to_pylist())
+    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
+
+
+def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
+    """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
+    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | (pc.field("night_verdict") == "drift")).to_pylist()
+    found.sort(key=by_verdict(subject.keys))
+    levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
+    levels -= {"OFF"}
+    return dg.AssetCheckResult(
+        passed=not levels,
+        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "checked": checked,
+            "drift": sum(row["verdict"] == "drift" for row in found),
+            "watch": sum(row["verdict"] == "watch" for row in found),
+            "night_drift": sum(row["night_verdict"] == "drift" for row in found),
+            "first": dg.MetadataValue.json([_said(row, subject) for row in found[:10]]),
+        },
+    )
+
+
+def _said(row: Mapping[str, Any], subject: Subject) -> str:
+    """One offender: who, where, how much, since when, what changed besides, and what all models did."""
+    besides = "".join(f", {row[name]}" for name in subject.keys.asked if f"{{{name}}}" not in subject.way)
+    who = f"{row['verdict']}: {row['model']}{place_words(row, subject.keys)}{subject.at(row)}{besides}"
+    night = f"; the night: {night_words(row)}" if row["night_verdict"] == "drift" else ""
+    if row["verdict"] != "drift":
+        return f"{who}: {row['reason']}{night}"
+    size = f"{row['direction']} by {abs(row['shift']):.4f}"
+    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
+    since = f" since {row['first_snapshot']}"
+    changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
+    moved = moved_words((row["moved"] or ())[:3], subject)
+    parsing = "; a drift of the parse rate" if row["drifts_in"] == "parse rate" else ""
+    return f"{who}: {size}{bounds}{since}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
+
+
+def with_told(context: dg.AssetExecutionContext, store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:
+    """`checks` with the verdicts that were sent before, as the table of this name has them.
+
+    One that cannot be read is about to be replaced, and verdicts that were sent are sent again.
+    """
+    columns = [*subject.keys.variant_series, "told"]
+    # Tables of an earlier version have no verdict on the night, and those of some families none that was sent.
+    for known in ([*columns, "night_told"], columns):
+        if (earlier := store.warehouse.read_earlier(table, columns=known)) is not None:
+            return carry_over(checks, earlier, subject.keys)
+    context.log.warning("which verdicts were sent before cannot be read, so they are sent again")
+    return carry_over(checks, subject.models.empty_table(), subject.keys)
+
+
+def send_verdicts(
+    context: dg.AssetExecutionContext,
+    store: Store,
+    table: str,
+    checks: pa.Table,
+    subject: Subject,
+    tell: Sequence[str],
+    order: Sequence[str],
+) -> str:
+    """Send the new verdicts of a table that was written; what came of it, in words. Those that did not arrive are sent with the next table.
+
+    `tell`: the verdicts to send; `order`: the labels of all snapshots in their order in time.
+    """
+    news = len(unsent(checks, tell))
+    if store.webhook is None:
+        return "off: DTEF_WEBHOOK is not set"
+    if not news:
+        return "nothing new to send"
+    sent = store.webhook.send({**message(checks, subject, tell, order=order), "table": table})
+    if sent.problem:
+        context.log.warning(
+            f"webhook: {sent.problem}, after {counted(sent.attempts, 'attempt')}; sent again with the next `{table}`"
+        )
+        return f"failed, and sent again the next time: {sent.problem}"
+    store.warehouse.write(table, after_sending(checks, tell))
+    return f"sent the verdicts of {news} series"
+
+
+def told_result(store: Store, table: str, subject: Subject, tell: Sequence[str]) -> dg.AssetCheckResult:
+    """A check's result: warns while the webhook has not accepted a verdict of the table that was due to be sent."""
+    rows = store.warehouse.read(table)
+    waiting = [] if store.webhook is None else unsent(rows, tell).to_pylist()
+    return verdict(
+        [f"{row['model']}{subject.at(row)}: {row['verdict']}" for row in waiting],
+        checked=len(rows),
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,87 @@
+"""`dtef drift` of the families that are watched over whole models: verdicts on the scores as they are now, by the settings of the panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from assets.stage.panel_drift import panel_drift, scored_in
+from dtef_pipeline.cli.accepted_drift import options_since
+from dtef_pipeline.cli.board_table import render_drift
+from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.meanings import DRIFT
+from dtef_pipeline.tables import description
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+_SENT = ["told", "night_told"]
+"""Columns on what was sent, which only the stored table knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFamily:
+    """What a family brings to `dtef drift`."""
+
+    name: str
+    names: Names
+    checks: Callable[[TableReader, WatchOptions], pa.Table]
+    """Makes the verdicts on models, as its roll-up does."""
+    beside: Callable[[TableReader, WatchOptions, Sequence[Mapping[str, Any]]], Iterable[str]]
+    """The lines that stand below these rows."""
+    run: str
+    """The command that asks: `dtef qa run`."""
+
+
+@reads_tables
+def drift_of_models(reader: TableReader, watched: WatchedFamily, since: Sequence[str], fail_on: str | None, output: str) -> int:
+    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
+    subject = watched.names.subject
+    options = _options(reader, watched, since)
+    checks = watched.checks(reader, options).drop_columns(_SENT)
+    rows = checks.to_pylist()
+    if not rows or (options.since and all(row["latest_snapshot"] is None for row in rows)):
+        dates = f" since {' or '.join(sorted(set(options.since.values())))}" if options.since else ""
+        problem = f"no snapshot of a language model{dates}"
+        if not fail_on:
+            raise WarehouseError(problem)
+        say(f"error: {problem}", err=True)
+        return NOTHING_COMPARED
+    if output != "table":
+        click.echo(render(checks.to_pandas(), output))
+        return exit_code(rows, fail_on, subject)
+    told = {name: description(subject.models.field(name)) for name in subject.keys.asked}
+    click.echo(render_drift(checks, watched.names, {**DRIFT, **told}))
+    if all(row["verdict"] is None for row in rows):
+        say(f"\n{_ask_again(watched.run)}")
+    for line in watched.beside(reader, options, rows):
+        say(line)
+    return exit_code(rows, fail_on, subject)
+
+
+def _options(reader: TableReader, watched: WatchedFamily, since: Sequence[str]) -> WatchOptions:
+    """Raises WarehouseError where nothing is scored."""
+    (family,) = (one for one in FAMILIES if one.name == watched.name)
+    if not reader.warehouse.values(family.scored, family.space.first):
+        raise WarehouseError(
+            f"no {family.scored} in {reader.warehouse.root} yet: `{watched.run} --snapshot LABEL` asks and scores"
+        )
+    settings = Settings.from_environment()
+    return options_since(panel_drift(settings, reader).options, since, lambda: scored_in(reader, family))
+
+
+def _ask_again(run: str) -> str:
+    return (
+        f"To have something to compare, ask the same again: the same `{run}` on another day, with that day as --snapshot (such as 2026-01-31). "
+        "Only responses at temperature 0 are compared."
+    )

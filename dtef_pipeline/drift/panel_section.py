@@ -1,0 +1,60 @@
+"""The section `drift` of a panel file: it holds for the scores of all families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.documents import Document, read_document
+from dtef_pipeline.drift.options import ALL_OTHERS
+from dtef_pipeline.drift.settings import DriftSettings
+from dtef_pipeline.text.nearest import nearest
+
+DRIFT_SECTION = "drift"
+Named = Iterable[tuple[str, str]]
+"""Names and variants of models."""
+
+
+def load_drift_settings(path: Path) -> DriftSettings:
+    """The section of a panel file; its defaults where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    document = _read_panel(path)
+    if document.values.get(DRIFT_SECTION) is None:
+        return DriftSettings()
+    return document.checked(DriftSettings, document.mapping((DRIFT_SECTION,)), (DRIFT_SECTION,))
+
+
+def names_models(drift: DriftSettings) -> bool:
+    """Whether dates or controls are of models by name."""
+    return bool(drift.control or set(drift.since) - {ALL_OTHERS})
+
+
+def require_known_in_section(path: Path, drift: DriftSettings, asked: Named, scored: Callable[[], Named]) -> None:
+    """As `require_known_names`, of the file that the settings were read from."""
+    if names_models(drift):
+        require_known_names(_read_panel(path), drift, asked, scored)
+
+
+def require_known_names(document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named]) -> None:
+    """Look for the models that the section names: a date or a control that is no model would silently do nothing.
+
+    `asked`: the models of the panel; `scored`: finds those with scores. Raises ConfigError with the line for a model that is neither, and for
+    a control that is no language model.
+    """
+    options, asked = drift.options, list(asked)
+    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored()])):
+        names = nearest(absent[0], {name for name, _ in known})
+        raise document.error(
+            (DRIFT_SECTION, "since", absent[0]),
+            f"the panel asks no such model, and none has scores; asked or with scores: {names}",
+        )
+    if options.absent_controls(asked) and (absent := options.absent_controls(known := [*asked, *scored()])):
+        names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
+        raise document.error(
+            (DRIFT_SECTION, "control", drift.control.index(absent[0])),
+            f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
+        )
+
+
+def _read_panel(path: Path) -> Document:
+    return read_document(path, "panel file", [DRIFT_SECTION])
