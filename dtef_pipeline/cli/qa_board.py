@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
@@ -39,9 +40,10 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> No
 
 
 def require_qa_table(reader: TableReader, table: str) -> None:
-    """Raises WarehouseError where no roll-up has made it, with what does."""
+    """Raises WarehouseError where no roll-up has made it, with what does. Says so where scores are newer."""
     if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
         raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {QA_ROLLED_UP_BY}")
+    say_stale(reader, table, "qa_scores", "dtef qa rollup")
 
 
 def meanings_of(table: str) -> dict[str, str]:

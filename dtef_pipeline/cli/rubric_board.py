@@ -10,6 +10,7 @@ import pandas as pd
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.rubric_labels import board as corrected_board
+from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.rubric.board import TEST_TAG
@@ -69,7 +70,7 @@ def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], cons
     if consistency:
         require_table(reader, "rubric_grades", "`dtef rubric run --analyst MODEL` has an analyst grade models")
         return pd.DataFrame(reader.query(lambda made: champions_table(made, consistency=True), only=CHAMPIONS_READ).to_pandas())
-    require_table(reader, view.table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
+    require_rolled_up(reader, view.table)
     frame = pd.DataFrame(reader.rows(view.table).to_pandas())
     return _of_blueprints(frame, blueprints) if blueprints else frame
 
@@ -77,6 +78,12 @@ def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], cons
 def require_table(reader: TableReader, table: str, how: str) -> None:
     if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
         raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {how}")
+
+
+def require_rolled_up(reader: TableReader, table: str) -> None:
+    """Raises WarehouseError where no roll-up has made it. Says so where scores are newer."""
+    require_table(reader, table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
+    say_stale(reader, table, "rubric_scores", "dtef rubric rollup")
 
 
 def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:

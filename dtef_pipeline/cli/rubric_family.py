@@ -34,7 +34,6 @@ RUBRIC_NAMES = Names(
     subject=WATCHED,
 )
 """What rubrics call the things that drift is about."""
-_ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
 _COSTS_BY = ("role", "model")
 _COSTS_VIEW = RubricView(
     "costs",
@@ -68,7 +67,7 @@ def report(out: Path) -> None:
 
 @reads_tables
 def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
-    rubric_board.require_table(reader, "rubric_costs", _ROLLED_UP)
+    rubric_board.require_rolled_up(reader, "rubric_costs")
     frame = reader.rows("rubric_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
@@ -99,7 +98,7 @@ _OF_RUBRICS = WatchedFamily("rubric", RUBRIC_NAMES, _rubric_checks, _beside_rows
 @reads_tables
 def _drift_of_blueprints(reader: TableReader, output: str) -> int:
     """What the documented rule says of each blueprint, the largest gap first; the exit code."""
-    rubric_board.require_table(reader, "rubric_drift", _ROLLED_UP)
+    rubric_board.require_rolled_up(reader, "rubric_drift")
     frame: pd.DataFrame = reader.rows("rubric_drift").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")

@@ -126,6 +126,10 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
     assert len(rows) == len(house.read("rubric_drift")) > 0
     gaps = [row["gap"] for row in rows]
     assert gaps == sorted(gaps, reverse=True)
+    last_run = {"blueprint": "health__topic-0", "snapshot": "2026-01-03"}
+    house.write("rubric_scores", house.read("rubric_scores", **last_run), **last_run)
+    said = " ".join(dtef("drift", "--family", "rubric", "--by", "blueprint").stderr.split())
+    assert "scores of 1 snapshot are newer than this table; make it again with `dtef rubric rollup`" in said
     for option in (("--fail-on", "drift"), ("--since", "2026-01-02")):
         said = refused("drift", "--family", "rubric", "--by", "blueprint", *option)
         assert f"{option[0]} with --by blueprint: allowed with --by model" in said

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ from dtef_pipeline.cli.qa_board_group import board
 from dtef_pipeline.qa.result_tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response
 from tests.strict_json import strict
@@ -239,6 +241,23 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     rows = strict(ok("drift", "--family", "qa", "--format", "json"))
     assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
     assert "drift" not in {row["verdict"] for row in rows}
+
+
+def test_a_board_that_scores_are_newer_than_says_so(
+    made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After runs without roll-ups an earlier board was shown as if it were of all that is stored."""
+    shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
+    use(tmp_path, monkeypatch)
+    assert "newer than this table" not in shown().stderr
+    for snapshot in ("2026-01-02", "2026-01-03"):
+        for file in (tmp_path / "warehouse" / "qa_scores").glob(f"*/*/snapshot={snapshot}/*"):
+            os.utime(file, (time.time() + 9, time.time() + 9))
+    said = "note: scores of 2 snapshots are newer than this table; make it again with `dtef qa rollup`"
+    assert said in " ".join(shown("--format", "json").stderr.split())
+    for words in (("drift", "--by", "part"), ("costs",)):
+        assert said in " ".join(dtef(*words, "--family", "qa").stderr.split())
+    assert "newer" not in dtef("drift", "--family", "qa").stderr, "it is made of the scores as they are"
 
 
 def test_responses_of_judges_are_told_apart_by_the_tables_that_rest_on_them(house: Warehouse, made: tuple[Path, Any]) -> None:
