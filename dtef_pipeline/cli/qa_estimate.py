@@ -23,7 +23,6 @@ from dtef_pipeline.cli.planned_table import (
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
 from dtef_pipeline.cli.qa_run import QaOptions, arbiter_given, chosen_parts
-from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
