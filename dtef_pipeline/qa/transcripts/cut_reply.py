@@ -9,7 +9,7 @@ from dtef_pipeline.text.structured import Pairs, Value, value_at
 
 _BEGINS = re.compile(r'`*\s*(?:json\s*)?(\{\s*")', re.IGNORECASE)
 _AMID_WORDS = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 def cut_object(text: str, listed: str) -> Pairs | None:
@@ -75,5 +75,5 @@ def _entries(text: str, place: int) -> list[Any]:
 
 
 def _after_blanks(text: str, place: int) -> int:
-    found = _BLANKS.match(text, place)
+    found = _JSON_BLANKS.match(text, place)
     return found.end() if found else place
