@@ -60,9 +60,9 @@ def stored_in(store: ResponseStore | None) -> StoredResponses:
     return StoredResponses(store.known, texts)
 
 
-def mean_tokens(reader: TableReader, table: str, variant: str, replies: str, level: str) -> dict[str, float]:
-    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has; `level`: the first of its folders."""
-    if not reader.warehouse.values(table, level):
+def mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> dict[str, float]:
+    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has."""
+    if not reader.warehouse.tables([table]):
         return {}
     sql = (
         f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "

@@ -80,8 +80,8 @@ def _asked(
 def _usual_lengths(reader: TableReader) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the part and snapshot."""
     return UsualLengths(
-        mean_tokens(reader, "qa_responses", "model_variant", "1", "suite"),
-        mean_tokens(reader, "qa_judgements", "judge_variant", "len(raw)", "suite"),
+        mean_tokens(reader, "qa_responses", "model_variant", "1"),
+        mean_tokens(reader, "qa_judgements", "judge_variant", "len(raw)"),
     )
 
 

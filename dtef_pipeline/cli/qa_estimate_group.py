@@ -26,7 +26,8 @@ def estimate(output: str, **given: Any) -> None:
 
     Responses that are stored are replayed, and those that a judge scores are counted with the very judgements that a run would send. Of what
     is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400 tokens per
-    response and 120 per judgement. The usual cost leaves out that a judge may be asked once more; the highest cost does not.
+    response and 120 per judgement; less where its request has room for less. The usual cost leaves out that a judge may be asked once more;
+    the highest cost does not.
     """
     from dtef_pipeline.cli import qa_estimate
     from dtef_pipeline.cli.qa_run import QaOptions

@@ -152,8 +152,8 @@ def _scored(
 def _usual_lengths(reader: TableReader) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the blueprint and snapshot."""
     return UsualLengths(
-        mean_tokens(reader, "rubric_responses", "model_variant", "turns", "blueprint"),
-        mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)", "blueprint"),
+        mean_tokens(reader, "rubric_responses", "model_variant", "turns"),
+        mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)"),
     )
 
 

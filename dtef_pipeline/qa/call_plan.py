@@ -63,8 +63,8 @@ def plan_part(asked: AskedPart, ledger: CallLedger) -> int:
             row.planned += len(keys)
             row.requests += int(is_new.sum())
             row.replayed += int((is_new & stored).sum())
-            _send(row, is_new & ~stored, tokens, ledger.usual.of_turn(model), np.maximum(room, most_tokens(model)))
-            judged.plan(model, keys, stored)
+            _send(row, is_new & ~stored, tokens, ledger.usual.of_turn(model, np.inf), np.maximum(room, most_tokens(model)))
+            judged.plan(model, keys, stored, room)
     judged.plan_others()
     return len(ids) * len(asked.models) * asked.draws
 
@@ -89,8 +89,9 @@ class _Judged:
         """Request keys of the responses that the run asks for."""
         self.is_judged = np.array([item in self.material for item in self.items], dtype=np.bool_)
 
-    def plan(self, model: ModelSpec, keys: Sequence[str], stored: _Flags) -> None:
-        """The judgements of the responses with these request keys, in the order of the prompts; `stored`: which of them there are."""
+    def plan(self, model: ModelSpec, keys: Sequence[str], stored: _Flags, room: npt.NDArray[np.float64]) -> None:
+        """The judgements of the responses with these request keys, in the order of the prompts; `stored`: which of them there are; `room`:
+        tokens that each may have at least."""
         self.planned.update(keys)
         if self.arbiter is None or not self.is_judged.any():
             return
@@ -101,10 +102,10 @@ class _Judged:
         replayed = self.ledger.stored.known([key for key, _ in known])
         for key, tokens in known:
             self._ask(self.arbiter, key, tokens, key in replayed)
-        usual = self.ledger.usual.of_turn(model)
         if model.is_imported:  # there will be no more responses than are stored
             return
         for place in np.flatnonzero(chosen & ~stored).tolist():
+            usual = self.ledger.usual.of_turn(model, float(room[place]))
             self._awaited(self.arbiter, self.items[place], keys[place], usual)
 
     def plan_others(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -128,3 +129,20 @@ def test_lengths_are_those_of_earlier_responses_where_they_are_known() -> None:
     plan_part(part(items=1, models=(MINI,)), ledger)
     assert ledger.rows["candidate", "mini"].response_tokens == 7
     assert ledger.rows["judge", "judge"].response_tokens == 60
+
+
+def test_room_of_the_prompt_goes_before_a_smaller_limit_of_the_model() -> None:
+    """An estimate counted 256 tokens of a reply whose request allowed 768."""
+    asked = part(items=1, models=(MINI,))
+    place = asked.prompts.schema.get_field_index("answer_tokens")
+    roomy = replace(asked, prompts=asked.prompts.set_column(place, "answer_tokens", pa.array([768], pa.int32())))
+    narrow, wide = CallLedger(), CallLedger()
+    plan_part(asked, narrow)
+    plan_part(roomy, wide)
+    told = [
+        (one.response_tokens, one.response_tokens_most)
+        for one in (ledger.rows["candidate", "mini"] for ledger in (narrow, wide))
+    ]
+    assert told == [(100, 100), (400, 768)]
+    around = [ledger.rows["judge", "judge"].prompt_tokens for ledger in (narrow, wide)]
+    assert around[1] - around[0] == pytest.approx(2 * 300), "the judge reads what is awaited"
