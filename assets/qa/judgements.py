@@ -85,7 +85,7 @@ class _PartJudged:
 
 @dg.asset(
     deps=[qa_responses],
-    **{**stage(DATASET_PART, 4, "qa_judgements", code_version="1", kinds={"litellm", "parquet"}), **QA_GROUP},
+    **{**stage(DATASET_PART, 4, "qa_judgements", code_version="2", kinds={"litellm", "parquet"}), **QA_GROUP},
 )
 def qa_judgements(context: dg.AssetExecutionContext, config: QaJudgementsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What a judge said of responses that no rule can score: one row per evaluator and response, 0 to 1, with its reason and raw replies.
@@ -154,9 +154,10 @@ def _judged(store: Store, config: QaJudgementsConfig, plan: _PartJudged, arbiter
     tables = [QA_JUDGEMENTS.empty_table()]
     label = judge_snapshot(config.rejudge or None)
     looks = judged_responses(plan.chosen, plan.items, arbiter, label)
+    served = models_of(store).own_servers
     for some in in_windows(looks, LOOKS_AT_A_TIME):
-        tables.append(judged_rows(some, play(some, ask, store.responses.responses)))
-    return pa.concat_tables([*tables, skipped_rows(plan.left_out, plan.items, arbiter, label)])
+        tables.append(judged_rows(some, play(some, ask, store.responses.responses), served))
+    return pa.concat_tables([*tables, skipped_rows(plan.left_out, plan.items, arbiter, label, served)])
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

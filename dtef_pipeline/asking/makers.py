@@ -79,11 +79,12 @@ SERVING = (
 
 
 @lru_cache(maxsize=4096)
-def maker_of(model: str) -> str | None:
+def maker_of(model: str, *, own_server: bool = False) -> str | None:
     """The company that made a model.
 
     Args:
         model: a model string or a variant: `openrouter/openai/gpt-4o`, `openai/gpt-4o[temperature=0]`.
+        own_server: whether it is asked at an address of its own: then the provider says how it is spoken to, and not who made it.
 
     Returns:
         Its name, as `KNOWN_MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
@@ -99,7 +100,7 @@ def maker_of(model: str) -> str | None:
     for maker in KNOWN_MAKERS:
         if any(begin.startswith(family) for begin in begins for family in maker.families):
             return maker.name
-    for part in (*reversed(folders), *dotted, provider):
+    for part in (*reversed(folders), *dotted, *(() if own_server else (provider,))):
         for maker in KNOWN_MAKERS:
             if part in maker.folders:
                 return maker.name

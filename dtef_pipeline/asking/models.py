@@ -168,6 +168,11 @@ class Models:
     """As `load_models` takes it."""
     files_of_none: tuple[str, ...] = ()
 
+    @property
+    def own_servers(self) -> frozenset[str]:
+        """The model strings that are asked at an address of their own (`api_base`)."""
+        return frozenset(spec.model for spec in self.specs.values() if spec.api_base)
+
     def resolve(self, selectors: Sequence[str], settings: Mapping[str, Any] | None = None) -> tuple[ModelSpec, ...]:
         """The models that names, collections and bare litellm strings stand for, each variant once, in order.
 

@@ -27,7 +27,7 @@ PLANNED: Mapping[str, str] = {
     "calls_most": "Calls if each reply of a judge or an analyst has to be asked for once more",
     "prompt_tokens": "Tokens of the prompts that are sent, estimated on the high side",
     "response_tokens": "Tokens of the responses as they usually are: the mean of earlier ones, if there are any",
-    "response_tokens_most": "Tokens of the responses if each is as long as allowed: by max_tokens of the model, or by the prompt if that is more",
+    "response_tokens_most": "Tokens of the responses if each is as long as allowed: by max_tokens of the model, or the prompt if that is more",
     "cost_usd": "US dollars for these calls with responses of the usual length",
     "cost_usd_most": "US dollars for the most calls with the longest responses",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -95,8 +95,9 @@ def verdict_of(one: Arbitration, came: Played) -> EvaluatorVerdict:
     return EvaluatorVerdict(one.evaluator, reply.score, reason, reply.explanation, None)
 
 
-def verdict_row(one: Arbitration, came: Played, judged_model: str) -> dict[str, Any]:
-    """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered."""
+def verdict_row(one: Arbitration, came: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
+    """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered; `own_servers`: as of
+    `is_self_judged`."""
     verdict = verdict_of(one, came)
     outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
     costs = [response.cost_usd for response in came.responses if response.cost_usd is not None]
@@ -114,14 +115,18 @@ def verdict_row(one: Arbitration, came: Played, judged_model: str) -> dict[str, 
         "completion_tokens": _sum([response.completion_tokens for response in came.responses]),
         "cost_usd": fsum(costs) if costs and len(costs) == len(came.responses) else None,
         "error": verdict.error,
-        "self_judged": is_self_judged(one.judge.model, judged_model),
+        "self_judged": is_self_judged(one.judge.model, judged_model, own_servers),
     }
 
 
-def is_self_judged(judge: str, judged: str) -> bool:
-    """Whether judge and judged, as model strings or variants, are of one maker; not where the maker of either is unknown."""
-    maker = maker_of(judge)
-    return maker is not None and maker == maker_of(judged)
+def is_self_judged(judge: str, judged: str, own_servers: Collection[str] = ()) -> bool:
+    """Whether judge and judged, as model strings or variants, are of one maker; where that of either is unknown, whether they are one model.
+
+    `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
+    """
+    judge, judged = (model.partition("[")[0] for model in (judge, judged))
+    maker, other = (maker_of(model, own_server=model in own_servers) for model in (judge, judged))
+    return judge == judged or (maker is not None and maker == other)
 
 
 def arbiter_score(

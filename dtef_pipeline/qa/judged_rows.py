@@ -131,12 +131,12 @@ def shown_reference(solution: str, reference: str) -> str:
     return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
-def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
-    """The rows of `qa_judgements`, in the order of the looks."""
+def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played], own_servers: Collection[str] = ()) -> pa.Table:
+    """The rows of `qa_judgements`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
     rows = [
         {
             **one.response,
-            **verdict_row(one.arbitration, came, one.response["model_variant"]),
+            **verdict_row(one.arbitration, came, one.response["model_variant"], own_servers),
             "judge_snapshot": one.arbitration.snapshot,
             "answer_key": one.answer_key,
         }
@@ -145,8 +145,10 @@ def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def skipped_rows(left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str) -> pa.Table:
-    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `judged_items`."""
+def skipped_rows(
+    left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str, own_servers: Collection[str] = ()
+) -> pa.Table:
+    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `judged_items`; `own_servers`: of `is_self_judged`."""
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
     rows = [
         {
@@ -160,7 +162,7 @@ def skipped_rows(left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: A
             "attempts": 0,
             "raw": [],
             "request_keys": [],
-            "self_judged": is_self_judged(arbiter.model.model, row["model_variant"]),
+            "self_judged": is_self_judged(arbiter.model.model, row["model_variant"], own_servers),
         }
         for row, key in zip(named, left_out["request_key"].to_pylist(), strict=True)
         for evaluator in items[row["item_id"]].evaluators or arbiter.evaluators

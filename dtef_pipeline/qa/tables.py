@@ -192,7 +192,7 @@ QA_JUDGEMENTS = pa.schema(
         field("request_keys", _QA_TEXTS, "Keys of the calls in the response store"),
         *_QA_USED,
         field("error", pa.string(), "Explanation of why there is no reply"),
-        field("self_judged", pa.bool_(), "Flag: true where judge and judged are of one maker"),
+        field("self_judged", pa.bool_(), "Flag: true where judge and judged are of one maker, or one model"),
     ]
 )
 """One row per evaluator and judged response."""

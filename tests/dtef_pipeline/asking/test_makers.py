@@ -42,6 +42,12 @@ def test_the_maker_is_told_by_the_string_and_not_by_the_provider(model: str, mak
     assert maker_of(model) == maker
 
 
+def test_on_a_server_of_ones_own_the_name_tells_and_the_provider_does_not() -> None:
+    found = [maker_of(f"openai/{name}", own_server=True) for name in ("ours", "gpt-oss-20b", "Qwen/Qwen3-8B", "acme/zork")]
+    assert found == [None, "OpenAI", "Alibaba", "acme"]
+    assert maker_of("openai/ours") == "OpenAI"
+
+
 def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None:
     assert len({maker_of(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
 

@@ -330,5 +330,19 @@ def test_without_any_score_there_is_null_and_a_reason_and_never_a_middle() -> No
 def test_a_judge_of_the_answers_maker_is_flagged() -> None:
     assert is_self_judged("openai/gpt-4o-mini", "openrouter/openai/gpt-4o[temperature=0]")
     assert not is_self_judged("openai/gpt-4o-mini", "anthropic/claude-haiku-4-5")
-    assert not is_self_judged("mystery", "mystery")
+    assert not is_self_judged("mystery", "riddle")
+    assert is_self_judged("mystery", "mystery[temperature=0]"), "the judge itself"
+
+
+def test_models_on_a_server_of_ones_own_are_not_of_openai_for_speaking_its_protocol() -> None:
+    """Every judgement of two private models was flagged as that of a judge of the same maker."""
+    private = {"openai/ours", "openai/theirs", "openai/gpt-oss-20b", "openai/Qwen3-8B"}
+    assert is_self_judged("openai/ours", "openai/theirs[temperature=0]")
+    assert not is_self_judged("openai/ours", "openai/theirs[temperature=0]", private)
+    assert not is_self_judged("openai/gpt-oss-20b", "openai/Qwen3-8B", private)
+    assert is_self_judged("openai/gpt-oss-20b", "openai/gpt-4o", private), "the name tells"
+    assert is_self_judged("openai/ours", "openai/ours[temperature=1]", private)
+
+
+def test_a_score_of_such_a_judge_has_the_flag() -> None:
     assert arbiter_score({"semantic": 1.0}, self_judged=True).flags == ("self_judged",)
