@@ -8,7 +8,6 @@ from pydantic import Field
 
 from assets.qa.files import QA_GROUP
 from assets.qa.judgements import LOOKS_AT_A_TIME, JudgeConfigured, judging, qa_judgements
-from assets.stage.asked import models_of
 from assets.stage.judged_again import judged_result, keep_judged
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
@@ -73,6 +72,5 @@ def _judged(
     tables = [QA_ANCHORS.empty_table()]
     with judging(context, store, config, arbiter, len(kept)) as ask:
         for some in in_windows(anchor_looks(kept, arbiter, config.snapshot), LOOKS_AT_A_TIME):
-            played = play(some, ask, store.responses.responses)
-            tables.append(qa_anchor_rows(config.snapshot, some, played, models_of(store).own_servers))
+            tables.append(qa_anchor_rows(config.snapshot, some, play(some, ask, store.responses.responses)))
     return pa.concat_tables(tables)

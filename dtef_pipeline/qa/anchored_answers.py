@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import pandas as pd
@@ -94,12 +94,10 @@ def anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[Respo
             yield ResponseJudged(row, one, "")
 
 
-def qa_anchor_rows(
-    night: str, looks: Sequence[ResponseJudged], played: Sequence[Played], own_servers: Collection[str] = ()
-) -> pa.Table:
-    """The rows of `qa_anchors`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
+def qa_anchor_rows(night: str, looks: Sequence[ResponseJudged], played: Sequence[Played]) -> pa.Table:
+    """The rows of `qa_anchors`, in the order of the looks."""
     rows = [
-        {**one.response, **verdict_row(one.arbitration, came, one.response["model_variant"], own_servers), "snapshot": night}
+        {**one.response, **verdict_row(one.arbitration, came, one.response["model_variant"]), "snapshot": night}
         for one, came in zip(looks, played, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)

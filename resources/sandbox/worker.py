@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DEEPEST_CROSSING = 100
 """Levels of lists in lists that cross."""
 LONGEST_WORDS = 300
+TESTS_FILE = "<tests>"
 
 
 class NotPlain(Exception):
@@ -143,8 +144,18 @@ def message_of(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """An error in words."""
-    return (type(error).__name__[:80] + ": " + message_of(error))[:LONGEST_WORDS]
+    """An error in words: its kind, and what it says."""
+    return ": ".join(filter(None, (type(error).__name__[:80], message_of(error))))[:LONGEST_WORDS]
+
+
+def failed_line(error: BaseException, tests: str) -> str:
+    """The line of the tests in which the error was raised; empty where it was raised elsewhere."""
+    number, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == TESTS_FILE:
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
 def limit(limits: dict[str, int], uid: int, dies_with_parent: bool) -> None:
@@ -249,8 +260,8 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     called = Called(pipe)
     space: dict[str, Any] = {"__name__": "tests"}
     try:
-        for source in (helpers, tests):
-            exec(compile(source, "<tests>", "exec", 0, True), space)  # noqa: S102 - what this process is for
+        for source, file in ((helpers, "<helpers>"), (tests, TESTS_FILE)):
+            exec(compile(source, file, "exec", 0, True), space)  # noqa: S102 - what this process is for
         space[name] = called
         check = space["check"]
     except BaseException as error:
@@ -260,7 +271,8 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     except LostCandidate as error:
         return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
     except AssertionError as error:
-        return "assertion", words(error), called.calls
+        said = words(error) if message_of(error) else words(error) + ": " + failed_line(error, tests)
+        return "assertion", said[:LONGEST_WORDS].rstrip(": "), called.calls
     except BaseException as error:
         return "exception", words(error), called.calls
     return ("passed" if called.calls else "no_call"), "", called.calls

@@ -33,7 +33,10 @@ NIGHTS = 13
 
 
 def made_tables() -> dict[str, list[dict[str, Any]]]:
-    """Two models on six subjects and on programs, 13 nights; from the fifth on `good` is no better than chance. A judge is of one maker."""
+    """Two models on six subjects and on programs, 13 nights; from the fifth on `good` is no better than chance. A judge is of one maker.
+
+    What the judge says of `good` falls with it, in part because the judge has become stricter.
+    """
     rng = random.Random(7)
     scores = [
         score_row(
@@ -90,7 +93,38 @@ def made_tables() -> dict[str, list[dict[str, Any]]]:
         }
         for at, row in enumerate(scores[-70:-30])
     ]
-    return {"qa_scores": scores, "qa_responses": responses, "qa_judgements": judgements}
+    return {
+        "qa_scores": [*scores, *judged_scores()],
+        "qa_responses": responses,
+        "qa_judgements": judgements,
+        "qa_anchors": anchors(),
+    }
+
+
+def judged_scores() -> list[dict[str, Any]]:
+    by = {"metric": "judged", "measured_by": "judge 1, j[temperature=0], semantic", "model": "good"}
+    return [
+        score_row((0.3 if at > 4 else 0.8) + item % 5 / 50, suite="sums", part="s0", item_id=f"sum{item}", **by, **night(at))
+        for at in range(NIGHTS)
+        for item in range(20)
+    ]
+
+
+def anchors() -> list[dict[str, Any]]:
+    """What the judge said of the same stored answers: .2 less from the fifth night on."""
+    judge = {"judge_model": "j", "judge_variant": "j[temperature=0]", "evaluator": "semantic", "raw": [], "request_keys": []}
+    return [
+        {
+            **judge,
+            "suite": "sums",
+            "item_id": f"sum{item}",
+            "anchor": f"a{item}",
+            "snapshot": night(at)["snapshot"],
+            "score": (0.5 if at > 4 else 0.7) + item % 5 / 50,
+        }
+        for at in range(NIGHTS)
+        for item in range(20)
+    ]
 
 
 def roll_up() -> dg.ExecuteInProcessResult:
@@ -193,6 +227,11 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--format", "json"))}
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
+    (judged,) = (row for row in house.read("qa_model_drift").to_pylist() if row["metric"] == "judged")
+    assert (judged["shift"], judged["judges_shift"], judged["net_shift"]) == pytest.approx((-0.5, -0.2, -0.3), abs=0.01)
+    said = " ".join(ok("drift", "--family", "qa").split())
+    assert "good, judged: net of the judge: -0.30" in said
+    assert "on the same stored answers the judge moved by -0.20" in said
     parts = strict(ok("drift", "--family", "qa", "--by", "part", "--format", "json"))
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)

@@ -59,6 +59,16 @@ def test_each_status_is_told(status: str) -> None:
     assert bool(result.detail) == (status not in ("passed", "no_call"))
 
 
+def test_an_assertion_that_says_nothing_is_told_by_its_line() -> None:
+    """It was shown as `AssertionError:` with nothing behind it."""
+    program = PROGRAMS["assertion"][0]
+    assert checked(program, "assert candidate(0) == 0\nassert candidate(1) == 2").detail == (
+        "AssertionError: assert candidate(1) == 2"
+    )
+    assert checked(program, "assert candidate(1) == 2, 'wrong'").detail == "AssertionError: wrong"
+    assert checked(program, "candidate(1)\nraise KeyError").detail == "KeyError"
+
+
 @pytest.mark.parametrize(
     ("program", "body"),
     [
