@@ -36,7 +36,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.written_pages import remove_pages
 
-_FINDINGS_NAMED = 10
+_FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
 _LIST_COLUMNS = ("suite", "part", "items", "left_out", "types", "examples", "documents", "public_since")
 
 
@@ -49,8 +49,10 @@ def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_j
         told = {"items": len(added.loaded.items), "types": types, "findings": [asdict(one) for one in findings]}
         click.echo(json.dumps(told, ensure_ascii=False))
     else:
-        for one in findings:
+        for one, alike in _first_of_each_kind(findings):
             say(f"{one.level}: {one}")
+            if alike:
+                say(f"{one.level}: {_more_alike(alike)}; --json lists them all")
         click.echo(_summary(added))
     return 1 if added.loaded.errors else 0
 
@@ -171,11 +173,28 @@ def _summary(added: AddedFiles) -> str:
 
 def _told(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """A line per finding, errors first, and how many more there are."""
-    ordered = sorted(findings, key=lambda one: one.level != ERROR_LEVEL)
-    for one in ordered[:_FINDINGS_NAMED]:
-        yield f"{'left out' if one.level == ERROR_LEVEL else 'warning'}: {one}"
-    if len(ordered) > _FINDINGS_NAMED:
-        yield f"and {len(ordered) - _FINDINGS_NAMED:,} more; `dtef qa check` lists them all"
+    shown = list(_first_of_each_kind(sorted(findings, key=lambda one: one.level != ERROR_LEVEL)))
+    for one, alike in shown[:_FINDINGS_NAMED]:
+        level = "left out" if one.level == ERROR_LEVEL else "warning"
+        yield f"{level}: {one}"
+        if alike:
+            yield f"{level}: {_more_alike(alike)}"
+    if more := sum(1 + alike for _, alike in shown[_FINDINGS_NAMED:]):
+        yield f"and {more:,} more; `dtef qa check` lists them"
+
+
+def _first_of_each_kind(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
+    """The first findings of each kind, in order, and with the last of them how many more are like it: a wrong file has one per row."""
+    kinds = [(one.level, one.code, one.text, one.allowed) for one in findings]
+    total, seen = Counter(kinds), Counter[tuple[str, str, str, str | None]]()
+    for one, kind in zip(findings, kinds, strict=True):
+        seen[kind] += 1
+        if seen[kind] <= _ALIKE_NAMED:
+            yield one, total[kind] - _ALIKE_NAMED if seen[kind] == _ALIKE_NAMED else 0
+
+
+def _more_alike(number: int) -> str:
+    return f"and {counted(number, 'more row')} like it"
 
 
 def _listed(reader: TableReader, key: str, suites: Callable[[str | None], Suites]) -> tuple[object, ...]:

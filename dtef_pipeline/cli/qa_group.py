@@ -67,7 +67,8 @@ def qa() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as one JSON object.")
 @reports_errors
 def check(suite: str, path: Path, corpus: Path | None, suites: Path | None, as_json: bool) -> None:
-    """Read the questions of a suite at PATH, and say what was found: a line per finding with file, line, item and what is allowed.
+    """Read the questions of a suite at PATH, and say what was found: a line per finding with file, line, item and what is allowed; of
+    findings that differ in their rows alone the first five and how many more there are.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Nothing is asked, nothing is written.
 

@@ -78,11 +78,11 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
 
 
 def _told(stream: OutcomeStream, options: ReplayOptions) -> str:
-    """What is replayed, and what is missing of which model: a line each."""
+    """What is replayed, what is missing of which model, and whether all cost the same: a line each."""
     left_out = f", {counted(stream.left_out, 'item')} without a score of each left out" if stream.left_out else ""
     orders = f"{counted(options.seeds, 'order')} of the items, seed {options.seed}"
     items, models = counted(len(stream.scores), "item"), counted(len(stream.models), "model")
-    missing = [f"  {one}" for one in (*stream.partly_scored(), *stream.unknown())]
+    missing = [f"  {one}" for one in (*stream.partly_scored(), *stream.unknown(), stream.equal_costs()) if one]
     return "\n".join([f"{options.suite}: {items}, {models}{left_out}; {orders}", *missing])
 
 

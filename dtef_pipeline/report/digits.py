@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 MOST_DECIMALS = 5
+_OF_COSTS, _MOST_OF_COSTS = 4, 12
 _WITHOUT_INTERVAL = 3
 """Decimals of a number up to 1 that has no interval."""
 
@@ -29,6 +30,13 @@ def written(value: float, places: int, *, sign: str = "") -> str:
     """A number to so many decimals (as of `decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a zero."""
     rounded = round(value, places) + 0.0
     return f"{rounded:{sign if rounded else ''},.{max(places, 0)}f}"
+
+
+def cost_decimals(dollars: float) -> int:
+    """Decimals of an amount in US dollars: four, and for a small one as many as its first three digits need, at most twelve."""
+    if not 0 < abs(dollars) < 0.1:
+        return _OF_COSTS
+    return min(_for_two_digits(dollars) + 1, _MOST_OF_COSTS)
 
 
 def p_value(p: float) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dtef_pipeline.report.column_lines import heading, in_width
-from dtef_pipeline.report.digits import decimals, first_digit, p_value, written
+from dtef_pipeline.report.digits import cost_decimals, decimals, first_digit, p_value, written
 from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, broken, fitted
 from dtef_pipeline.text.counted import counted
 
@@ -23,6 +23,8 @@ PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
 ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
+COST_COLUMNS = ("cost_usd", "cost_low", "cost_high")
+"""Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_holm", "p_adjusted", "p_bh")
 _ANY_WIDTH = Fit()
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
@@ -231,4 +233,6 @@ def _cell(name: str, value: Any, places: int) -> str:
         return p_value(value)
     if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"
+    if name in COST_COLUMNS:
+        return written(value, cost_decimals(value))
     return written(value, places, sign="+" if name in SIGNED_COLUMNS else "")

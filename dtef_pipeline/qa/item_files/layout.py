@@ -14,6 +14,8 @@ from dtef_pipeline.qa.model import ItemError, QaItem
 ITEM_LETTERS = "ABCDEFGHIJ"
 """What options are called in prompts and references, in order."""
 FEWEST_OPTIONS, MOST_OPTIONS = 2, len(ITEM_LETTERS)
+REPEATED_TEXT = "repeated"
+"""The kind of finding on an item that asks the same as an earlier one."""
 EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
 """Flags of items: two options are the same text, white space and case aside; one has no text."""
 _FLAG_TEXTS = {EQUAL_OPTIONS: "two options are the same text", EMPTY_OPTION: "an option has no text"}
@@ -40,6 +42,7 @@ def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, w
     `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
     """
     whole = log.part = layout.part(None)
+    asked: dict[tuple[str, ...], QaItem] = {}
     for row in rows_of(path, log):
         item_id = None
         try:
@@ -52,6 +55,7 @@ def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, w
         else:
             if warn:
                 warn_of_flags(item, path, log)
+                _warn_of_repeat(item, asked, path, log)
             yield item
         log.part = whole
 
@@ -70,6 +74,15 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
             log.warning(RowFault(flag, _FLAG_TEXTS[flag], found=_noticed(item.options)), path, item.source_line, item.item_id)
+
+
+def _warn_of_repeat(item: QaItem, asked: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
+    """Logs an item that asks what an earlier one of the file asks: the same text and options. Both are kept."""
+    first = asked.setdefault((normalized(item.text), *map(normalized, item.options)), item)
+    if first is not item:
+        place = first.item_id if first.source_line is None else f"{first.item_id} in line {first.source_line}"
+        fault = RowFault(REPEATED_TEXT, "an earlier row asks the same; both are kept, and count twice", found=place)
+        log.warning(fault, path, item.source_line, item.item_id)
 
 
 def _noticed(options: Sequence[str]) -> str:

@@ -73,7 +73,8 @@ def json_value(data: bytes, line: int | None = None) -> Any:
     except json.JSONDecodeError as error:
         place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
         around = error.doc[max(0, error.pos - 20) : error.pos + 20]
-        raise RowFault("json", f"not readable as JSON ({error.msg} at {place})", found=around, allowed="JSON") from error
+        problem = error.msg.removesuffix(" at")  # `Invalid control character at`
+        raise RowFault("json", f"not readable as JSON ({problem} at {place})", found=around, allowed="JSON") from error
     except (ValueError, RecursionError) as error:
         reason = "lists within lists are too deep" if isinstance(error, RecursionError) else "a number has too many digits"
         raise RowFault("json", f"not readable as JSON: {reason}", allowed="JSON") from error

@@ -15,6 +15,7 @@ from dtef_pipeline.qa.mean_intervals import Codes, group_means
 from dtef_pipeline.qa.result_means import codes
 from dtef_pipeline.text.counted import counted
 
+_ALIKE = 0.005
 Floats = npt.NDArray[np.float64]
 _MOST_CATEGORIES = 20
 """Values of a category that have a feature of their own, the most frequent ones: features are squared at each step."""
@@ -61,6 +62,13 @@ class OutcomeStream:
         return list(
             filter(None, (self._unknown(name, of, among) for name, of in (("cost", self.costs), ("latency", self.latencies))))
         )
+
+    def equal_costs(self) -> str:
+        """A sentence where all models cost the same per item, up to half a percent; empty where they differ, or a cost is not known."""
+        means = self.costs.mean(axis=0)
+        if np.isnan(means).any() or means.max() - means.min() > _ALIKE * means.max():
+            return ""
+        return f"all models cost the same per item (${means.mean():.3g}): policies differ in quality and latency alone"
 
     def _unknown(self, name: str, values: Floats, among: npt.NDArray[np.bool_]) -> str:
         missing = np.isnan(values).sum(axis=0) * among

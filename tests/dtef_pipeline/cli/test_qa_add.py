@@ -60,6 +60,16 @@ class TestCheck:
         assert "bad.jsonl:3: " in second
         assert last == "1 item (1 number), 2 rows left out"
 
+    def test_a_file_of_another_suite_is_told_in_a_few_lines(self, tmp_path: Path) -> None:
+        """There was a line per row, all but equal."""
+        file = write_choices(tmp_path, birds=[(f"Which {at}?", "Tern", "Owl", "Gull", "Auk", "C") for at in range(9)])
+        *rows, more, last = dtef("qa", "check", "gsm8k", file).stdout.splitlines()
+        assert (len(rows), more) == (5, "error: and 6 more rows like it; --json lists them all")
+        assert last == "0 items (none), 11 rows left out"
+        assert len(strict(dtef("qa", "check", "gsm8k", file, "--json").stdout)["findings"]) == 11
+        told = refused("qa", "add", "gsm8k", file)
+        assert "left out: and 6 more rows like it" in told
+
     def test_what_surprises_is_a_warning_and_no_error(self, tmp_path: Path) -> None:
         folder = write_choices(tmp_path, birds=[("Which?", "Tern", "tern ", "Gull", "Auk", "C")])
         result = dtef("qa", "check", "mmlu", folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,8 @@ def test_the_table_shows_how_quality_is_spread_and_counts_one_order() -> None:
     told = ok("qa", "replay-policies", "gsm8k", "--seeds", "1", "--metric", "judged", "--policy", "always-cheapest")
     assert "; 1 order of the items, seed 0" in told
     assert "100 . . . . . . . . ." in told
+    assert "cost the same" not in told
+    assert re.search(r"\b0\.00[0-9]{3,}\b", told), f"four decimals show too little of what an item costs: {told}"
 
 
 def test_what_cannot_be_replayed_is_refused_with_what_can() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dtef_pipeline.report.digits import decimals, p_value, written
+from dtef_pipeline.report.digits import cost_decimals, decimals, p_value, written
 
 NAN, INF = math.nan, math.inf
 
@@ -34,6 +34,21 @@ def test_two_digits_of_the_half_width_decide(value: float, low: float, high: flo
 def test_without_an_interval_there_are_three_decimals_or_two_digits(value: float, expected: str) -> None:
     assert written(value, decimals(value)) == expected
     assert written(value, decimals(value, value, value)) == expected, "an interval without width says nothing"
+
+
+@pytest.mark.parametrize(
+    ("dollars", "expected"),
+    [
+        (0.0006123, "0.000612"),
+        (0.00000012345, "0.000000123"),
+        (0.04567, "0.0457"),
+        (1.5, "1.5000"),
+        (0.0, "0.0000"),
+        (1e-15, "0.000000000000"),
+    ],
+)
+def test_a_small_cost_has_three_digits(dollars: float, expected: str) -> None:
+    assert written(dollars, cost_decimals(dollars)) == expected
 
 
 def test_a_sign_is_shown_on_request_and_never_that_of_a_zero() -> None:

@@ -30,6 +30,23 @@ def test_an_item_is_named_after_its_line_and_expects_the_number(tmp_path: Path) 
     assert (item.solution, item.source_line) == ("2 + 2 = 4", 2)
 
 
+def test_the_same_twice_is_kept_with_a_warning_that_names_both_lines(tmp_path: Path) -> None:
+    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"}))
+    assert len(found.items) == 3
+    (finding,) = found.findings
+    assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
+
+
+def test_what_is_no_json_is_named_with_its_column(tmp_path: Path) -> None:
+    """It read `Invalid control character at at column 51`."""
+    (tmp_path / "x.jsonl").write_text('{"question": "a\tb"}\n{"question": "b\n', encoding="utf-8")
+    texts = [finding.text for finding in load_gsm8k(tmp_path / "x.jsonl").findings]
+    assert texts == [
+        "not readable as JSON (Invalid control character at column 16)",
+        "not readable as JSON (Invalid control character at column 16)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("stated", "number"),
     [
@@ -65,7 +82,7 @@ def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Pa
     ],
 )
 def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp_path: Path) -> None:
-    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, GOOD))
+    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, {**GOOD, "question": "And now?"}))
     assert [item.item_id for item in found.items] == ["gsm8k/0", "gsm8k/2"]
     assert [(finding.code, finding.line, finding.item_id) for finding in found.findings] == [(code, 2, "gsm8k/1")]
 

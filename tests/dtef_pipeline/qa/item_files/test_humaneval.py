@@ -47,7 +47,7 @@ def test_the_solution_may_be_absent(tmp_path: Path) -> None:
 def test_two_tasks_may_ask_for_functions_of_one_name_but_not_be_one_task(tmp_path: Path) -> None:
     found = load_humaneval(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "task_id": "HumanEval/5"}, GOOD))
     assert [item.item_id for item in found.items] == ["HumanEval/4", "HumanEval/5"]
-    assert [(finding.code, finding.line) for finding in found.findings] == [("duplicate_id", 3)]
+    assert [(finding.code, finding.line) for finding in found.findings] == [("repeated", 2), ("duplicate_id", 3)]
 
 
 @pytest.mark.parametrize(

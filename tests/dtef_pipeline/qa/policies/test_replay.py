@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +57,10 @@ def test_fixed_policies_by_hand() -> None:
         np.array([[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]]),
         np.array([[1.0, 3.0], [1.0, 3.0], [1.0, 3.0]]),
         np.ones((3, 1)),
+    )
+    assert stream.equal_costs() == ""
+    assert (
+        replace(stream, costs=np.full((3, 2), 0.0006)).equal_costs().startswith("all models cost the same per item ($0.0006)")
     )
     found = by_policy(stream, "always-best", "always-cheapest", "oracle")
     told = {name: (row["quality"], row["cost_usd"], row["latency_s"], row["regret"]) for name, row in found.items()}
