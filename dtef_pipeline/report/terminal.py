@@ -23,7 +23,7 @@ PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
 ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
-COST_COLUMNS = ("cost_usd", "cost_low", "cost_high")
+DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_holm", "p_adjusted", "p_bh")
 _ANY_WIDTH = Fit()
@@ -233,6 +233,6 @@ def _cell(name: str, value: Any, places: int) -> str:
         return p_value(value)
     if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"
-    if name in COST_COLUMNS:
+    if name in DOLLAR_COLUMNS:
         return written(value, cost_decimals(value))
     return written(value, places, sign="+" if name in SIGNED_COLUMNS else "")

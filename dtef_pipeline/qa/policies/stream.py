@@ -15,7 +15,7 @@ from dtef_pipeline.qa.mean_intervals import Codes, group_means
 from dtef_pipeline.qa.result_means import codes
 from dtef_pipeline.text.counted import counted
 
-_ALIKE = 0.005
+_SAME_COST = 0.005
 Floats = npt.NDArray[np.float64]
 _MOST_CATEGORIES = 20
 """Values of a category that have a feature of their own, the most frequent ones: features are squared at each step."""
@@ -66,7 +66,7 @@ class OutcomeStream:
     def equal_costs(self) -> str:
         """A sentence where all models cost the same per item, up to half a percent; empty where they differ, or a cost is not known."""
         means = self.costs.mean(axis=0)
-        if np.isnan(means).any() or means.max() - means.min() > _ALIKE * means.max():
+        if np.isnan(means).any() or means.max() - means.min() > _SAME_COST * means.max():
             return ""
         return f"all models cost the same per item (${means.mean():.3g}): policies differ in quality and latency alone"
 
