@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from resources.sandbox.filters import call_filter
 from resources.sandbox.worker import encoded
 
 LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
@@ -30,6 +31,7 @@ _MOST_TASKS = 16
 _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
+_HIDDEN_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - they are made empty
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
@@ -64,6 +66,8 @@ class StartWay:
     """Whether the process itself has to become nobody."""
     dies_with_parent: bool = False
     """Whether the process itself has to see to it that it does not outlive this one."""
+    hides_folders: bool = False
+    """Whether the process itself has to put empty folders over those that everybody may write to, and lets nothing be written."""
     most_tasks: int | None = _MOST_TASKS
     """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
 
@@ -144,8 +148,10 @@ def _unshare_ways() -> list[StartWay]:
         return []
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
-    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, "--user", "--map-current-user", *spaces, "--"))
-    return [users, StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True)] if can_change_user() else [users]
+    mapped = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
+    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
+    own = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
+    return [users, own] if can_change_user() else [users]
 
 
 def _as_nobody() -> list[str]:
@@ -163,7 +169,9 @@ def _as_nobody() -> list[str]:
 
 def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
-    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent)
+    inside = python.folder or ""
+    hidden = [folder for folder in _HIDDEN_FOLDERS if not inside.startswith(folder + "/")] if way.hides_folders else []
+    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, hidden, call_filter())
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
 

@@ -34,7 +34,33 @@ def f():
             made += 1
         except OSError:
             break
-    return "kept" if made <= 16 else made
+    return "kept" if made == 0 else made
+""",
+        ("passed",),
+        ALL,
+    ),
+    "memory and keys that no process holds": Hostile(
+        """
+import ctypes, os
+def f():
+    system = ctypes.CDLL(None)
+    segment = system.shmget(0, ctypes.c_size_t(1 << 29), 0o1600)
+    if segment >= 0:
+        system.shmctl(segment, 0, None)
+    number = ctypes.c_long({"x86_64": 248, "aarch64": 217}[os.uname().machine])
+    key = system.syscall(number, b"user", b"UNIQUE", b"kept", ctypes.c_long(4), ctypes.c_long(-2))
+    return "kept" if segment < 0 and key < 0 else (segment, key)
+""",
+        ("passed",),
+        ALL,
+    ),
+    "rights": Hostile(
+        """
+import ctypes
+def f():
+    found = (ctypes.c_uint * 6)()
+    ctypes.CDLL(None).capget((ctypes.c_uint * 2)(0x20080522, 0), found)
+    return "kept" if not any(found) else list(found)
 """,
         ("passed",),
         ALL,
@@ -99,6 +125,42 @@ def f():
         ("passed",),
         ALL,
     ),
+    "leaves folders and links": Hostile(
+        """
+import os
+def f():
+    made = []
+    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "FOLDER"):
+        for make in (os.mkdir, lambda path: os.symlink("/", path), lambda path: os.open(path, os.O_CREAT)):
+            try:
+                make(folder + "/UNIQUE")
+                made.append(folder)
+            except OSError:
+                pass
+    return "kept" if not made else made
+""",
+        ("passed",),
+        APART,
+    ),
+    "socket of a file": Hostile(
+        """
+import socket
+def f():
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        try:
+            socket.socket(socket.AF_UNIX, kind).connect("FOLDER/socket")
+            return "connected"
+        except OSError:
+            pass
+    try:
+        socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].connect("FOLDER/socket")
+    except OSError as error:
+        return "kept"
+    return "connected"
+""",
+        ("passed",),
+        APART,
+    ),
     "changes a file's mode and times": Hostile(
         """
 import os
@@ -111,12 +173,12 @@ def f():
     return "kept"
 """,
         ("passed",),
-        STRONG,
+        APART,
     ),
     "deletes a file": Hostile(
         "import os\ndef f():\n    try:\n        os.unlink('FILE')\n    except OSError:\n        pass\n    return 'kept'\n",
         ("passed",),
-        STRONG,
+        APART,
     ),
     "64 MB of disk": Hostile(
         """

@@ -19,7 +19,7 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.levels import LEVELS, can_change_user
 from resources.sandbox.run import found_level, run_checks
 from tests.conftest import ROOT
-from tests.resources.sandbox.hostile import HOSTILE, STRONG, Hostile
+from tests.resources.sandbox.hostile import APART, HOSTILE, STRONG, Hostile
 
 LIMIT = 1.0
 """For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
@@ -29,7 +29,7 @@ PATIENCE = 20.0
 AT_ONCE = 6
 CASES = [(level, name) for level in LEVELS for name, case in HOSTILE.items() if level in case.stopped_at]
 FORKS = ("fork bomb", "daemon by a double fork")
-PLACES = ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/")
+PLACES = ("/usr/lib", "/root", "/etc", "/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/")
 
 
 def needed(level: str) -> str:
@@ -67,6 +67,10 @@ class Outside:
         self.file.chmod(0o666)
         self.before = self.state()
         self.server = socket.create_server(("127.0.0.1", 0))
+        self.local = socket.socket(socket.AF_UNIX)
+        self.local.bind(str(self.folder / "socket"))
+        (self.folder / "socket").chmod(0o777)
+        self.local.listen()
         self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind(("127.0.0.1", 0))
 
@@ -86,10 +90,10 @@ class Outside:
     def seen(self, result: CheckResult, level: str, grown_mb: int) -> Seen:
         gone(self.mark)
         left = [path for place in (*PLACES, self.folder) if os.path.lexists(path := Path(place) / self.mark)]
-        written = [str(path) for path in left if level in STRONG or path.stat().st_size]
+        written = [str(path) for path in left if level in APART or path.stat().st_size]
         found = Seen(
             result,
-            arrived(self.server.accept, self.server),
+            arrived(self.server.accept, self.server) + arrived(self.local.accept, self.local),
             arrived(lambda: self.udp.recv(9), self.udp),
             processes_with(self.mark),
             written,
@@ -98,9 +102,10 @@ class Outside:
             grown_mb,
         )
         for path in left:
-            path.unlink()
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         shutil.rmtree(self.folder)
         self.server.close()
+        self.local.close()
         self.udp.close()
         return found
 
