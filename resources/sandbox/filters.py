@@ -8,7 +8,7 @@ import struct
 from typing import NamedTuple
 
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
-_LOAD, _AND, _EQUAL, _FROM, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _IS_EQUAL, _FROM, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 """Operations of the kernel's filter machine, on one number of 32 bits."""
 _NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
 _OTHER_NUMBERS_FROM = 0x40000000
@@ -59,16 +59,16 @@ def call_filter(machine: str | None = None) -> bytes:
         return b""
     refuse, again, unknown = (_REFUSE | one for one in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
     # An instruction is an operation, how many to pass over if it holds and if not, and a number.
-    steps = [(_LOAD, 0, 0, _MACHINE_AT), (_EQUAL, 1, 0, known.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
+    steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, known.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
     steps += [(_FROM, 0, 1, _OTHER_NUMBERS_FROM), (_RETURN, 0, 0, refuse)]
     for number in known.refused:
-        steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and known.clone == 56 else refuse)]
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and known.clone == 56 else refuse)]
     for number in _UNKNOWN_CALLS:
-        steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
-    steps += [(_EQUAL, 0, 4, known.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
+    steps += [(_IS_EQUAL, 0, 4, known.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
     steps += [(_RETURN, 0, 0, again), (_RETURN, 0, 0, _ALLOW)]
-    steps += [(_EQUAL, 0, 4, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_EQUAL, 0, 1, _LOCAL_SOCKET)]
+    steps += [(_IS_EQUAL, 0, 4, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 0, 1, _LOCAL_SOCKET)]
     steps += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
-    steps += [(_EQUAL, 0, 4, known.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
-    steps += [(_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_IS_EQUAL, 0, 4, known.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
+    steps += [(_IS_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -19,8 +19,10 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.levels import LEVELS, can_change_user
 from resources.sandbox.run import found_level, run_checks
 from tests.conftest import ROOT
-from tests.resources.sandbox.hostile import APART, HOSTILE, STRONG, Hostile
+from tests.resources.sandbox.hostile import APART, HOSTILE_DEEDS, STRONG, Hostile
+from tests.resources.sandbox.hostile_answers import HOSTILE_ANSWERS
 
+HOSTILE = {**HOSTILE_DEEDS, **HOSTILE_ANSWERS}
 LIMIT = 1.0
 """For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
 LONG_LIMIT = 60.0
