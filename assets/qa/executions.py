@@ -1,5 +1,6 @@
 """Stage 5 of the qa family: `qa_executions`."""
 
+import time
 from typing import Any
 
 import dagster as dg
@@ -17,10 +18,10 @@ from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, to_run
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_EXECUTIONS
-from resources.sandbox.run import CHECK_TIMEOUT, LEVEL_CHOICES, found_level, run_checks
+from resources.sandbox.run import CHECK_TIMEOUT, LEVEL_CHOICES, found_level, settled_checks
 
-RUN_AT_A_TIME = 500
-"""Programs between two writings of what came of them: a run that was killed goes on from there."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+"""Seconds between two writings of what came of programs, which double: a run that was killed goes on from there."""
 
 
 class ExecutionsConfig(dg.Config):
@@ -39,7 +40,7 @@ def qa_executions(context: dg.AssetExecutionContext, config: ExecutionsConfig, s
     """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
 
     A program and its tests run in two processes apart from this machine, between which only plain data crosses. A program that was run before at
-    the same level is not run again. A fault of the sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts
+    the same level is not run again. One that ran out of time is run once more after all others, alone, and that verdict counts. A fault of the sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts
     without code have no rows.
     """
     run = PartitionRun(context, store)
@@ -61,18 +62,20 @@ def _checked(store: Store, config: ExecutionsConfig, at: dict[str, str], planned
     level = found_level(config.sandbox or None, trust_answers=config.trust_answers).level
     earlier = store.warehouse.read_earlier("qa_executions", **at)
     results = {} if earlier is None else known_verdicts(earlier, level)
-    wanted = list(to_run(planned, results).items())
-    for start in range(0, len(wanted), RUN_AT_A_TIME):
-        some = wanted[start : start + RUN_AT_A_TIME]
-        found = run_checks(
-            [task for _, task in some],
-            level=config.sandbox or None,
-            timeout_s=config.timeout_s,
-            trust_answers=config.trust_answers,
-        )
-        results.update(zip([key for key, _ in some], found, strict=True))
-        done = [one for one in planned if one.verdict or one.program_hash in results]
-        store.warehouse.write("qa_executions", execution_rows(done, results), **at)
+    wanted = to_run(planned, results)
+    pause, due = FIRST_PAUSE_S, 0.0
+    how: dict[str, Any] = {
+        "level": config.sandbox or None,
+        "timeout_s": config.timeout_s,
+        "trust_answers": config.trust_answers,
+    }
+    for key, result in settled_checks(wanted, **how):
+        if result is not None:
+            results[key] = result
+        if time.monotonic() >= due:
+            done = [one for one in planned if one.verdict or one.program_hash in results]
+            store.warehouse.write("qa_executions", execution_rows(done, results), **at)
+            due, pause = time.monotonic() + pause, min(2 * pause, LONGEST_PAUSE_S)
     return execution_rows(planned, results)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CHECK_STATUSES, CheckResult, SandboxTask
 from resources.sandbox import check, levels, run
 from resources.sandbox.levels import LEVELS, Interpreter, StartWay
-from resources.sandbox.run import found_level, run_checks
+from resources.sandbox.run import found_level, run_checks, settled_checks
 from resources.sandbox.worker import NotPlain, as_raised, decoded, encoded, put_back
 
 
@@ -155,6 +156,34 @@ def test_right_answers_in_parallel_all_pass_in_order() -> None:
     assert [result.status for result in results] == ["passed"] * 200
     wrong = [tasks[0], SandboxTask("def f(x):\n    return 0", "f", tasks[0].tests), tasks[1]]
     assert [one.status for one in run_checks(wrong, level=best(), trust_answers=True)] == ["passed", "assertion", "passed"]
+
+
+def test_a_program_that_ran_out_of_time_is_run_once_more_alone_and_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a right answer may take too long beside others."""
+    best()
+    tried: list[str] = []
+    running: list[str] = []
+    alone: list[bool] = []
+
+    def fake(task: SandboxTask, *_: object) -> CheckResult:
+        again = task.program in tried
+        tried.append(task.program)
+        running.append(task.program)
+        time.sleep(0.05)
+        if again:
+            alone.append(running == [task.program])
+        running.remove(task.program)
+        late = task.program == "endless" or (task.program == "right" and not again)
+        return CheckResult("timeout" if late else "passed")
+
+    monkeypatch.setattr(run, "cores", lambda: 2)
+    monkeypatch.setattr(run, "check", fake)
+    tasks = {name: SandboxTask(name, "f", "") for name in ("right", "endless", "quick", "quicker")}
+    told = [(key, result and result.status) for key, result in settled_checks(tasks, trust_answers=True)]
+    first = [("right", None), ("endless", None), ("quick", "passed"), ("quicker", "passed")]
+    assert told == [*first, ("right", "passed"), ("endless", "timeout")]
+    assert tried[4:] == ["right", "endless"]
+    assert alone == [True, True]
 
 
 @pytest.fixture
