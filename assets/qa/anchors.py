@@ -9,6 +9,7 @@ from pydantic import Field
 from assets.qa.files import QA_GROUP
 from assets.qa.judgements import LOOKS_AT_A_TIME, JudgeConfigured, judging, qa_judgements
 from assets.stage.judged_again import judged_result, keep_judged
+from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
@@ -51,7 +52,8 @@ def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store
     else:
         rows = _judged(context, store, config, arbiter, kept)
     keep_judged(store, "qa_anchors", rows, config.snapshot)
-    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"))
+    options = drift_section(store.settings).options
+    moved = qa_judge_drift_rows(store.warehouse.read_or_empty("qa_anchors"), options)
     return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge_model", "evaluator"])
 
 

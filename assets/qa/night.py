@@ -6,12 +6,14 @@ import dagster as dg
 
 from assets.qa.files import known_parts
 from assets.qa.judgements import QaJudgementsConfig
+from assets.qa.lookups import asked_server
 from assets.qa.panel_part import qa_panel
 from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.qa.night_panel import QA_PANEL_SECTION, QaPanel
 from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 
 @dg.schedule(
@@ -42,8 +44,10 @@ def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg
 
 
 def _config(panel: QaPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:
-    """Configuration by stage. Raises ConfigError for a model or a judge that is not known, before anything is asked."""
+    """Configuration by stage. Raises ConfigError for a model, a judge or a server that is not known, before anything is asked."""
     models_of(store).resolve(panel.models)
+    if panel.retriever == REMOTE:
+        asked_server(store.settings)
     config = panel.run_config(night)
     judges = QaJudgementsConfig(**config["qa_judgements"]).arbiter(store) is not None
     return {**config, **(panel.anchors_config(night) if judges else {})}

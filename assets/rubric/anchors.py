@@ -14,6 +14,7 @@ from assets.rubric.judgements import JUDGED_AT_A_TIME
 from assets.rubric.responses import rubric_responses
 from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.judged_again import judged_result, keep_judged
+from assets.stage.panel_drift import drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
@@ -67,7 +68,8 @@ def rubric_anchors(context: dg.AssetExecutionContext, config: AnchorsConfig, sto
             tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
     keep_judged(store, "rubric_anchors", rows, config.snapshot)
-    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"))
+    options = drift_section(store.settings).options
+    moved = judge_drift_rows(store.warehouse.read("rubric_anchors"), options)
     return judged_result(context, store, rows, config.snapshot, len(kept), moved, ["judge"])
 
 

@@ -36,10 +36,11 @@ def judge_again(
     """
     with kept_terminal():
         from assets.launch import materialize
+        from assets.stage.partitions import SNAPSHOT_TAG
         from assets.stage.shared_gateway import command
 
         with dagster_instance() as instance, command([]) as running:
-            outcome = materialize(instance, [stage], [], config, running.tags)
+            outcome = materialize(instance, [stage], [], config, {**running.tags, SNAPSHOT_TAG: snapshot})
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
@@ -75,4 +76,5 @@ def show(reader: TableReader, output: str) -> None:
     from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 
     judged = anchored_rows(reader, _ANCHORS_STAGE, "dtef qa anchors")
-    print_judge_drift(qa_judge_drift_rows(judged).to_pandas(), QA_JUDGE_DRIFT, ("judge_model", "evaluator"), output)
+    options = panel_drift(Settings.from_environment(), reader).options
+    print_judge_drift(qa_judge_drift_rows(judged, options).to_pandas(), QA_JUDGE_DRIFT, ("judge_model", "evaluator"), output)

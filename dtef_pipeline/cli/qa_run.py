@@ -137,10 +137,12 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     first = _FROM_JUDGEMENTS if only_judging else 0 if options.ingest else _FROM_PROMPTS
     with kept_terminal():
         from assets.launch import QA_STAGE_NAMES
+        from assets.stage.partitions import SNAPSHOT_TAG
         from assets.stage.shared_gateway import command
 
         with dagster_instance() as instance, command(keys) as running:
-            outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, running.tags)
+            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
+            outcome = materialize_parts(instance, QA_STAGE_NAMES[first:], keys, config, tags)
             done = outcome.done
             if not options.no_roll_ups and warehouse.tables(["qa_scores"]):
                 outcome += _roll_ups(instance)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.judged_again import anchored_rows, judge_again, print_judge_drift
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables
@@ -92,4 +93,5 @@ def show(reader: TableReader, output: str) -> None:
     from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 
     judged = anchored_rows(reader, _STEP, "dtef rubric anchors")
-    print_judge_drift(judge_drift_rows(judged).to_pandas(), RUBRIC_JUDGE_DRIFT, ("judge",), output)
+    options = panel_drift(Settings.from_environment(), reader).options
+    print_judge_drift(judge_drift_rows(judged, options).to_pandas(), RUBRIC_JUDGE_DRIFT, ("judge",), output)

@@ -98,15 +98,17 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES, Launched
+        from assets.stage.partitions import SNAPSHOT_TAG
         from assets.stage.shared_gateway import command
 
         with dagster_instance() as instance, command(keys) as running:
+            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
             first = 2 if only_judging else 0 if options.ingest or options.extract_points else 1
             outcome, done = Launched((), ()), tuple[str, ...]()
             if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
-                outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, running.tags)
+                outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, tags)
             if not outcome.failures:
-                stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+                stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, tags)
                 outcome, done = outcome + stages, stages.done
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
                 outcome += _roll_ups(instance, consistency=options.consistency)

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from resources.gateway import Gateway
 
 
+PLACES_IN_THE_UI = {
+    "surveys, the six stages": "locations/dtef/asset-groups/pipeline",
+    "surveys, the roll-ups": "locations/dtef/asset-groups/boards",
+    "rubrics": "locations/dtef/asset-groups/rubric",
+    "questions with expected answers": "locations/dtef/asset-groups/qa",
+    "all runs": "runs",
+}
 SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
 
@@ -177,9 +184,8 @@ def ui(host: str, port: int) -> int:
     address = f"http://{host}:{port}"
     click.echo(f"Dagster on {address} (state: {without_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
-    click.echo(f"  the six stages: {address}/locations/dtef/asset-groups/pipeline")
-    click.echo(f"  the roll-ups:   {address}/locations/dtef/asset-groups/boards")
-    click.echo(f"  all runs:       {address}/runs")
+    for what, place in PLACES_IN_THE_UI.items():
+        click.echo(f"  {what + ':':<{max(map(len, PLACES_IN_THE_UI)) + 1}} {address}/{place}")
     # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
     # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}

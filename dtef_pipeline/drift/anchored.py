@@ -52,10 +52,10 @@ def drifts_of_judges(
     `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
     `point` (0-1; NaN: none) and the columns `by`. A shift below 0 says that the judge became stricter. `times`: of all nights, in their order in
     time, when each was (`night_times`). The chance of a false `drift` anywhere is `options.alpha`, split evenly over the judges with two nights
-    or more.
+    or more. Nights before a date of `options.since` that is the judge's, or that of all who are not named, are left out.
     """
     options = options or WatchOptions()
-    series = {key: _grid(own, times) for key, own in judged.groupby(list(by), sort=True)}
+    series = {key: _grid(own, _since(times, key, options)) for key, own in judged.groupby(list(by), sort=True)}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     return [
         _judged(dict(zip(by, key, strict=True)), values, clusters, times, options, threshold)
@@ -66,6 +66,11 @@ def drifts_of_judges(
 def night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     """The snapshots, each once and in their order in time, and when each was."""
     return {label: snapshot_time(label, None) for label in in_order({label: snapshot_time(label, None) for label in labels})}
+
+
+def _since(times: Mapping[str, datetime | None], key: Sequence[Any], options: WatchOptions) -> dict[str, datetime | None]:
+    """The nights that count of a judge, whose name stands first in its key."""
+    return {label: time for label, time in times.items() if options.takes(time, str(key[0]), str(key[0]))}
 
 
 def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from dtef_pipeline.asking.models import base_selector, is_computed
@@ -63,6 +63,11 @@ class WatchOptions:
     def since_of(self, model: str, variant: str) -> str | None:
         """The date from which on a model's snapshots count; None: all do."""
         return next((self.since[name] for name in (*_names(model, variant), ALL_OTHERS) if name in self.since), None)
+
+    def beside(self, model: str, variant: str) -> WatchOptions:
+        """The settings for what is told apart from a model, such as its judges: what is left out of its snapshots is left out of theirs."""
+        since = self.since_of(model, variant)
+        return replace(self, since={} if since is None else {ALL_OTHERS: since})
 
     def require_known(self, models: Iterable[tuple[str, str]]) -> None:
         """`models`: names and variants of those with scores. Raises ConfigError for a date of another one, which would silently do nothing."""

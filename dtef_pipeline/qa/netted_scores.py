@@ -32,7 +32,7 @@ def net_of_judge(checks: pa.Table, anchored: pa.Table, options: WatchOptions | N
 def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | None) -> dict[str, Any]:
     if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
         return {}
-    judge = _judge_of(row, anchored, options)
+    judge = _judge_of(row, anchored, (options or WatchOptions()).beside(row["model"], row["model_variant"]))
     part = None if judge is None else shift_on_anchors(judge, row["first_snapshot"])
     if part is None:
         lacking = "" if judge is None else " on both sides of the shift"

@@ -17,16 +17,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.anchored_answers import ANCHORS_KEPT
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
+from dtef_pipeline.qa.transcripts.metadata import written_filter
 
 QA_PANEL_SECTION = "qa"
-_SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
+_SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
 _ARBITER_SET = ("judge", "daily_budget", "allow_unpriced")
+_CODE_RUN = ("sandbox", "timeout_s", "trust_answers")
+_SCORED_AS = ("strict", "penalty", "senses")
+
+
+def _sandbox_level(value: Any) -> Any:
+    """YAML takes a bare off for false."""
+    return "off" if value is False else value
 
 
 class QaPanel(Part):
@@ -46,12 +55,25 @@ class QaPanel(Part):
     order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
     retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
     k: Annotated[int, Field(ge=1)] = 10
+    filter: list[str] = []  # noqa: RUF012 - pydantic copies it
+    """Metadata that the documents must have, KEY=VALUE each."""
+    judges: Annotated[str, Field(min_length=1)] | None = None
+    """File with the block `arbiter`, in place of the shipped judges.yaml; a path from the folder of the panel file."""
     judge: Annotated[str, Field(min_length=1)] | None = None
     """In place of that of judges.yaml; `none`: nobody judges."""
     sample_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     daily_budget: Annotated[float, Field(ge=0)] | None = None
     allow_unpriced: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Judges that are asked under a daily budget though their price is not known."""
+    sandbox: (
+        Annotated[Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"], BeforeValidator(_sandbox_level)] | None
+    ) = None
+    """Isolation that code is run in; none: as DTEF_SANDBOX says."""
+    timeout_s: Annotated[float, Field(ge=0.1)] | None = None
+    trust_answers: bool | None = None
+    strict: bool | None = None
+    penalty: Annotated[float, Field(ge=0, le=1)] | None = None
+    senses: Literal["first", "all"] | None = None
     anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
     """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
@@ -59,6 +81,15 @@ class QaPanel(Part):
     max_calls: Annotated[int, Field(ge=0)] | None = None
     role_budgets: dict[RoleName, RoleBudget] = {}  # noqa: RUF012 - pydantic copies it
     """What a night may use of all models in one role; judging anchors is judging."""
+
+    @field_validator("filter")
+    @classmethod
+    def _can_be_read(cls, given: list[str]) -> list[str]:
+        try:
+            written_filter(given)
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix("filter: ")) from None
+        return given
 
     @property
     def names_parts(self) -> bool:
@@ -78,16 +109,20 @@ class QaPanel(Part):
         return {
             "qa_prompts": shown,
             "qa_responses": {**asking, **shown, "models": self.models, "draws": self.draws, **self._told(("limit",))},
-            "qa_judgements": {**asking, **self._told((*_ARBITER_SET, "sample_rate"))},
-            "qa_executions": of_snapshot,
-            "qa_scores": of_snapshot,
+            "qa_judgements": {**asking, **self._arbiter(), **self._told(("sample_rate",))},
+            "qa_executions": {**of_snapshot, **self._told(_CODE_RUN)},
+            "qa_scores": {**of_snapshot, **self._told(_SCORED_AS)},
         }
 
     def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of `qa_anchors`, by its name; empty where the panel asks for no anchors."""
         if not self.anchors:
             return {}
-        return {"qa_anchors": {**self._asking(snapshot), **self._told(_ARBITER_SET), "n": self.anchors}}
+        return {"qa_anchors": {**self._asking(snapshot), **self._arbiter(), "n": self.anchors}}
+
+    def _arbiter(self) -> dict[str, Any]:
+        """Who judges, as all stages that ask the judge are told."""
+        return {**({"judges_file": self.judges} if self.judges else {}), **self._told(_ARBITER_SET)}
 
     def _asking(self, snapshot: str) -> dict[str, Any]:
         """What all stages that ask are told."""
@@ -106,4 +141,5 @@ def load_qa_panel(path: Path) -> QaPanel | None:
     if document.values.get(QA_PANEL_SECTION) is None:
         return None
     section = document.mapping((QA_PANEL_SECTION,))
-    return document.checked(QaPanel, section, (QA_PANEL_SECTION,))
+    panel = document.checked(QaPanel, section, (QA_PANEL_SECTION,))
+    return panel.model_copy(update={"judges": str(path.parent.absolute() / panel.judges)}) if panel.judges else panel

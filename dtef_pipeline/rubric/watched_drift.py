@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.drift.anchored import night_times
+from dtef_pipeline.drift.anchored import JudgeDrift, night_times
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
@@ -89,10 +89,14 @@ def net_drift(checks: pa.Table, anchored: pd.DataFrame, options: WatchOptions | 
     """
     if not len(anchored):
         return checks
-    judged = judge_drifts(anchored, night_times(anchored["snapshot"].astype(str).unique().tolist()), options)
+    options, nights = options or WatchOptions(), night_times(anchored["snapshot"].astype(str).unique().tolist())
+    judged: dict[str | None, list[JudgeDrift]] = {}
     rows = []
     for row in checks.to_pylist():
-        own = [one for one in judged if one.judge in row["judges"].split(", ")]
+        since = options.since_of(row["model"], row["model_variant"])
+        if since not in judged:
+            judged[since] = judge_drifts(anchored, nights, options.beside(row["model"], row["model_variant"]))
+        own = [one for one in judged[since] if one.judge in row["judges"].split(", ")]
         net = net_of_judges(row, own)
         told = {"cause": net.cause, "judges_shift": net.judges_shift, "net_shift": net.net_shift, "told_of_judges": net.text}
         rows.append({**row, **told})

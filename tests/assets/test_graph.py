@@ -11,6 +11,7 @@ import yaml
 from assets.definitions import defs
 from assets.survey.automation import STAGES
 from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.cli.run import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
@@ -254,6 +255,12 @@ def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
         (field.name, str(field.type).replace("item: ", "")) for field in table
     ]
     assert all(column.description for column in columns)
+
+
+def test_dtef_ui_names_the_groups_of_all_families() -> None:
+    """It named those of surveys alone."""
+    groups = {spec.group_name for spec in defs.resolve_all_asset_specs()}
+    assert {place.rpartition("/")[2] for place in PLACES_IN_THE_UI.values()} == {*groups, "runs"}
 
 
 def test_the_code_location_is_pinned() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dtef_pipeline.cli.ready import dagster_instance
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
@@ -48,6 +49,8 @@ class Story:
     folder: Path
     server: FakeLLM
     steps: dict[str, Step] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    """Of the second run."""
 
     def tell(self, name: str, *words: object) -> None:
         before = len(self.server.calls)
@@ -74,6 +77,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story.tell("sums added", "add", "gsm8k", sums)
         story.tell("first", "run", *ASKED)
         story.tell("again", "run", *ASKED)
+        with dagster_instance() as instance:
+            story.tags = dict(instance.get_runs(limit=1)[0].tags)
         story.tell("rotated", "run", "--suite", "mmlu", "--order", "rotated-1", *ASKED)
         story.tell("shown", "run", "--part", "winds", "--few-shot", "2", "--few-shot-as", "turns", "--limit", "1", *ASKED)
         story.tell("removed", "remove", "mmlu/winds", "gsm8k/all")
@@ -115,6 +120,10 @@ def test_what_is_stored_is_never_asked_again(told: Story) -> None:
     assert again.calls == 0
     assert "asked now" not in again.stdout
     assert again.scores == told.steps["first"].scores
+
+
+def test_a_run_has_the_tag_of_its_snapshot_as_that_of_a_night_has(told: Story) -> None:
+    assert told.tags["dtef/snapshot"] == "base"
 
 
 def test_two_orders_of_options_stand_side_by_side_and_are_mapped_back(told: Story) -> None:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.cli.rubric_warnings import lines_of_taken_away, run_warnings
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
 from dtef_pipeline.rubric.judge_requests import chosen_judges
@@ -86,6 +87,9 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     asked = server.answered
     assert "asked now" not in ok("rubric", "run", "--blueprint", "greetings")
     assert server.answered == asked
+    with dagster_instance() as instance:
+        tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
+    assert tagged == ["base"] * 2, "as runs of nights are"
 
     (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--format", "json"))
     assert (first["model"], second["model"]) == ("openai/cand-a", "openai/cand-b")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.netted import Shift, net_of
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.qa.anchor_tables import QA_ANCHORS
 from dtef_pipeline.qa.netted_scores import net_of_judge
 from dtef_pipeline.qa.result_tables import QA_MODEL_DRIFT
@@ -78,6 +79,10 @@ def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_jud
     (later,) = net_of_judge(moved(), anchored(range(6, 12), 0.1)).to_pylist()
     assert later["net_shift"] is None
     assert later["told_of_judges"] == "not net of the judge: it was not shown stored answers again on both sides of the shift"
+    accepted = WatchOptions(since={"m": night(7)["snapshot"]})
+    assert net_of_judge(moved(), anchored(range(12), 0.1), accepted).equals(net_of_judge(moved(), anchored(range(7, 12), 0.1)))
+    other = WatchOptions(since={"other": night(7)["snapshot"]})
+    assert net_of_judge(moved(), anchored(range(12), 0.1), other).equals(net_of_judge(moved(), anchored(range(12), 0.1)))
     for rows, by in ((QA_ANCHORS.empty_table(), BY), (anchored(range(12), 0.1), BY.replace("j[", "other["))):
         (none,) = net_of_judge(moved(by=by), rows).to_pylist()
         assert none["told_of_judges"] == "not net of the judge: it was not shown stored answers again"

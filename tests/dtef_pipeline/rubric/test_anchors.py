@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.rubric.anchors import anchors, judge_drifts, net_of_judges
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import rubric_tables
@@ -64,6 +65,11 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since("2030-01-01") is None
     assert found.row["n_anchors"] == 120
+    for since, verdict in (({"": LABELS[8]}, "none"), ({"standard(j)": LABELS[8]}, "none"), ({"m": LABELS[8]}, "drift")):
+        (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since=since))
+        assert accepted.row["verdict"] == verdict
+    (none,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={"": "2030-01-01"}))
+    assert none.verdict is None
 
 
 def test_a_judge_that_did_not_move_has_no_drift() -> None:
