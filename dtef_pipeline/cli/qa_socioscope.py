@@ -28,9 +28,9 @@ from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
 from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
-from dtef_pipeline.qa.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
+from dtef_pipeline.qa.socioscope_results import INDEX_WRITTEN, ScoredAnswer, SocioscopeResults, scored_given
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.averages import TranscriptAverages
+from dtef_pipeline.qa.transcripts.averages import MeanOfScores, TranscriptAverages
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import written_filter
@@ -163,7 +163,8 @@ def _told_citation(row: Mapping[str, Any]) -> dict[str, Any]:
         index = None
     is_number = isinstance(index, int) and not isinstance(index, bool) and abs(index) <= _LARGEST_SOURCE
     found = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}
-    return {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
+    told = {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
+    return {**told, INDEX_WRITTEN: None if is_number else row["source_index"]}
 
 
 def _item_score(row: dict[str, Any] | None) -> ItemScore:
@@ -206,13 +207,23 @@ def _new_file(out: Path, now: datetime, model: str | None) -> Path:
 
 def _plot(path: Path, what: str, means: TranscriptAverages, title: str) -> None:
     rows = [Bar(name, one.value, one.n_scored) for name, one in means.transcripts.items()]
+    if _is_any(means.without):
+        rows.append(Bar("of no interview", means.without.value, means.without.n_scored))
     path.with_name(f"{path.stem}-{what}.svg").write_text(bars(rows, title, standalone=True), encoding="utf-8")
 
 
 def _told(means: TranscriptAverages) -> str:
     if means.micro.value is None:
         return "nothing is scored"
-    skipped = f", {means.micro.n_skipped:,} without one" if means.micro.n_skipped else ""
-    macro = "-" if means.macro.value is None else f"{means.macro.value:.3f}"
-    over = f"{macro} over {counted(means.macro.n_scored, 'interview')}"
-    return f"{means.micro.value:.3f} over {means.micro.n_scored:,} (micro), {over} (macro){skipped}"
+    told = [f"{means.micro.value:.3f} over {counted(means.micro.n_scored, 'question')} (micro)"]
+    if means.macro.value is not None:
+        told.append(f"{means.macro.value:.3f} over {counted(means.macro.n_scored, 'interview')} (macro)")
+    if _is_any(means.without):
+        told.append(f"{counted(means.without.n_scored + means.without.n_skipped, 'question')} of no interview")
+    if means.micro.n_skipped:
+        told.append(f"{counted(means.micro.n_skipped, 'question')} without a score")
+    return ", ".join(told)
+
+
+def _is_any(mean: MeanOfScores) -> bool:
+    return bool(mean.n_scored or mean.n_skipped)

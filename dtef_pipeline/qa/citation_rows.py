@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS
-from dtef_pipeline.qa.transcripts.citations import check_citations
+from dtef_pipeline.qa.transcripts.citations import check_citations, named_source
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 VERBATIM_SCORER = "verbatim"
@@ -56,11 +56,10 @@ def _checked(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[
     citations = read_cited(text).citations
     context = [{"page_content": source.page_content} for source in sources]
     for place, (citation, found) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
-        named = citation.get("source_index", citation.get("source_id"))
         index = found.source_index
         yield {
             "position": place,
-            "source_index": json.dumps(named, default=str),
+            "source_index": json.dumps(named_source(citation), default=str),
             "doc_id": sources[index].doc_id if index is not None and 0 <= index < len(sources) else None,
             "quote": found.quote,
             "exact": bool(found.exact),

@@ -5,6 +5,7 @@ Source: the evaluation framework of Socioscope, "Main Workflow".
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import no_scorer, scorer_of
 from dtef_pipeline.qa.transcripts.averages import TranscriptAverages, mean_of_scores, transcript_averages
-from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, pooled_existence
+from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, named_source, pooled_existence
 from dtef_pipeline.qa.transcripts.corpus import Corpus
 
 _TOLD_OF_CITATIONS = ("source_index", "quote", "exact", "relaxed", "reason")
+INDEX_WRITTEN = "source_index_written"
+"""What stands, as JSON, in the place of the number of a source; null: such a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class ScoredAnswer:
     citations: tuple[Mapping[str, Any], ...] = ()
     """Each with source_index, quote, exact, relaxed and reason; of a model also the doc_id of its source."""
     source: str | None = None
-    """The transcript that the answer is about, as its file says; None: not said."""
+    """The transcript that the answer is about, as its file says: it counts where the question names none; None: not said."""
     model: str | None = None
     """Who answered: its answers to one item are draws; None: the answer stood in the file."""
 
@@ -43,12 +46,12 @@ class SocioscopeResults:
     answers: tuple[ScoredAnswer, ...]
 
     def scores(self) -> TranscriptAverages:
-        """The mean score of answers per transcript and over all, 0-1: higher is better. Draws of a model are averaged first, per item."""
-        return transcript_averages(self._by_transcript(_scores_of))
+        """The mean score per transcript and over all questions, 0-1: higher is better. Answers to one question are averaged first."""
+        return self._averages(_score_of)
 
     def existence(self) -> TranscriptAverages:
         """The mean share of quotations that stand in their source, per transcript and over all, 0-1: one value per question."""
-        return transcript_averages(self._by_transcript(lambda answers: [_existence_of(answers)]))
+        return self._averages(_existence_of)
 
     def of(self, item: QaItem) -> list[ScoredAnswer]:
         """The answers to a question."""
@@ -65,25 +68,28 @@ class SocioscopeResults:
             "averages": {"score": _told_averages(self.scores()), "existence_score": _told_averages(self.existence())},
         }
 
-    def _by_transcript(self, values: Callable[[Sequence[ScoredAnswer]], list[float | None]]) -> dict[str, list[float | None]]:
-        """What the values of the answers to each item are, by the transcript that these answers are about."""
-        found: dict[str, list[float | None]] = defaultdict(list)
+    def _averages(self, value: Callable[[Sequence[ScoredAnswer]], float | None]) -> TranscriptAverages:
+        """Means of what the answers to each item come to: over items, and by the transcript that the answers are about."""
+        found: dict[str | None, list[float | None]] = defaultdict(list)
+        items = []
         for item in self.items:
-            own: dict[str, list[ScoredAnswer]] = defaultdict(list)
-            for answer in self.of(item):
-                own[_transcript(item, answer)].append(answer)
-            for name, answers in own.items():
-                found[name] += values(answers)
-        return dict(found)
+            if answers := self.of(item):
+                items.append(value(answers))
+                for name, about in _by_transcript(item, answers).items():
+                    found[name].append(value(about))
+        without = found.pop(None, [])
+        return transcript_averages({name: values for name, values in found.items() if name is not None}, items, without)
 
     def _pair(self, item: QaItem) -> dict[str, Any]:
         asked = {"text": item.text, "type": item.type, "metric": item.reference}
+        answers = self.of(item)
+        transcripts = list(_by_transcript(item, answers)) or [_evidence_of(item)]
         return {
             "id": item.item_id,
-            "transcript": item.cluster,
+            "transcript": transcripts[0] if len(transcripts) == 1 else None,
             "question": {**asked, **({"options": list(item.options)} if item.options else {})},
-            "answers": [_told_answer(one) for one in self.of(item)],
-            "existence_score": self.existence_of(item),
+            "answers": [_told_answer(one) for one in answers],
+            "existence_score": _existence_of(answers),
         }
 
 
@@ -99,21 +105,27 @@ def scored_given(
     for answer in answers:
         if (item := known.get(answer.item_id)) is not None:
             context = answer.context or [{"page_content": one.text} for one in corpus.transcripts]
-            cited = tuple(_told_citation(one) for one in check_citations(context, answer.citations))
+            checked = zip(check_citations(context, answer.citations), answer.citations, strict=True)
+            cited = tuple(_told_citation(one, named_source(given)) for one, given in checked)
             found.append(ScoredAnswer(item.item_id, answer.text, _score(item, answer.text, settings), cited, answer.source))
     return found
 
 
-def _transcript(item: QaItem, answer: ScoredAnswer) -> str:
-    """Of an item that names no evidence, the transcript that the answer says it is of."""
-    return answer.source if answer.source and item.cluster == item.item_id else item.cluster
+def _by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
+    """The answers to an item by the transcript of its evidence, else by the one that each says it is of; None: neither is named."""
+    evidence = _evidence_of(item)
+    found: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
+    for answer in answers:
+        found[evidence or answer.source or None].append(answer)
+    return found
 
 
-def _scores_of(answers: Sequence[ScoredAnswer]) -> list[float | None]:
-    """The scores of answers to one item: each of a file, and the mean of what models drew."""
-    drawn = [one.score.score for one in answers if one.model is not None]
-    given = [one.score.score for one in answers if one.model is None]
-    return [*given, *([mean_of_scores(drawn).value] if drawn else [])]
+def _evidence_of(item: QaItem) -> str | None:
+    return item.cluster if item.cluster != item.item_id else None
+
+
+def _score_of(answers: Sequence[ScoredAnswer]) -> float | None:
+    return mean_of_scores([one.score.score for one in answers]).value
 
 
 def _existence_of(answers: Sequence[ScoredAnswer]) -> float | None:
@@ -130,8 +142,9 @@ def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScor
         return ItemScore("unscorable", reason=str(error))
 
 
-def _told_citation(citation: CheckedCitation) -> dict[str, Any]:
-    return {name: getattr(citation, name) for name in _TOLD_OF_CITATIONS}
+def _told_citation(citation: CheckedCitation, written: Any) -> dict[str, Any]:
+    told = {name: getattr(citation, name) for name in _TOLD_OF_CITATIONS}
+    return {**told, INDEX_WRITTEN: json.dumps(written, default=str) if citation.source_index is None else None}
 
 
 def _told_answer(answer: ScoredAnswer) -> dict[str, Any]:
@@ -150,4 +163,5 @@ def _told_averages(means: TranscriptAverages) -> dict[str, Any]:
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
     }
-    return {**whole, "transcripts": per}
+    without = {"mean": means.without.value, "n": means.without.n_scored, "n_skipped": means.without.n_skipped}
+    return {**whole, "transcripts": per, "without_transcript": without}

@@ -157,6 +157,15 @@ class _PairReader:
                 if fault := self._quote_fault(quote, self._turn_text):
                     self._warning(item, fault)
 
+    def _warn_of_source(self, answer: GivenAnswer, item: QaItem) -> None:
+        """Of a transcript that is not there, the first time that an answer names it."""
+        if not answer.source or self._turn_text is None or answer.source in self._absent:
+            return
+        if self._turn_text(answer.source, None) is None:
+            self._absent.add(answer.source)
+            text = f"answer {answer.number} is of a source that is none of the transcripts"
+            self._warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
+
     def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
         """As the function of this name; of a file that is not there at all, only the first time."""
         if turn_text(quote.file, None) is not None:
@@ -176,7 +185,9 @@ class _PairReader:
             return
         for number, answer in enumerate(answers or ()):
             try:
-                yield _answer(answer, number, item.item_id)
+                given = _answer(answer, number, item.item_id)
+                self._warn_of_source(given, item)
+                yield given
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
                 self._log.error(fault, self._path, item.source_line, item.item_id)

@@ -24,9 +24,11 @@ class TranscriptAverages:
 
     transcripts: Mapping[str, MeanOfScores]
     micro: MeanOfScores
-    """Over scores: a transcript counts by its scores."""
+    """Over items: a transcript counts by its items."""
     macro: MeanOfScores
     """Over transcripts: each that has a mean counts once; `n_skipped`: transcripts of nulls."""
+    without: MeanOfScores = MeanOfScores(None, 0, 0)
+    """Over what is of no transcript: it counts in `micro`, and in no other mean."""
 
 
 def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
@@ -35,8 +37,19 @@ def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
     return MeanOfScores(fsum(scored) / len(scored) if scored else None, len(scored), len(scores) - len(scored))
 
 
-def transcript_averages(scores: Mapping[str, Sequence[float | None]]) -> TranscriptAverages:
-    """Means of scores, 0-1, per transcript and over all of them; null: not scored, with the transcript still listed."""
+def transcript_averages(
+    scores: Mapping[str, Sequence[float | None]],
+    items: Sequence[float | None] | None = None,
+    without: Sequence[float | None] = (),
+) -> TranscriptAverages:
+    """Means of scores, 0-1, per transcript and over all of them; null: not scored, with the transcript still listed.
+
+    Args:
+        scores: by transcript, one per item.
+        items: one per item, where an item can be of several transcripts. None: `scores` and `without` have each item once.
+        without: of the items that are of no transcript.
+    """
     means = {name: mean_of_scores(own) for name, own in scores.items()}
-    every = [score for own in scores.values() for score in own]
-    return TranscriptAverages(means, mean_of_scores(every), mean_of_scores([mean.value for mean in means.values()]))
+    every = [*(score for own in scores.values() for score in own), *without] if items is None else items
+    macro = mean_of_scores([mean.value for mean in means.values()])
+    return TranscriptAverages(means, mean_of_scores(every), macro, mean_of_scores(without))

@@ -102,10 +102,13 @@ def _checked(shown: _ShownTexts, citation: Any) -> CheckedCitation:
     return CheckedCitation(told, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
 
+def named_source(citation: Any) -> Any:
+    """What a citation has in the place of the number of a source, whatever it is; None: nothing."""
+    return next((citation[key] for key in INDEX_KEYS if key in citation), None) if isinstance(citation, Mapping) else None
+
+
 def _index_of(citation: Any) -> int | None:
-    if not isinstance(citation, Mapping):
-        return None
-    value = next((citation[key] for key in INDEX_KEYS if key in citation), None)
+    value = named_source(citation)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -63,18 +63,22 @@ def documents(folder: Path) -> list[Any]:
 
 class TestGiven:
     def test_answers_of_the_file_are_scored_and_averaged_as_by_hand(self, files: tuple[Path, Path, Path]) -> None:
-        """Scores 1, 0, 1, 0.5: micro 0.625, macro (2/3 + 1/2) / 2. Quotations 1/2 and 1/3 by question: micro and macro 0.417."""
+        """By question (1 + 0) / 2, 1 and 0.5: micro 2/3, macro (3/4 + 1/2) / 2. Quotations 1/2 and 1/3: micro and macro 0.417."""
         questions, corpus, out = files
         said = ok("qa", "socioscope", questions, corpus, "--out", out).splitlines()
-        assert said[0] == "score:      0.625 over 4 (micro), 0.583 over 2 interviews (macro), 1 without one"
-        assert said[1] == "quotations: 0.417 over 2 (micro), 0.417 over 2 interviews (macro), 2 without one"
+        assert (
+            said[0] == "score:      0.667 over 3 questions (micro), 0.625 over 2 interviews (macro), 1 question without a score"
+        )
+        assert said[1] == (
+            "quotations: 0.417 over 2 questions (micro), 0.417 over 2 interviews (macro), 2 questions without a score"
+        )
         assert said[2].startswith("5 answers to 4 questions: ")
         (document,) = documents(out)
-        assert document["averages"]["score"]["micro"] == pytest.approx(0.625)
+        assert document["averages"]["score"]["micro"] == pytest.approx(2 / 3)
         assert document["averages"]["score"]["n_transcripts"] == 2
         assert document["time"].endswith("Z")
         assert document["lexicon"].startswith("wordnet-")
-        assert document["averages"]["score"]["macro"] == pytest.approx(7 / 12)
+        assert document["averages"]["score"]["macro"] == pytest.approx(0.625)
         assert document["averages"]["existence_score"]["micro"] == pytest.approx((1 / 2 + 1 / 3) / 2)
         assert document["averages"]["score"]["transcripts"]["nets.csv"] == {"mean": 0.5, "n": 1, "n_skipped": 1}
         assert [len(one["answers"]) for one in document["qa_pairs"]] == [2, 1, 1, 1]
@@ -86,7 +90,20 @@ class TestGiven:
         questions, corpus, out = files
         questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], PAIRS[3]]}), encoding="utf-8")
         said = ok("qa", "socioscope", questions, corpus, "--out", out)
-        assert "0.667 over 1 interview (macro)" in said
+        assert "0.750 over 1 interview (macro)" in said
+
+    def test_questions_of_no_interview_are_counted_as_such(self, files: tuple[Path, Path, Path]) -> None:
+        """Each counted as an interview of its own; and a source that is no file of the corpus was taken without a word."""
+        questions, corpus, out = files
+        free = [
+            {**pair(f"free{at}", "Yes/No", "yes", "", answer(text)), "evidence": []} for at, text in enumerate(("yes", "no"))
+        ]
+        free[1]["answers"].append({**answer("yes"), "source": "gone.csv"})
+        questions.write_text(json.dumps({"qa_pairs": [*PAIRS[:2], *free]}), encoding="utf-8")
+        result = dtef("qa", "socioscope", questions, corpus, "--out", out)
+        assert "(micro), 0.875 over 2 interviews (macro), 2 questions of no interview" in result.stdout
+        assert "answer 1 is of a source that is none of the transcripts; got 'gone.csv'" in " ".join(result.stderr.split())
+        assert "of no interview" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
 
     def test_bars_have_a_name_and_a_number_for_each_interview(self, files: tuple[Path, Path, Path]) -> None:
         questions, corpus, out = files
@@ -94,7 +111,7 @@ class TestGiven:
         scores, quotations = (next(out.glob(f"*-{what}.svg")).read_text(encoding="utf-8") for what in ("scores", "quotations"))
         assert scores.startswith("<svg")
         assert "light.csv" in scores
-        assert re.findall(r">n = (\d+)<", scores) == ["3", "1"]
+        assert re.findall(r">n = (\d+)<", scores) == ["2", "1"]
         assert re.findall(r">n = (\d+)<", quotations) == ["1", "1"]
 
     def test_no_results_are_replaced_even_within_a_second(
@@ -238,7 +255,7 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(asked: tuple[FakeLLM
     assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
     assert server.answered == 0
     said = ok(*words, "--model", "honest", "--judge", "inventor", "--allow-unpriced", "inventor")
-    assert "score:      0.700 over 1 (micro)" in said
+    assert "score:      0.700 over 1 question (micro)" in said
     (document,) = documents(state / "out")
     assert "reasons by judge 1, openai/inventor" in document["qa_pairs"][0]["answers"][0]["measured_by"]
     ok(*words, "--model", "honest", "--judge", "none")

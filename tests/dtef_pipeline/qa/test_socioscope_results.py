@@ -49,7 +49,10 @@ class TestScores:
         ]
 
     def test_averages_are_those_worked_out_by_hand(self) -> None:
-        """light.csv: 1, 0.5, 1; ferry.csv: 0; mill.csv: nothing is scored. Micro 2.5 / 4, macro (2.5 / 3 + 0) / 2."""
+        """light.csv: 1 and the mean of 0.5 and 1; ferry.csv: 0; mill.csv: nothing is scored. Micro 1.75 / 3, macro (1.75 / 2 + 0) / 2.
+
+        Answers in a file counted one by one, those of models by question, and both means were called micro.
+        """
         results = answered(
             answer("d01", "Ada"),
             answer("d02", "the sails"),
@@ -58,23 +61,30 @@ class TestScores:
             answer("d04", "An essay."),
         )
         means = results.scores()
-        assert means.micro.value == pytest.approx(0.625)
-        assert means.macro.value == pytest.approx(5 / 12)
+        assert means.micro.value == pytest.approx(1.75 / 3)
+        assert means.macro.value == pytest.approx(1.75 / 4)
         assert {name: (one.n_scored, one.n_skipped) for name, one in means.transcripts.items()} == {
-            "light.csv": (3, 0),
+            "light.csv": (2, 0),
             "ferry.csv": (1, 0),
             "mill.csv": (0, 1),
         }
         assert means.transcripts["mill.csv"].value is None
 
     def test_an_item_without_evidence_goes_to_the_transcript_that_each_answer_names(self) -> None:
-        """Each such question was a transcript of its own, whatever the `source` of its answers."""
+        """Each such question was a transcript of its own, whatever the `source` of its answers; without one it is of none."""
         free = replace(COLD, cluster=COLD.item_id)
         given = [GivenAnswer("d03", 0, "yes", "a.csv"), GivenAnswer("d03", 1, "no", "b.csv"), GivenAnswer("d03", 2, "no", None)]
         given += [GivenAnswer("d02", 0, "nets", "a.csv")]
         results = SocioscopeResults((free, NETS), tuple(scored_given((free, NETS), given, CORPUS, ScorerSettings())))
-        means = {name: one.value for name, one in results.scores().transcripts.items()}
-        assert means == {"a.csv": 1.0, "b.csv": 0.0, "d03": 0.0, "light.csv": 1.0}
+        scores = results.scores()
+        means = {name: one.value for name, one in scores.transcripts.items()}
+        assert means == {"a.csv": 1.0, "b.csv": 0.0, "light.csv": 1.0}
+        assert (scores.without.value, scores.without.n_scored) == (0.0, 1)
+        assert (scores.micro.value, scores.micro.n_scored) == (pytest.approx((1 / 3 + 1) / 2), 2)
+        assert scores.macro.value == pytest.approx(2 / 3)
+        assert [pair["transcript"] for pair in results.document()["qa_pairs"]] == [None, "light.csv"]
+        of_one = SocioscopeResults((free,), results.answers[:1]).document()
+        assert [pair["transcript"] for pair in of_one["qa_pairs"]] == ["a.csv"], "it was the question's own id"
 
     def test_draws_of_a_model_are_averaged_inside_an_item_first(self) -> None:
         """d02: 1, 0 and nothing; d03: 0. Micro (0.5 + 0) / 2 over two items, not 1 / 3."""
@@ -158,22 +168,30 @@ class TestDocument:
             ("Bo", "ok", 0.0, "run 1"),
         ]
         assert pairs[2]["answers"][0]["citations"] == [
-            {"source_index": 1, "quote": "It was cold.", "exact": 1, "relaxed": 1, "reason": None}
+            {**quoting(1, "It was cold."), "exact": 1, "relaxed": 1, "reason": None, "source_index_written": None}
         ]
         assert (pairs[2]["existence_score"], pairs[0]["existence_score"]) == (1.0, None)
         averages = document["averages"]
         assert averages["score"] == {
-            "micro": pytest.approx(1 / 3),
+            "micro": pytest.approx(0.5),
             "macro": 0.5,
             "n_transcripts": 2,
-            "n": 3,
+            "n": 2,
             "n_skipped": 0,
             "transcripts": {
-                "light.csv": {"mean": 0.0, "n": 2, "n_skipped": 0},
+                "light.csv": {"mean": 0.0, "n": 1, "n_skipped": 0},
                 "ferry.csv": {"mean": 1.0, "n": 1, "n_skipped": 0},
             },
+            "without_transcript": {"mean": None, "n": 0, "n_skipped": 0},
         }
         assert (averages["existence_score"]["micro"], averages["existence_score"]["n_skipped"]) == (1.0, 1)
+
+    def test_what_stood_in_the_place_of_a_number_is_told(self) -> None:
+        """ "0" and 0.0 were null, and nobody could tell why they are no numbers of sources."""
+        given = answer("d01", "Ada", *(quoting(index, "Ada") for index in ("0", 0.0, None, True, 0)), context=CONTEXT)
+        (one,) = answered(given).document()["qa_pairs"][0]["answers"]
+        told = [(cited["source_index"], cited["source_index_written"], cited["reason"]) for cited in one["citations"]]
+        assert told == [(None, text, "bad_index") for text in ('"0"', "0.0", "null", "true")] + [(0, None, "not_found")]
 
     def test_who_answered_is_told(self) -> None:
         told = SocioscopeResults(ITEMS, (ScoredAnswer("d01", "Ada", ItemScore("ok", 1.0), model="mini"),)).document()
