@@ -49,13 +49,13 @@ def mean_intervals(
 ) -> MeanIntervals:
     """95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent thing, 0-1.
 
-    `of_items` (groups,): whether each value is that of one item. Where it is and all values are 0 or 1, whatever the number of draws, the
-    interval is Wilson's, which stays in 0-1 and has a width also where all are equal. Else things are drawn anew, and their percentiles are
-    those of `resampling.interval`: skewed as the values are, and stretched by Student's t for few things. There is none of fewer than 5
-    things, or of equal ones, whose spread says nothing of others. Of more than 1,000 things, lots are drawn that they are dealt into in turn
-    (random groups: Wolter 2007, ch. 2). `sizes` (n,): how many items each value is the mean of, which are what is averaged then; None: each
-    value counts 1. `resamples` 0: nothing is drawn. `noun`: what a thing is called in the reason why there is no interval, `what`: what the
-    interval is called.
+    `of_items` (groups,): whether each value is that of one item, which is right or wrong. Where it is and all values are 0 or 1, whatever the
+    number of draws, the interval is Wilson's, which stays in 0-1 and has a width also where all are equal. Else things are drawn anew, and
+    their percentiles are those of `resampling.interval`: skewed as the values are, and stretched by Student's t for few things. There is none
+    of fewer than 5 things, or of equal ones, whose spread says nothing of others. Of more than 1,000 things, lots are drawn that they are
+    dealt into in turn (random groups: Wolter 2007, ch. 2). `sizes` (n,): how many items each value is the mean of, which are what is averaged
+    then; None: each value counts 1. `resamples` 0: nothing is drawn. `noun`: what a thing is called in the reason why there is no interval,
+    `what`: what the interval is called.
     """
     counts = np.bincount(group, minlength=groups)
     binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)

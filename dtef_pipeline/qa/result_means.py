@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.qa.mean_intervals import Codes, MeanIntervals, group_means, mean_intervals
 from dtef_pipeline.qa.model import OK_STATUS
+from dtef_pipeline.qa.scoring import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats
-from dtef_pipeline.tables import field
+from dtef_pipeline.tables import METRIC_FIELD, field
 from dtef_pipeline.text.counted import counted
 
 MEAN_COLUMNS = (
@@ -50,8 +51,9 @@ def result_means(
     """One row per group, in the order in which groups first occur: the columns of `group_by`, and MEAN_COLUMNS.
 
     `scores`: rows of `qa_scores` with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one
-    metric. The groups must tell suites, metrics, models and conditions apart: what differs in these is never averaged together. Responses
-    without a score are counted and left out of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`;
+    metric; with a column `metric`, that tells which are right or wrong (Wilson's interval) and which are graded. The groups must tell suites,
+    metrics, models and conditions apart: what differs in these is never averaged together. Responses without a score are counted and left out
+    of every mean. `cluster_noun`: what a cluster is called in notes, `subject` or `transcript`;
     `macro_noted`: whether notes say why the mean over clusters has no interval.
     """
     group, first = codes(scores, group_by)
@@ -63,10 +65,17 @@ def result_means(
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
-    alone = _are_alone(items, clusters, groups)
-    micro = _over_items(items, clusters, alone, cluster_noun, resamples=resamples, seed=seed)
+    alone, two_valued = _are_alone(items, clusters, groups), _are_two_valued(scores, first)
+    micro = _over_items(items, clusters, alone, two_valued, cluster_noun, resamples=resamples, seed=seed)
     macro = mean_intervals(
-        clusters.mean, clusters.group, groups, alone, cluster_noun, "macro interval", resamples=resamples, seed=seed
+        clusters.mean,
+        clusters.group,
+        groups,
+        alone & two_valued,
+        cluster_noun,
+        "macro interval",
+        resamples=resamples,
+        seed=seed,
     )
     n_total = np.bincount(group, minlength=groups)
     found: dict[str, Any] = {
@@ -158,6 +167,7 @@ def _over_items(
     items: ItemMeans,
     clusters: _ClusterMeans,
     alone: npt.NDArray[np.bool_],
+    two_valued: npt.NDArray[np.bool_],
     noun: str,
     *,
     resamples: int,
@@ -171,9 +181,7 @@ def _over_items(
     n_clusters = np.bincount(clusters.group, minlength=len(alone))
     together = ~alone & (n_clusters >= MIN_CLUSTERS)
     own, whole = ~together[items.group], together[clusters.group]
-    by_item = mean_intervals(
-        items.mean[own], items.group[own], len(alone), np.ones_like(alone), "item", resamples=resamples, seed=seed
-    )
+    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item", resamples=resamples, seed=seed)
     by_cluster = mean_intervals(
         clusters.mean[whole],
         clusters.group[whole],
@@ -199,6 +207,17 @@ def of_few_clusters(n_clusters: int, noun: str) -> str:
 def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
     """(groups,) whether each cluster is one item."""
     return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
+
+
+def _are_two_valued(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
+    """(groups,) whether what is measured is right or wrong by its nature: a weighted score can be 1 everywhere, and is still no share.
+
+    Rows that name no metric are taken to be.
+    """
+    if METRIC_FIELD.name not in scores.column_names:
+        return np.ones(len(first), dtype=bool)
+    metrics = scores[METRIC_FIELD.name].take(pa.array(first))
+    return np.asarray(pc.is_in(metrics, pa.array([RIGHT_METRIC, PASSED_METRIC])).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _notes(n_scored: Codes, micro: Sequence[str], macro: Sequence[str], alone: npt.NDArray[np.bool_]) -> list[str | None]:

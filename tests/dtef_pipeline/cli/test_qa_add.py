@@ -97,7 +97,7 @@ class TestCheck:
         assert told[7] == "4 items (4 PickOne), 1 chunk of documents, 5 rows left out, 2 answers left out"
         (tmp_path / "page.json").write_text(json.dumps(pages[:1]), encoding="utf-8")
         result = dtef("qa", "socioscope", tmp_path / "talks.json", tmp_path / "page.json", "--out", tmp_path / "out")
-        assert (result.exit_code, result.stdout.splitlines()[0][:30]) == (1, "score:      1.000 over 2 questi")
+        assert (result.exit_code, result.stdout.splitlines()[0][:30]) == (1, "score:      1.000 over 2 quest")
 
     def test_as_json_it_is_one_object(self, tmp_path: Path) -> None:
         result = dtef("qa", "check", "gsm8k", bad_sums(tmp_path), "--json")

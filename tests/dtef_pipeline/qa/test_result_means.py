@@ -255,3 +255,16 @@ def test_right_and_wrong_items_are_counted_within_their_group_alone() -> None:
     assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)))
     assert found.kind.tolist() == ["wilson", None, None]
     assert found.why_none[1:] == ["no interval: 2 items, at least 5 are needed", ""]
+
+
+def test_a_graded_score_that_is_one_everywhere_has_no_interval_of_shares() -> None:
+    """Three items with the full weight had Wilson's bar, as if each could only be right or wrong."""
+    rows: list[Row] = [("s", f"i{at}", f"c{at}", "ok", 1.0) for at in range(3)]
+    metrics = ["correct", "passed", "score", "existence", "judged"]
+    tables = [scores_of(rows).append_column("metric", pa.array([metric] * 3)) for metric in metrics]
+    found = result_means(pa.concat_tables(tables), ["suite", "metric"]).to_pylist()
+    assert {row["metric"]: row["interval_kind"] for row in found} == {
+        metric: "wilson" if metric in ("correct", "passed") else None for metric in metrics
+    }
+    assert [row["macro_low"] is None for row in found] == [False, False, True, True, True]
+    assert all("no interval" in row["note"] for row in found[2:])

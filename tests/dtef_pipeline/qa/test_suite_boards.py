@@ -148,7 +148,7 @@ def test_what_a_sample_leaves_out_is_neither_scored_nor_missing() -> None:
 
 
 def test_an_interval_is_wilsons_within_a_part_and_of_whole_subjects_over_parts() -> None:
-    rows = world({"a": 0.5}, {f"s{at}": 12 for at in range(6)})
+    rows = world({"a": 0.5}, {f"s{at}": 12 for at in range(6)}, metric="correct")
     (row,) = boards(rows, QaBoardOptions())["qa_board"]
     assert row["interval_kind"] == "clustered"
     assert row["score_low"] < row["score"] < row["score_high"]
