@@ -46,7 +46,7 @@ _LARGEST_SOURCE = 2**31 - 1
 _JUDGE_OPTIONS = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
 _WITHOUT_ANSWER = ("error", "missing")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 30, 80
+_MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
 """Characters of a name."""
 
 
@@ -185,7 +185,7 @@ def _write(results: SocioscopeResults, added: AddedFiles, given: Documented, fac
     scores, existence = results.scores(), results.existence()
     whose = ", ".join(beginning(name, _MOST_OF_A_TITLE) for name in (model, given.questions.name) if name)
     _plot(path, "scores", scores, f"Mean score by interview: {whose}")
-    _plot(path, "quotations", existence, f"Quotations found in their source, by interview: {whose}")
+    _plot(path, "quotations", existence, f"Quotations found, by interview: {whose}")
     click.echo(f"score:      {_told(scores)}")
     click.echo(f"quotations: {_told(existence)}")
     click.echo(f"{counted(len(results.answers), 'answer')} to {counted(len(results.items), 'question')}: {path}")
