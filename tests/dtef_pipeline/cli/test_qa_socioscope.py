@@ -250,13 +250,14 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(asked: tuple[FakeLLM
         if call.body["model"] == "inventor"
         else '{"answer": "Yes, the tide.", "citations": []}'
     )
-    words = ("qa", "socioscope", questions, TALKS, "--out", state / "out")
+    words = ("qa", "socioscope", questions, TALKS, "--out", state / "out", "--part", "reasons")
     assert "--judge: answers of a file are scored without a judge" in refused(*words, "--judge", "inventor")
     assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
     assert server.answered == 0
     said = ok(*words, "--model", "honest", "--judge", "inventor", "--allow-unpriced", "inventor")
     assert "score:      0.700 over 1 question (micro)" in said
     (document,) = documents(state / "out")
+    assert document["qa_pairs"][0]["id"] == "reasons/why"
     assert "reasons by judge 1, openai/inventor" in document["qa_pairs"][0]["answers"][0]["measured_by"]
     ok(*words, "--model", "honest", "--judge", "none")
     assert server.answered == 2
