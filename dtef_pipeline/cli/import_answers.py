@@ -62,7 +62,10 @@ def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
     rules = how.rules
     rows = {key: reader.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
     ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
-    file = read_imported(path, suite, list(ids), rules)
+    texts = dict(
+        pair for key in keys for pair in zip(rows[key]["item_id"].to_pylist(), rows[key]["text"].to_pylist(), strict=True)
+    )
+    file = read_imported(path, suite, list(ids), rules, texts)
     used = {ids[one.item_id] for one in file.answers}
     prompts: dict[str, str] = {}
     for key in (key for key in keys if key in used):
@@ -104,6 +107,9 @@ def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> 
 def _left_out(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
     if file.skipped:
         yield f"warning: {counted(file.skipped, 'line')} passed over, about questions that were not added"
+    if file.other_prompts:
+        told = f"{counted(file.other_prompts, 'line')} name a prompt of their own, in which the question does not stand as it does here"
+        yield f"warning: {told}; the question's own text is used, also in front of an answer that is the rest of a program"
     if outvoted:
         yield f"warning: {counted(outvoted, 'answer')} left out: another question has the same words, and its answer, which comes first, is kept"
     if other:

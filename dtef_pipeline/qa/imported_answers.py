@@ -25,6 +25,8 @@ ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
 ANSWER_UNDER = ("text", "response", "completion")
 """What holds the answer: the first of them that is there. Several draws are a list under `samples`."""
 SAMPLES_KEY = "samples"
+_ROW_PROMPT_KEY = "prompt"
+"""What the model was shown, in files that say it."""
 _SUBJECT_KEYS = ("subject", "category")
 _ALLOWED_ROW = "an item (item_id, task_id, or index and subject), a text (text, response or completion; or samples) and a model"
 _MODEL_NAME = re.compile(r"[^\s=,]{1,200}")
@@ -67,6 +69,8 @@ class ImportedFile(NamedTuple):
     answers: list[ImportedAnswer]
     skipped: int
     """Rows of items that are not known, where these are passed over."""
+    other_prompts: int = 0
+    """Rows that name a prompt in which the text of their item does not stand: it is not used."""
 
 
 class ImportedResponses(NamedTuple):
@@ -81,13 +85,16 @@ class _UnknownItem(RowFault):
     """A row is about an item that is not known."""
 
 
-def read_imported(path: Path, suite: str, item_ids: Sequence[str], rules: ImportRules) -> ImportedFile:
+def read_imported(
+    path: Path, suite: str, item_ids: Sequence[str], rules: ImportRules, texts: Mapping[str, str] | None = None
+) -> ImportedFile:
     """The answers of a file: lines of JSON, also packed with gzip, or Parquet.
 
-    `item_ids`: of the suite, or of some parts of it. Raises ItemError, with file and line, for the first row that names no item or an unknown
-    one, that has no text, or that repeats the model, item and draw of another.
+    `item_ids`: of the suite, or of some parts of it. `texts`: by item, what is asked; None: prompts of rows are not looked at. Raises
+    ItemError, with file and line, for the first row that names no item or an unknown one, that has no text, or that repeats the model, item
+    and draw of another.
     """
-    log, reader = ItemLog(strict=True), _RowReader(_Items(suite, item_ids, rules.numbers), rules)
+    log, reader = ItemLog(strict=True), _RowReader(_Items(suite, item_ids, rules.numbers), rules, texts or {})
     answers: list[ImportedAnswer] = []
     skipped = 0
     for row in rows_of(path, log):
@@ -99,7 +106,7 @@ def read_imported(path: Path, suite: str, item_ids: Sequence[str], rules: Import
             skipped += 1
         except RowFault as fault:
             _refuse_row(log, fault, path, row)
-    return ImportedFile(answers, skipped)
+    return ImportedFile(answers, skipped, reader.other_prompts)
 
 
 def read_numbers(path: Path) -> Numbers:
@@ -192,8 +199,9 @@ class _Items:
 class _RowReader:
     """Reads one row after the other, and remembers which draws there were."""
 
-    def __init__(self, items: _Items, rules: ImportRules) -> None:
-        self._items, self._rules = items, rules
+    def __init__(self, items: _Items, rules: ImportRules, texts: Mapping[str, str]) -> None:
+        self._items, self._rules, self._texts = items, rules, texts
+        self.other_prompts = 0
         self._seen: dict[tuple[str, str, int], int] = {}
         self._draws: Counter[tuple[str, str]] = Counter()
 
@@ -205,6 +213,8 @@ class _RowReader:
         answers = [ImportedAnswer(item, model, first + place, text, used) for place, text in enumerate(texts)]
         for one in answers:
             self._once(one, row)
+        prompt = values.get(_ROW_PROMPT_KEY)
+        self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
         return answers
 
     def _model(self, values: Mapping[str, Any]) -> str:

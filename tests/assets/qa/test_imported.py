@@ -96,7 +96,12 @@ def test_published_programs_have_their_published_verdicts(qa: QaPipeline, tmp_pa
     chosen = lines(folder / "outputs" / "reflexion.jsonl")[::8]
     path = tmp_path / "some.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
-    ok("responses", "import", path, "--suite", "humaneval")
+    told = dtef("responses", "import", path, "--suite", "humaneval")
+    assert (told.exit_code, told.stderr) == (0, "")
+    samples = dtef("responses", "import", folder / "outputs" / "codegen-16b.jsonl", "--suite", "humaneval")
+    assert "warning: 58 lines name a prompt of their own, in which the question does not stand" in " ".join(
+        samples.stderr.split()
+    )
     models = sorted({row["model"] for row in chosen})
     ran = qa.run(qa_responses={"models": [f"imported/{model}" for model in models]}, qa_executions={"timeout_s": 60.0})
     assert ran.failures == ()

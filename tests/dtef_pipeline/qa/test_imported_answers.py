@@ -38,6 +38,15 @@ def read(folder: Path, rows: Sequence[Any], ids: Sequence[str] = SUMS, suite: st
     return read_imported(path, suite, ids, ImportRules(**rules))
 
 
+def test_prompts_in_which_the_item_does_not_stand_are_counted(tmp_path: Path) -> None:
+    prompts = ["  Add 1 and 2.\n", "Example: 3.\nAdd 1 and 2.\nAnswer:", "Add 1 and 3.", None, ["Add"]]
+    path = tmp_path / "answers.jsonl"
+    rows = [{"index": 1, "model": "m", "draw": draw, "text": "3", "prompt": one} for draw, one in enumerate(prompts)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert read_imported(path, "sums", SUMS, ImportRules(), {"sums/1": "Add 1 and 2."}).other_prompts == 1
+    assert read_imported(path, "sums", SUMS, ImportRules()).other_prompts == 0
+
+
 def named(file: ImportedFile) -> list[tuple[str, str, int, str]]:
     return [(one.model, one.item_id, one.draw, one.text) for one in file.answers]
 
