@@ -177,9 +177,10 @@ def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: list
         hard = resource.getrlimit(number)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(number, (most, most))
+    system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
+    given_away = system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
     if hidden:
-        system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
-        did(system.capset(struct.pack("=II", 0x20080522, 0), bytes(24)))
+        did(given_away)
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if refused:
         steps = ctypes.create_string_buffer(refused, len(refused))
