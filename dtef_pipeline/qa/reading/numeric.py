@@ -65,7 +65,7 @@ _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
 _SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
 _JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|through)\b)[ \t]*[*_]{0,3}")
-_AND = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
+_JOINS_EQUALS = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
 _JOINS_ENDS = re.compile(r"[ %*_]*(?:[a-z]{1,15}[ *_]+)?(?:and|to)[ *_]+")
 _OPENS_RANGE = re.compile(r"\b(?:between|from)[ *_]*\Z")
 _LONGEST_JOINT = 30
@@ -208,7 +208,7 @@ def _among_neighbours(lower: str, numbers: Sequence[FoundNumber], said: FoundNum
     place = numbers.index(said)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = (pair[0].end, pair[1].start)
-        if _are_two(lower, *pair) or (stated and _AND.fullmatch(lower, *between) and not _are_same(lower, *pair)):
+        if _are_two(lower, *pair) or (stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _are_same(lower, *pair)):
             return said._replace(is_clear=False)
     return said
 
