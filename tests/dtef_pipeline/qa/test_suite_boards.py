@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,24 +311,3 @@ def test_a_cluster_that_is_not_told_is_the_item_itself() -> None:
     rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
     (row,) = boards(rows)["qa_board"]
     assert (row["n_clusters"], row["interval_kind"]) == (7, "resampled")
-
-
-def test_boards_of_all_of_mmlu_are_made_in_seconds() -> None:
-    rng = np.random.default_rng(5)
-    n, models, parts = 14_042, 10, 57
-    part = np.sort(rng.integers(0, parts, n))
-    usual = table_of([score_row(1.0)])
-    size = n * models
-    columns = {name: pa.chunked_array([pa.repeat(usual[name][0], size)]) for name in usual.column_names}
-    item, model = np.tile(np.arange(n), models), np.repeat(np.arange(models), n)
-    score = pa.array((rng.random(size) < 0.4 + 0.04 * model).astype(np.float64))
-    columns |= {"part": pa.array([f"s{at}" for at in part[item]]), "item_id": pa.array([f"i{at}" for at in item])}
-    columns |= {"cluster": columns["part"], "model": pa.array([f"m{at}" for at in model]), "score": score, "value": score}
-    columns["model_variant"] = columns["model"]
-    connection = connected(pa.table(columns))
-    assert len(latest_scores(connection)) == size
-    began = time.process_time()
-    found = qa_boards(connection)
-    took = time.process_time() - began
-    assert [row["model"] for row in found["qa_board"].to_pylist()] == [f"m{at}" for at in reversed(range(models))]
-    assert took < 60, f"{took:.1f} s of processor time"
