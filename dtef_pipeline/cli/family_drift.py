@@ -22,6 +22,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import DRIFT
 from dtef_pipeline.tables import description
+from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
@@ -48,7 +49,8 @@ def drift_of_models(reader: TableReader, watched: WatchedFamily, since: Sequence
     """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
     subject = watched.names.subject
     options = _options(reader, watched, since)
-    checks = watched.checks(reader, options).drop_columns(_SENT)
+    with waiting("comparing snapshots"):
+        checks = watched.checks(reader, options).drop_columns(_SENT)
     rows = checks.to_pylist()
     if not rows or (options.since and all(row["latest_snapshot"] is None for row in rows)):
         dates = f" since {' or '.join(sorted(set(options.since.values())))}" if options.since else ""
