@@ -103,6 +103,27 @@ def test_right_answers_pass(program: str, body: str) -> None:
     assert result.status == "passed", result
 
 
+THREADS = """
+import asyncio, threading
+def f(x):
+    out = []
+    thread = threading.Thread(target=out.append, args=(x,))
+    thread.start()
+    thread.join()
+    asyncio.run(asyncio.sleep(0))
+    return out[0]
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS[:3])
+def test_threads_and_loops_of_events_are_let_pass(level: str) -> None:
+    if (found := found_level(level)).level is None:
+        pytest.skip(f"sandbox: {found.words}")
+    task = SandboxTask(THREADS, "f", "def check(candidate):\n    assert candidate(1) == 1\n")
+    (result,) = run_checks([task], level=level, timeout_s=60)
+    assert result.status == "passed", result
+
+
 @pytest.mark.parametrize(
     "value",
     [
