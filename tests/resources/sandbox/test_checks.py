@@ -171,10 +171,10 @@ def test_tests_that_cannot_be_loaded_are_no_fault_of_the_program() -> None:
 def test_right_answers_in_parallel_all_pass_in_order() -> None:
     tasks = [
         SandboxTask(f"def f(x):\n    return x + {n}", "f", f"def check(candidate):\n    assert candidate(1) == {n + 1}\n")
-        for n in range(200)
+        for n in range(60)
     ]
     results = list(run_checks(tasks, level=best(), trust_answers=True, timeout_s=120, workers=8))
-    assert [result.status for result in results] == ["passed"] * 200
+    assert [result.status for result in results] == ["passed"] * 60
     wrong = [tasks[0], SandboxTask("def f(x):\n    return 0", "f", tasks[0].tests), tasks[1]]
     assert [one.status for one in run_checks(wrong, level=best(), trust_answers=True)] == ["passed", "assertion", "passed"]
 

