@@ -1,0 +1,62 @@
+"""What crosses between the two processes of a check is plain data, and stays what it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.sandbox.worker import NotPlain, as_raised, decoded, encoded, put_back
+
+PLAIN = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(st.characters()), st.binary()
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(st.one_of(st.text(max_size=3), st.integers(), st.tuples(st.integers())), inner, max_size=4),
+        st.sets(st.one_of(st.integers(), st.text(max_size=3)), max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@given(PLAIN)
+def test_plain_data_crosses_unchanged(value: object) -> None:
+    crossed = decoded(encoded(value))
+    assert repr(crossed) == repr(value) or crossed == value
+    assert type(crossed) is type(value)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_plain_data_or_refused(raw: bytes) -> None:
+    try:
+        value = decoded(raw)
+    except NotPlain:
+        return
+    assert type(value) in (type(None), bool, int, float, complex, str, bytes, list, tuple, set, dict)
+
+
+def test_deep_and_round_data_is_refused() -> None:
+    deep: list[object] = []
+    for _ in range(1000):
+        deep = [deep]
+    deep_bytes = b"l\0\0\0\1" * 100_000 + b"N"
+    ring: list[object] = []
+    ring.append(ring)
+    for value in (deep, ring):
+        with pytest.raises(NotPlain, match="too deeply"):
+            encoded(value)
+    for raw in (deep_bytes, b"l\xff\xff\xff\xff", b"s\0\0\0\1\xff", b"", b"N" * 2, b"e\0\0\0\1l\0\0\0\0"):
+        with pytest.raises(NotPlain):
+            decoded(raw)
+
+
+def test_only_builtin_errors_are_raised_again() -> None:
+    assert type(as_raised("ValueError", "no")) is ValueError
+    for name in ("AssertionError", "SystemExit", "KeyboardInterrupt", "Odd", "print", "UnicodeDecodeError"):
+        assert type(as_raised(name, "no")) is RuntimeError
+    kept = [1]
+    put_back(kept, (2,))
+    assert kept == [1]
