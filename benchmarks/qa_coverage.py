@@ -25,6 +25,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.qa.models_paired import compared_models
+from dtef_pipeline.qa.scoring import JUDGED_METRIC, RIGHT_METRIC
 from dtef_pipeline.qa.suite_boards import BY_PART, QaBoardOptions, suite_board
 
 Numbers = npt.NDArray[np.float64]
@@ -123,16 +124,25 @@ def truth(world: QaWorld) -> Truth:
     return Truth(np.average(means, axis=0, weights=of.sizes), means.mean(axis=0))
 
 
-def table(found: Numbers, subject: npt.NDArray[np.int64] | None, lacking: float, rng: np.random.Generator) -> pa.Table:
+def table(
+    found: Numbers, subject: npt.NDArray[np.int64] | None, lacking: float, graded: bool, rng: np.random.Generator
+) -> pa.Table:
     """Rows of `qa_scores`, of (items, models) scores."""
     item, model = (one.ravel() for one in np.indices(found.shape))
     kept = rng.random(found.size) >= lacking
     part = "all" if subject is None else np.char.add("s", subject[item].astype(str))
     names = np.char.add("i", item.astype(str))
     frame = pd.DataFrame({"item_id": names, "part": part, "cluster": names if subject is None else part})
-    frame = frame.assign(model=np.char.add("m", model.astype(str)), score=found.ravel(), suite="s", condition="c", metric="m")
+    frame = frame.assign(model=np.char.add("m", model.astype(str)), score=found.ravel(), suite="s", condition="c")
     frame = frame.assign(
-        model_variant=frame["model"], measured_by="x", draw=0, snapshot="base", status="ok", value=frame["score"]
+        metric=JUDGED_METRIC if graded else RIGHT_METRIC,
+        model_variant=frame["model"],
+        measured_by="x",
+        draw=0,
+        snapshot="base",
+        status="ok",
+        value=frame["score"],
+        cites_nothing=False,
     )
     return pa.Table.from_pandas(frame[kept], preserve_index=False)
 
@@ -150,10 +160,10 @@ def one_set(world: QaWorld, real: Truth, rng: np.random.Generator, options: QaBo
     if world.subjects:
         of = Subjects.drawn(world, rng, world.subjects)
         subject = np.repeat(np.arange(world.subjects), of.sizes)
-        made = table(scores(of.levels[subject], world.graded, rng), subject, world.lacking, rng)
+        made = table(scores(of.levels[subject], world.graded, rng), subject, world.lacking, world.graded, rng)
     else:
         levels = np.broadcast_to(world.level + STRENGTHS, (world.alone, len(STRENGTHS)))
-        made = table(scores(levels, world.graded, rng), None, world.lacking, rng)
+        made = table(scores(levels, world.graded, rng), None, world.lacking, world.graded, rng)
     board = suite_board(made, options=options)
     model = board["model"].str[1:].astype(int).to_numpy()
     place = (real.micro[:, None] < real.micro).sum(axis=1)[model] + 1.0
