@@ -271,11 +271,12 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
         assert sent == "nothing new to send"
         checks, sent = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
         assert checks["qa_no_drift"].passed
-        assert sent == "sent the verdicts of 1 series"
+        assert sent == "sent the verdicts of 2 series"
     body = receiver.bodies[-1][1]
     assert (body["table"], body["event"]) == ("qa_model_drift", "drift")
-    (series,) = body["series"]
-    assert (series["model"], series["condition"], series["verdict"], series["was"]) == ("good", "letters", "drift", "none")
+    assert {series["metric"] for series in body["series"]} == {"exact_choice", "judged"}
+    for series in body["series"]:
+        assert (series["model"], series["condition"], series["verdict"], series["was"]) == ("good", "letters", "drift", "none")
     (tmp_path / "panel.yaml").write_text("drift: {baseline: 4, since: 2026-01-08}\n", encoding="utf-8")
     rows = strict(ok("drift", "--family", "qa", "--format", "json"))
     assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
