@@ -58,16 +58,16 @@ class Breaker:
         self._failures = self.failed_probes = 0
         self._probing, self.open_until = False, None
 
-    def failed(self, now: float, *, probe: bool, reached: bool = True) -> bool:
+    def failed(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
         """A call failed as the server's state may make it fail; True: this opened the breaker, or kept it open.
 
-        `reached`: a server was there at least.
+        `reached`: a server was there at least. `alone`: it seems to be the request's own fault, which counts only of a probe.
         """
         self._was_reached = self._was_reached or reached
         if probe:
             self._probing = False
             self.failed_probes += 1
-        elif self.open_until is not None:
+        elif self.open_until is not None or alone:
             return False
         self._failures += 1
         if not probe and self._failures < self._rules.failures:

@@ -168,7 +168,7 @@ class Dispatch:
                 self._changed.set()
             return False
         job.reserved = usage
-        job.begin(queue.state.breaker)
+        job.begin(queue.state)
         self.sent += job.sent == 0
         job.sent += 1
         queue.in_flight += 1
@@ -201,7 +201,7 @@ class Dispatch:
         else:
             latency = self._rules.clock() - began
             used = _used(reply, job)
-            queue.state.answer(reply.cost_usd)
+            queue.state.answer(job, reply.cost_usd)
             self._end_undecided(queue)
             await self._writer.commit(_response(job, reply, latency, self._scrub))
             queue.done += 1
@@ -229,7 +229,8 @@ class Dispatch:
     def _failed_passing(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
         """Tried again; whose fault it was shows in what comes next: a response, or the opening of the breaker."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
-        if breaker.failed(now, probe=job.probe, reached=reached) and breaker.open_until is not None:
+        alone = job.fails_alone(queue.state, is_late=queue.is_late)
+        if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
             )

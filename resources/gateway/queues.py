@@ -41,11 +41,23 @@ class Job:
     reserved: Usage = field(default_factory=Usage)
     _openings: int = 0
     """Of the model's breaker, when the last call began."""
+    call: int = 0
+    """The number of its last call among all calls of the model, from 1 in the order in which they began."""
+    _alone: bool = False
 
-    def begin(self, breaker: Breaker) -> None:
+    def begin(self, model: ModelState) -> None:
         """A call begins."""
-        self._forget_outage(breaker)
-        self.probe = breaker.start()
+        self._forget_outage(model.breaker)
+        model.calls += 1
+        self.call = model.calls
+        self.probe = model.breaker.start()
+
+    def fails_alone(self, model: ModelState, *, is_late: bool) -> bool:
+        """A call failed; whether that seems to be the request's own fault, since the last outage: a later call to the model was answered, or
+        it fails a second time of a model that answered, where all others have had their turn (`is_late`)."""
+        is_again = is_late and self.failures > 0 and model.answered > 0
+        self._alone = self._alone or is_again or model.last_answered > self.call
+        return self._alone
 
     def failed(self, breaker: Breaker) -> int:
         """A call failed, and the breaker knows; the attempts that are used up now."""
@@ -56,7 +68,7 @@ class Job:
         """Whether the breaker opened since the last call began; what failed until then was the model's fault."""
         if self._openings == breaker.openings:
             return False
-        self._openings, self.failures = breaker.openings, 0
+        self._openings, self.failures, self._alone = breaker.openings, 0, False
         return True
 
 
@@ -71,7 +83,11 @@ class ModelState:
     price: Price | None = None
     dead: str | None = None
     """Why no further request to this model makes sense."""
+    calls: int = 0
+    """How many began so far."""
     answered: int = 0
+    last_answered: int = 0
+    """The number of the call that began last, of those that were answered."""
     rate_limited: int = 0
     """429s so far."""
     limited_since: float | None = None
@@ -80,9 +96,10 @@ class ModelState:
     """Of the responses so far; None: of some it is unknown."""
     _refusals: list[str] = field(default_factory=list)
 
-    def answer(self, cost_usd: float | None) -> None:
+    def answer(self, job: Job, cost_usd: float | None) -> None:
         """The model answered, at this cost (None: unknown)."""
         self.answered += 1
+        self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         self.breaker.alive()
@@ -136,6 +153,11 @@ class ModelQueue:
     def undecidable(self) -> bool:
         """Nothing will be asked any more that could tell whether the undecided requests or the model are at fault."""
         return bool(self.undecided) and not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed)
+
+    @property
+    def is_late(self) -> bool:
+        """Every request has been sent once, or is being asked by another run."""
+        return not (self.ready or self.unclaimed or self.claiming)
 
     @property
     def hungry(self) -> bool:

@@ -58,6 +58,16 @@ class TestARequestThatFailsWhileOthersAreAnswered:
         assert [failure.attempts for failure in asking.failures.values()] == [3]
         assert len(sent) == 3 + 11
 
+    @pytest.mark.parametrize("seconds", [0.5, 60.0])
+    @pytest.mark.parametrize("hopeless", [2, 8, 20])
+    def test_is_no_outage_when_only_such_ones_are_left(self, hopeless: int, seconds: float) -> None:
+        """Regression: two connections that were always dropped, after 78 answers, were probes of an outage for ten minutes."""
+        plan = {f"question {at}" for at in range(0, 4 * hopeless, 4)}
+        wanted = requests(model(None, retries=6, max_concurrency=32), 80)
+        asking, sent = ask(wanted, lambda text, *_: Met(seconds if text in plan else 0.1, text in plan), BreakerRules())
+        assert [(failure.message, failure.attempts) for failure in asking.failures.values()] == [("HTTP 503", 7)] * hopeless
+        assert len(sent) == 80 - hopeless + 7 * hopeless
+
     def test_ends_also_when_nothing_else_is_left_to_ask(self) -> None:
         asking, sent = ask(requests(model(None, retries=3), 2), lambda *_: Met(1.0, True), BreakerRules())
         assert [failure.attempts for failure in asking.failures.values()] == [4, 4]
