@@ -6,7 +6,7 @@ Everything else is counted, and its length is estimated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter, in_sample
 from dtef_pipeline.qa.arbiter_prompts import arbiter_messages
+from dtef_pipeline.qa.arbitration import Arbitration
 from dtef_pipeline.qa.judged_rows import judged_items, looks_at, to_be_judged
 
 _Flags = npt.NDArray[np.bool_]
@@ -98,10 +99,7 @@ class _Judged:
         chosen = self.is_judged & in_sample(self.items, [model.variant] * len(keys), self.arbiter.sample_rate)
         places = np.flatnonzero(chosen & stored).tolist()
         texts = self.ledger.stored.texts([keys[place] for place in places])
-        known = [one for place in places for one in self._known(self.arbiter, self.items[place], texts[keys[place]])]
-        replayed = self.ledger.stored.known([key for key, _ in known])
-        for key, tokens in known:
-            self._ask(self.arbiter, key, tokens, key in replayed)
+        self._stored([(self.items[place], texts[keys[place]]) for place in places], self.arbiter)
         if model.is_imported:  # there will be no more responses than are stored
             return
         for place in np.flatnonzero(chosen & ~stored).tolist():
@@ -114,18 +112,29 @@ class _Judged:
             return
         chosen, _ = to_be_judged(self.asked.stored, self.material, self.arbiter.sample_rate)
         rows = zip(*(chosen[name].to_pylist() for name in ("item_id", "request_key", "response")), strict=True)
-        others = [(item, text or "") for item, key, text in rows if key not in self.planned]
-        known = [one for item, text in others for one in self._known(self.arbiter, item, text)]
-        replayed = self.ledger.stored.known([key for key, _ in known])
-        for key, tokens in known:
-            self._ask(self.arbiter, key, tokens, key in replayed)
+        self._stored([(item, text or "") for item, key, text in rows if key not in self.planned], self.arbiter)
 
-    def _known(self, arbiter: Arbiter, item: str, text: str) -> Iterator[tuple[str, int]]:
-        """Request keys of the judgements of a response that is stored, and their tokens."""
-        for one in looks_at(self.material[item], text, arbiter, self.asked.judge_snapshot):
-            if (request := one.next([])) is not None:
-                # Judges are shown an answer once or twice: unlike instructions it need not be remembered.
-                yield request.key, sum(estimate_tokens(message.text) for message in request.messages)
+    def _stored(self, answers: Iterable[tuple[str, str]], arbiter: Arbiter) -> None:
+        """The judgements of answers that are stored, with the items that they are of."""
+        looks = [
+            (one, request)
+            for item, text in answers
+            for one in looks_at(self.material[item], text, arbiter, self.asked.judge_snapshot)
+            if (request := one.next([])) is not None
+        ]
+        replayed = self.ledger.stored.known([request.key for _, request in looks])
+        replies = self.ledger.stored.texts(sorted(replayed))
+        for one, request in looks:
+            # Judges are shown an answer once or twice: unlike instructions it need not be remembered.
+            tokens = sum(estimate_tokens(message.text) for message in request.messages)
+            is_stored = request.key in replayed
+            is_again = is_stored and self._is_asked_again(one, replies[request.key])
+            self._ask(arbiter, request.key, tokens, is_stored=is_stored and not is_again, is_again=is_again)
+
+    def _is_asked_again(self, one: Arbitration, reply: str) -> bool:
+        """Whether the stored first reply cannot be read, and the judge was not asked once more yet."""
+        again = [request.key for request in one.again(reply)]
+        return bool(again) and not self.ledger.stored.known(again)
 
     def _awaited(self, arbiter: Arbiter, item: str, key: str, usual: float) -> None:
         """A response that is yet to be had, of the usual length."""
@@ -133,15 +142,16 @@ class _Judged:
         for evaluator in shown.evaluators or arbiter.evaluators:
             messages = arbiter_messages(evaluator, shown.question, shown.reference, "")
             around = sum(tokens_of(message.text) for message in messages)
-            self._ask(arbiter, digest("judged later", evaluator, item, key), around + usual, False)
+            self._ask(arbiter, digest("judged later", evaluator, item, key), around + usual)
 
-    def _ask(self, arbiter: Arbiter, key: str, tokens: float, is_stored: bool) -> None:
-        row = self.ledger.row(JUDGE_ROLE, arbiter.model)
+    def _ask(self, arbiter: Arbiter, key: str, tokens: float, *, is_stored: bool = False, is_again: bool = False) -> None:
+        """A judgement. `is_again`: only its second request is sent, which may have twice the tokens."""
+        row, most = self.ledger.row(JUDGE_ROLE, arbiter.model), most_tokens(arbiter.model)
         (is_new,) = self.ledger.new([key])
         row.planned += 1
         row.requests += is_new
         row.replayed += is_new and is_stored
         if is_new and not is_stored:
-            most = most_tokens(arbiter.model)
-            row.send(1, tokens, self.ledger.usual.of_verdict(arbiter.model), most)
-            row.once_more(1, tokens, 2 * most)
+            row.send(1, tokens, self.ledger.usual.of_verdict(arbiter.model), 2 * most if is_again else most)
+            if not is_again:
+                row.once_more(1, tokens, 2 * most)

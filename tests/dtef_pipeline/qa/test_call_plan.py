@@ -100,6 +100,25 @@ def test_stored_answers_are_judged_by_the_requests_that_the_run_sends() -> None:
     assert row.response_tokens_most == 5 * 1024 + 5 * 2048
 
 
+def test_a_stored_reply_that_cannot_be_read_is_one_call_more_until_the_judge_was_asked_again() -> None:
+    """Regression: it was counted as replayed, and a run sent more than `calls_most`."""
+    asked = part(items=1, models=(MINI,))
+    kept = {Request.of_messages((Message("user", "What is 0 + 0?"),), MINI, 0, "base").key: "0"}
+    semantic, factuality = arbitrations("What is 0 + 0?", "#### 2", "0", ARBITER)
+    for one, reply in ((semantic, '{"score": 8}'), (factuality, '{"score": 1}')):
+        first = one.next([])
+        assert first is not None
+        kept[first.key] = reply
+    ledger = CallLedger(stored(kept))
+    plan_part(asked, ledger)
+    assert rows(ledger)["judge", "judge"] == (2, 2, 1, 1, 1)
+    assert ledger.rows["judge", "judge"].response_tokens_most == 2 * 1024
+    for again in semantic.again('{"score": 8}'):
+        ledger = CallLedger(stored({**kept, again.key: "still no score"}))
+        plan_part(asked, ledger)
+        assert rows(ledger)["judge", "judge"] == (2, 2, 2, 0, 0)
+
+
 def test_the_same_answer_of_two_models_is_judged_once_and_a_blank_one_never() -> None:
     asked = part(items=1)
     kept = {Request.of_messages((Message("user", "What is 0 + 0?"),), model, 0, "base").key: "0" for model in (MINI, BIG)}
