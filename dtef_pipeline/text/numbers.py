@@ -10,7 +10,8 @@ What is a number:
 
 What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
 inside a name (`x1`, `legos_4x500`), powers of what is no number (`m^2`), a denominator of zero, and more than 300 digits. A `-` behind a
-word or a number is a dash, and `minus` between two numbers is an operation.
+word or a number is a dash, and `minus` between two numbers is an operation. A `-` with a blank behind it is a dash of a list, but
+a sign behind `is`, `equals` and `=` (`the change is - 5`).
 
 What is a number whose value is not clear: commas that no rule sets (`1,23`, `5,000,00`, `1.234,56`), powers that are not worked out
 (`2^n`, `(3+4)^2`), and dozens in words (`two dozen` may mean 24, or two of what is counted in dozens, as `20 dozens` does where figures
@@ -42,6 +43,7 @@ _IN_THOUSANDS = r"[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])"
 _WITH_UNDERSCORES = r"[0-9]{1,3}(?:_[0-9]{3}){1,12}(?![0-9a-z_])"
 _WITH_SPACES = r"(?<![0-9][ ,.])[1-9][0-9]{0,2}(?:[ ][0-9]{3}){1,12}(?![0-9a-z_/:^-]|[ ][0-9]|,[0-9])"
 _PLAIN_FIGURES = rf"(?:{_IN_THOUSANDS}|{_WITH_UNDERSCORES}|{_WITH_SPACES}|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
+_BEHIND_VERB = r"(?:(?<==)|(?<==[ ])|(?<=\bis[ ])|(?<=\bequals[ ]))"
 _NOT_CLEAR = rf"""(?<![0-9],)(?:-[ ]?)?(?:{_CURRENCY}[ ]?-?)?
         (?:[0-9]+,(?![0-9]{{3}}(?![0-9]))[0-9]+(?![0-9]|,[0-9])
         |[0-9]{{4,}},[0-9]+(?!,[0-9])
@@ -62,7 +64,7 @@ _NEXT = re.compile(
         |(?!{_WITH_UNDERSCORES})[0-9]+_\w*
         |[0-9][0-9,]{{0,15}}+(?:st|nd|rd|th)(?![a-z]))
     |(?P<not_clear>{_NOT_CLEAR})
-    |(?P<sign>(?:minus|negative)[ ]{{1,3}}|(?<![\w)\]}}%.])-[ ]?(?=[$€£¥₹])|(?<![\w)\]}}%.])-)?
+    |(?P<sign>(?:minus|negative)[ ]{{1,3}}|(?<![\w)\]}}%.])-[ ]?(?=[$€£¥₹])|{_BEHIND_VERB}-[ ]{{1,3}}(?=[.0-9])|(?<![\w)\]}}%.])-)?
         (?P<money>{_CURRENCY}[ ]?-?)?
         (?:(?P<whole>[0-9]{{1,9}})(?:[ ]|-|[ ]and[ ])(?P<part>[0-9]{{1,9}}/[0-9]{{1,9}})(?![0-9/.:,])
         |(?P<vulgar_whole>[0-9]{{1,9}})?[ ]?(?P<vulgar>[¼-¾⅐-⅞])
@@ -106,7 +108,7 @@ class FoundNumber(NamedTuple):
     end: int
     in_words: bool = False
     is_clear: bool = True
-    """False: it is a number, but not clear which; the value says nothing."""
+    """False: it is a number, but not clear which; the value is what dozens come to (24 for `two dozen`), and says nothing of others."""
 
 
 def numbers_in(text: str) -> Iterator[FoundNumber]:
@@ -120,9 +122,15 @@ def numbers_in_lower(text: str) -> Iterator[FoundNumber]:
         if found["words"]:
             yield from _of_words(text, found)
         elif found["not_clear"]:
-            yield FoundNumber(Fraction(0), found.start(), found.end(), is_clear=False)
+            yield _not_clear(found)
         elif found["none"] is None:
             yield from _of_figures(text, found)
+
+
+def _not_clear(found: re.Match[str]) -> FoundNumber:
+    is_dozen = found[0].endswith(("dozen", "dozens"))
+    value = Fraction(6 if "half" in found[0] else 12) if is_dozen else Fraction(0)
+    return FoundNumber(value, found.start(), found.end(), in_words=is_dozen, is_clear=False)
 
 
 def number_of(text: str) -> Fraction | None:
@@ -179,8 +187,9 @@ def _of_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
             value = abs(value)
         place += run.end + sum(token[0] == "," for token in tokens[place : place + run.end])
         if not _goes_on_as_ordinal(text, end, words[run.end - 1]):
-            dozens = _DOZENS_FOLLOW.match(text, end)
-            yield FoundNumber(value, start, dozens.end() if dozens else end, in_words=True, is_clear=dozens is None)
+            if dozens := _DOZENS_FOLLOW.match(text, end):
+                value, end = 12 * value, dozens.end()
+            yield FoundNumber(value, start, end, in_words=True, is_clear=dozens is None)
 
 
 def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:

@@ -14,7 +14,8 @@ In order; the first rule that applies decides (`how` names it):
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
 rules 1-3, and only where something follows the number. What is a number: `dtef_pipeline/text/numbers.py`.
 A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
-`5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place.
+`5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
+(`two dozen (24)`, `between 5 and 10: 7`; see `said_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
 Flags: `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or not clear), `truncated` (cut).
 All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
 """
@@ -25,10 +26,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in_lower, same_number
@@ -61,14 +62,10 @@ _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
 _WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
 _EQUATION_ASIDE = re.compile(r"(?<=[0-9%] )\([^()\n]*=[^()\n]*\)")
 _REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since)\b")
+_OPENING_MINUS = re.compile(r"\A[ $]{0,3}- {1,3}(?=[0-9.])")
+_OPENS_LIST = re.compile(r"[:\n]")
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
-_SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
-_JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|through)\b)[ \t]*[*_]{0,3}")
-_JOINS_EQUALS = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
-_JOINS_ENDS = re.compile(r"[ %*_]*(?:[a-z]{1,15}[ *_]+)?(?:and|to)[ *_]+")
-_OPENS_RANGE = re.compile(r"\b(?:between|from)[ *_]*\Z")
-_LONGEST_JOINT = 30
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
 
 NO_REFERENCE = ("", "null")
@@ -174,7 +171,7 @@ def _marked(text: str) -> Iterator[_Given]:
         if _HEADING.match(line):
             continue
         plain = without_latex(line.partition("####")[0])
-        found = _said_number(plain)
+        found = said_number(plain)
         if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
             goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
             yield _Given(found.value, goes_on, is_clear=found.is_clear)
@@ -182,7 +179,7 @@ def _marked(text: str) -> Iterator[_Given]:
 
 def _boxed(text: str) -> Iterator[_Given]:
     for box in boxes_in(text):
-        found = _said_number(without_latex(box.content))
+        found = said_number(_with_its_sign(without_latex(box.content)))
         if found:
             yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
 
@@ -190,49 +187,6 @@ def _boxed(text: str) -> Iterator[_Given]:
 def _goes_on(rest: str, text: str, place: int) -> bool:
     """Whether anything but blanks and marks of emphasis follows."""
     return any(part and not part.isspace() for part in (rest.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
-
-
-def _said_number(sentence: str) -> FoundNumber | None:
-    """The number after the last `=`, else the first one; `one` only where there is no other. Not clear: it is one of two."""
-    lower = aligned_lower(sentence)
-    numbers = list(numbers_in_lower(lower))
-    behind = sentence.rfind("=") + 1
-    after = [found for found in numbers if found.start >= behind]
-    candidates = [*(after if behind else ()), *numbers]
-    said = next((found for found in candidates if not _is_the_word_one(sentence, found)), next(iter(candidates), None))
-    return said and _among_neighbours(lower, numbers, said, stated=True)
-
-
-def _among_neighbours(lower: str, numbers: Sequence[FoundNumber], said: FoundNumber, *, stated: bool) -> FoundNumber:
-    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too."""
-    place = numbers.index(said)
-    for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
-        between = (pair[0].end, pair[1].start)
-        if _are_two(lower, *pair) or (stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _are_same(lower, *pair)):
-            return said._replace(is_clear=False)
-    return said
-
-
-def _are_same(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
-    values = [one.value / 100 if lower[one.end : one.end + 1] == "%" else one.value for one in (first, second)]
-    return same_number(first.value, second.value) or same_number(*values)
-
-
-def _are_two(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
-    """Whether two numbers are said in the place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
-    between = (first.end, second.start)
-    if between[1] - between[0] > _LONGEST_JOINT or _are_same(lower, first, second):
-        return False
-    if _SIDE_BY_SIDE.fullmatch(lower, *between):
-        return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
-    if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
-        return _JOINS_ENDS.fullmatch(lower, *between) is not None
-    return _JOINS_TWO.fullmatch(lower, *between) is not None
-
-
-def _is_the_word_one(text: str, found: FoundNumber) -> bool:
-    return found.in_words and found.value == 1 and found.end - found.start == len("one")
 
 
 def _statements(text: str, lower: str) -> Iterator[_Given]:
@@ -246,7 +200,9 @@ def _statements(text: str, lower: str) -> Iterator[_Given]:
         stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
         ends = stop.start() if stop else min(len(text), begins + _SENTENCE)
         sentence = _without_reasons(without_latex(text[begins:ends]))
-        found = _said_number(sentence)
+        if not _OPENS_LIST.search(text, end - 1, begins):
+            sentence = _with_its_sign(sentence)
+        found = said_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
@@ -259,6 +215,11 @@ def _without_reasons(sentence: str) -> str:
     kept = _EQUATION_ASIDE.sub(" ", sentence)
     reason = _REASON_FOLLOWS.search(kept)
     return kept[: reason.end(1)] + " because" if reason else kept
+
+
+def _with_its_sign(sentence: str) -> str:
+    """`- 5` as `-5`, where it cannot be the dash of a list."""
+    return _OPENING_MINUS.sub("-", sentence, count=1)
 
 
 def _is_working(before: str, behind: str) -> bool:
@@ -301,16 +262,17 @@ def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
 
 
 def _last_number(lower: str) -> FoundNumber | None:
-    """The last number, looked for from the end; what is hardly meant (`one`, numbers of steps and items) only where there is no other."""
+    """The last number, from the end; what is hardly meant (`one`, numbers of steps, items, decimal places) only where there is no other."""
     hardly: FoundNumber | None = None
     end = len(lower)
     while end > max(0, len(lower) - _LOOKED_BACK):
         start = _line_start(lower, end)
         piece = lower[start:end]
         numbers = list(numbers_in_lower(piece))
-        for found in reversed(numbers):
-            if not _is_hardly_meant(piece, found):
-                return _among_neighbours(piece, numbers, found, stated=False)
+        for place, found in reversed(list(enumerate(numbers))):
+            is_aside = place > 0 and says_how_exact(piece, numbers[place - 1], found)
+            if not is_aside and not _is_hardly_meant(piece, found):
+                return among_neighbours(piece, numbers, found, stated=False)
             hardly = found if hardly is None else hardly
         end = start
     return hardly
@@ -323,7 +285,7 @@ def _line_start(lower: str, end: int) -> int:
 
 
 def _is_hardly_meant(piece: str, found: FoundNumber) -> bool:
-    if _is_the_word_one(piece, found) or _AFTER_STEP.search(piece, max(0, found.start - 8), found.start):
+    if is_the_word_one(piece, found) or _AFTER_STEP.search(piece, max(0, found.start - 8), found.start):
         return True
     begins = piece.rfind("\n", 0, found.start) + 1
     return (

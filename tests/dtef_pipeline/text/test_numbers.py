@@ -148,6 +148,8 @@ def test_what_is_not_one_number_is_none(text: str) -> None:
     ("text", "expected"),
     [
         ("5 minus 3", ["5", "3"]),
+        ("the change is - 5, x = - .5, it equals - 2", ["-5", "-0.5", "-2"]),
+        ("- 5, this - 6, 9 - 2", ["5", "6", "9", "2"]),
         ("it is minus 3", ["-3"]),
         ("5-3 and 7 - 2", ["5", "3", "7", "2"]),
         ("five six", ["5", "6"]),
@@ -174,10 +176,10 @@ def test_numbers_of_a_text_come_in_order(text: str, expected: list[str]) -> None
 
 
 def test_what_a_number_is_may_not_be_clear() -> None:
-    found = [
-        (text[one.start : one.end], one.is_clear) for text in ("at 1,23 and 5", "2^n", "two dozen") for one in numbers_in(text)
-    ]
-    assert found == [("1,23", False), ("5", True), ("2", False), ("two dozen", False)]
+    texts = ("at 1,23 and 5", "2^n", "two dozen", "half a dozen", "a dozen")
+    found = [(text[one.start : one.end], one.is_clear) for text in texts for one in numbers_in(text)]
+    assert found == [("1,23", False), ("5", True), ("2", False), *((text, False) for text in texts[2:])]
+    assert [one.value for text in texts[2:] for one in numbers_in(text)] == [24, 6, 12]
 
 
 def test_words_of_a_list_are_read_from_a_place_on() -> None:

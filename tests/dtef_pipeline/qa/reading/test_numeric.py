@@ -102,12 +102,22 @@ AMBIGUOUS = (
     "The answer is twenty twenty-four", "1,23", "We pay 7. The answer is 5,000,00", "The answer is between 3 and 5", "Answer: 10 - 15",
     "Answer: $10 - $15", "\\boxed{3 \\text{ or } 5}", "#### 3 to 5", "The answer is 3 and 5", "between 3 km and 5 km",
     "She has 9 hens, or two dozen",
-    "a dozen", "The answer is 2^n", "The answer is 5 6", "20% - 30%",
+    "a dozen", "The answer is 2^n", "The answer is 5 6", "20% - 30%", "The answer is two dozen eggs in 3 boxes",
+    "The answer is 3 through 5", "The answer is 3 to 5 digits", "The answer is between 5 and 10 eggs", "The answer is two dozen: 24 or 30",
+    "The answer is between 5 and 10: 7 or 8", "The answer is 1,23 (0 of it left)",
 )  # fmt: skip
 ONE_OF_TWO_SPELLINGS = {
     "The answer is 10^3": 1000, "The answer is 2^{10}": 1024, "1_000": 1000, "12 345": 12_345, "The answer is 12 345": 12_345,
     "The answer is 1/2 or 50%": Fraction(1, 2), "The answer is 20 dozens": 20, "The answer is 20 - 5 = 15": 15, "65, 81 and 74": 74,
-    "The answer is 3 (three) or more": 3, "She pays 5 * 1": 1,
+    "The answer is 3 (three) or more": 3, "She pays 5 * 1": 1, "The answer is 20, or 30 counting the green ones": 20,
+    "The answer is 3.33 to 2 decimal places": Fraction(333, 100), "The answer is 3.33 to two decimal places.": Fraction(333, 100),
+    "The answer is 3.33 (rounded to 2 d.p.)": Fraction(333, 100), "So it is 3.33 to 2 decimal places": Fraction(333, 100),
+    "The answer is 333 to 3 significant figures": 333, "The answer is 333 to 3 digits": 333, "So it is 330 to the nearest 10": 330,
+    "The answer is two dozen, or 24 eggs": 24, "The answer is two dozen (24) eggs.": 24, "The answer is 24 or two dozen": 24,
+    "The answer is half a dozen (6)": 6, "Answer: 3 dozen": 3, "The answer is between 5 and 10: 7": 7,
+    "The answer is between 5 and 10 eggs, namely 7": 7, "The answer is 10 through 3 steps": 10, "The answer is 10 5-dollar bills": 10,
+    "The answer is - 5": -5, "The answer is **- 5**.": -5, "The answer = - 5": -5, "The change equals - 5": -5, "\\boxed{- 5}": -5,
+    "The answer is: - 5": 5, "Answer: - 5": 5, "The answer is\n- 5": 5, "- 5": 5,
 }  # fmt: skip
 CUT = {
     "So, the answer is 4000": None,
