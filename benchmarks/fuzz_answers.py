@@ -28,13 +28,14 @@ LISTS_OF_OPTIONS: tuple[tuple[str, ...], ...] = (
 CUES = (
     "The answer is ", "answer", "Answer: ",
     "ANSWER ", "\nA: ", "final answer ", "final result is ", "the correct option is ", "option ",
-    "choice ", "closest to ", "so ", "therefore, ", " is the correct answer", "I choose ", "not ", "n't ", "\\boxed{", "\\fbox{", "\\frac{",
+    "choice ", "closest to ", "so ", "therefore, ", " is the correct answer", "I choose ", "not ", "n't ", "neither ", "cannot be ",
+    "not only ", "but also ", "\\boxed{", "\\fbox{", "\\frac{",
     "\\text{", "}", "{", "#### ", "####", "<think>", "</think>", "```python\n", "```", "Step 1: ", "\n1. ", "= ",
 )  # fmt: skip
 SAID = (
     "A", "B", "(C)", "D.", "**A**", "I ", "J)", "e", "(a)", "London", "Paris", "E. coli", "none", "____", "1,234", "-5", "$18", "50%", "3/4",
     "1/0", "½", "1e3", "1e99999", "3:45", "5th", "seven hundred and five ", "one ", "a half ", "minus ", "twenty-first", "9" * 50, ".5",
-    "5.", "1.2.3",
+    "5.", "1.2.3", "two dozen", "- 5", " to 2 decimal places", "between 5 and 10",
     "٣", "Ａ", "（Ｃ）", "−", "x10^3", "k", "million ",
 )  # fmt: skip
 BETWEEN = (
@@ -76,6 +77,12 @@ UNITS = (
     "2^",
     "1 - ",
     "answer is not A ",
+    "answer can't be A ",
+    "answer is not only A but also B ",
+    "not London, ",
+    "3.33 to 2 decimal places ",
+    "answer is two dozen, or ",
+    "is - 5 ",
     "A. x\nB. y\n",
     "A\n",
     "so ",

@@ -6,14 +6,15 @@ In order; the first rule that applies decides (`how` names it):
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Only where
    there is none of these, weak ones count: `the correct option is X`, `which is choice (X)`, `I choose X`, `so X` at the end of a
    line. The last one counts because models that are shown examples answer those first; different ones are flagged `several`.
-   Several letters in one statement (`(A) and (B)`) make the reply unparseable (`multi`), negated ones (`not A`) are passed over, and
-   what follows them counts (`not A, it is B`). A letter that a later statement negates is flagged `denied`;
+   Several letters in one statement (`(A) and (B)`, `not only A but also B`) make the reply unparseable (`multi`), negated ones (`not
+   A`, `neither A nor B`, `cannot be A`) are passed over, and what follows them counts (`not A, it is B`, `not A, B or C. D`). A letter
+   that a later statement negates is flagged `denied`;
 2. `line`: a letter with a bracket, dot or colon at the start of a line, or alone in it, if all such lines have the same letter
    (a small one only at the beginning of a short reply); or the one behind a list of all options;
 3. `alone`: the whole reply is a letter;
 4. only in replies below 200 characters, where it is more than chance: `lone`, a capital that stands alone, if there is one
    (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
-   `option_text`, the text of exactly one option.
+   `option_text`, the text of exactly one option, if it is not negated (`Not London`).
 
 Thinking is left out first. A letter beyond the options is no answer: a reply that ends in such a statement is unparseable (`outside`).
 Where letter and text disagree (`A) 4` where 4 is B) the letter counts, flagged `text_mismatch`. In a reply that was cut by the limit
@@ -28,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
@@ -43,10 +45,12 @@ _MOST_LINES = 200
 _IS_LETTER = re.compile(r"[^\w]*([A-Ja-j])[^\w]*")
 _LONE = re.compile(r"(?<![\w'.-])([A-J])(?![\w'-])(?!\.[A-Z])")
 _NEGATED_LETTER = re.compile(
-    r"(?:\b(?:not|never|neither|nor|except)|n't)\s+(?:option |choice )?[(\"'*]{0,3}([A-J])(?!\w)", re.IGNORECASE
+    r"(?:\b(?:not|never|neither|nor|except|cannot)|n't)\s+(?:be\s+)?(?:option |choice )?[(\"'*]{0,3}([A-J])(?!\w)",
+    re.IGNORECASE,
 )
+_NEGATES = re.compile(r"(?:\b(?:not|never|neither|nor|except|cannot)|n't)\s+(?:be\s+)?((?:the\s+)?)", re.IGNORECASE)
 _LAST_ALONE = re.compile(r"[.!?;\n]\s{0,5}[(\"'*]{0,3}([A-J])[^\w]{0,5}\Z")
-_SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b)[a-z]")
+_SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b|(?:but|nor)\b)[a-z]")
 _COUNTS_IN_ROMAN = re.compile(r"\bII\b")
 _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
 
@@ -193,18 +197,30 @@ def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) ->
     if _DANGLING.search(lower):
         return LetterReading(None)
     lone = set(_lone_letters(stripped)) & set(allowed)
-    if len(lone) > 1 and (left := _LAST_ALONE.search(stripped, max(0, len(stripped) - 20))):
-        denied = {found[1].upper() for found in _NEGATED_LETTER.finditer(stripped)}
-        if lone - denied == {left[1]}:
-            return LetterReading(left[1], "lone")
+    left = _LAST_ALONE.search(stripped, max(0, len(stripped) - 20)) if len(lone) > 1 else None
+    if left and lone - set(_negated_letters(stripped)) == {left[1]}:
+        return LetterReading(left[1], "lone")
     if len(lone) > 1 or (lone and _NEGATED_LETTER.search(stripped)):
         return LetterReading(None, None, ("multi",) if len(lone) > 1 else ())
     if lone:
         return LetterReading(lone.pop(), "lone")
     named = texts.named_in(stripped) if texts else set()
-    if len(named) == 1:
+    if texts and len(named) == 1 and not named & _negated_texts(stripped, texts):
         return LetterReading(LETTERS_OF_OPTIONS[named.pop()], "option_text")
-    return LetterReading(None, None, ("multi",) if named else () if stripped else ("empty",))
+    return LetterReading(None, None, ("multi",) if len(named) > 1 else () if stripped else ("empty",))
+
+
+def _negated_letters(text: str) -> Iterator[str]:
+    """`not A`, and with it all that is joined to it: `not A, B or C`."""
+    for found in _NEGATED_LETTER.finditer(text):
+        joined = letters_at(text, found.start(1))
+        yield from joined.letters if joined else found[1].upper()
+
+
+def _negated_texts(text: str, texts: OptionTexts) -> set[int]:
+    """Numbers of the options in `not London`, `neither the sea nor the sky`."""
+    places = (place for found in _NEGATES.finditer(text) for place in (found.start(1), found.end()))
+    return {number for place in places for number in texts.begun_by(text[place:])}
 
 
 def _lone_letters(text: str) -> Iterator[str]:

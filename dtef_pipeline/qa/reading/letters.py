@@ -15,7 +15,7 @@ _JOINED = re.compile(
 _SPOKEN_OF = re.compile(r"\s{1,3}(?:is|was|isn|has|would|does|cannot|can|could|states?|says)\b")
 _GOES_ON_SMALL = re.compile(r"[ \t]+([a-z]+)")
 _AFTER_A_LETTER = {
-    "because", "since", "as", "and", "or", "but", "which", "with", "due", "given", "while", "is", "in", "per", "though", "if", "so",
+    "because", "since", "as", "and", "or", "nor", "but", "which", "with", "due", "given", "while", "is", "in", "per", "though", "if", "so",
     "where", "when", "that", "rather", "instead", "not", "by", "from", "for", "according", "based", "assuming", "the", "it", "was",
     "will", "would", "can",
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from dtef_pipeline.qa.reading.letters import LETTER_CLOSING, LETTER_OPENING, NamedLetters, letters_at
@@ -20,6 +21,11 @@ _VERB = re.compile(
           |[^\S\n]{0,3}["*_]{0,4}(?:[:=]|->|→))[ \t]{0,3}""",
     re.VERBOSE,
 )
+_CANNOT_BE = re.compile(
+    r"""answers?\b[*_"')\]]{0,4}(?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
+        \s{1,3}(?P<negated>(?:would|will|should|must|could|can|ca|wo|may|might)(?:n't|\s{0,3}not|\s{1,3}never)\s{1,3}be\b)[ \t]{0,3}""",
+    re.VERBOSE,
+)
 _FILLER = re.compile(
     r"""(?:[\s*_:,]{0,4}\b(?:most\s+likely|probably|likely|clearly|therefore|thus|hence|definitely|simply|obviously|actually|still|then|indeed|also
         |the\s+closest\s+to|closest\s+to|closest|nearest\s+to|given\s+by|option|choice|letter|answer|statement|alternative|response|correct|both
@@ -27,13 +33,18 @@ _FILLER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"\s{1,3}not\s{1,3}(?:the\s)?(?:(?:option|choice|answer|letter)\s)?|(?:,\s{0,3}|\s{1,3})(?:and|or|nor)\s{1,3}not\s{1,3}|,\s{0,3}not\s{1,3}"
+    r"(?:\s{1,3}not|,\s{0,3}not|(?:,\s{0,3}|\s{1,3})(?:(?:and|or|nor)\s{1,3}not|nor))\s{1,3}(?:the\s)?(?:(?:option|choice|answer|letter)\s)?"
 )
+_OF_OPTION = re.compile(r"\s{0,3}(?:the\s)?(?:option|choice|answer|letter)\s")
+_NOT_ONLY = re.compile(r"\s{0,3}(?:only|just|merely|simply|solely)\s(?:(?:option|choice|answer|letter)\s)?")
 _MOST_DENIED = 9
 _RATHER = re.compile(
-    r"""\s{0,3}[,;.:-]{0,2}\s{0,3}(?:but|rather|instead|(?:it|this|that)(?:\s{1,3}is|'s|\s{1,3}must\sbe))\b
-        (?:,?\s{1,3}(?:rather|instead|actually|it|this|that|is|option|choice|it's)\b){0,4},?""",
+    r"""\s{0,3}[,;.:-]{0,2}\s{0,3}(?:but|rather|instead|(?:it|this|that)(?:\s{1,3}is|'s|\s{1,3}(?:must|would|will|should|has\sto)\sbe))\b
+        (?:,?\s{1,3}(?:rather|instead|actually|also|it|this|that|is|option|choice|it's)\b){0,4},?""",
     re.VERBOSE | re.IGNORECASE,
+)
+_SENTENCE_OF_ONE = re.compile(
+    rf"[^\S\n]{{0,3}}[.;!]\s{{1,3}}(?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?{LETTER_CLOSING}[^\S\n]{{0,9}}(?:\n|\Z))"
 )
 _DIRECT = re.compile(r"(?i:answers?(?:[ ](?:choice|option|letter))?)[*_: ]{0,4}(?=[(\[A-J*])")
 _ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)]|\Z|\n)")
@@ -151,13 +162,16 @@ def _answers(text: str, lower: str, texts: OptionTexts | None) -> Iterator[State
 
 
 def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
-    verb = _VERB.match(lower, place)
-    if verb is None:
+    verb: re.Match[str] | None = None
+    for verb in _verbs(lower, place):
+        denial = _denial(text, verb)
+        corrected = _corrected(text, denial.end) if denial else None
+        if corrected or (denial and verb.re is _VERB):
+            return corrected
+    if verb is None or verb.re is _CANNOT_BE:
         return _direct(text, place)
-    if denial := _denial(text, verb):
-        return _corrected(text, denial.end)
     if verb["negated"]:
-        return None
+        return _not_only(text, verb.end())
     begins = verb.end()
     letters = letters_at(text, begins)
     if letters is None and (filler := _FILLER.match(text, begins)):
@@ -169,22 +183,31 @@ def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> 
     return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, place)
 
 
+def _verbs(lower: str, place: int) -> list[re.Match[str]]:
+    """The verb of the statement here, and `cannot be` where it stands before it."""
+    verb, cannot = _VERB.match(lower, place), _CANNOT_BE.match(lower, place)
+    if cannot and verb and cannot.end() > verb.end():
+        cannot = None
+    return [found for found in (cannot, verb) if found]
+
+
 def denials(text: str, lower: str) -> Iterator[Denial]:
     """What the statements with `answer` say it is not, from left to right."""
     for place in _places("answer", lower):
-        verb = _VERB.match(lower, place)
-        if verb and (denial := _denial(text, verb)):
-            yield denial
+        found = (denial for verb in _verbs(lower, place) if (denial := _denial(text, verb)))
+        yield from islice(found, 1)
 
 
 def _denial(text: str, verb: re.Match[str]) -> Denial | None:
-    """`not A`, `not A, not B`, `n't A`, behind the verb of a statement."""
+    """`not A`, `not A, not B`, `neither A nor B`, `n't A`, behind the verb of a statement."""
     begins = verb.end()
-    if not verb["negated"]:
+    if verb["negated"]:
+        opening = _OF_OPTION.match(text, begins)
+    else:
         opening = _DENIED.match(text, begins)
         if opening is None:
             return None
-        begins = opening.end()
+    begins = opening.end() if opening else begins
     letters: list[str] = []
     end = begins
     for _ in range(_MOST_DENIED):
@@ -201,10 +224,22 @@ def _denial(text: str, verb: re.Match[str]) -> Denial | None:
 
 
 def _corrected(text: str, place: int) -> Statement | None:
-    """What the answer is instead: `(not A), it is B`, `(not A) but B`."""
-    rather = _RATHER.match(text, place)
-    letters = letters_at(text, rather.end()) if rather else None
+    """What the answer is instead: `(not A), it is B`, `(not A) but B`, `(not A). B`."""
+    instead = _RATHER.match(text, place) or _SENTENCE_OF_ONE.match(text, place)
+    letters = letters_at(text, instead.end()) if instead else None
     return Statement(letters.start, letters.end, letters.letters) if letters else None
+
+
+def _not_only(text: str, place: int) -> Statement | None:
+    """`(not) only A but also B` names both."""
+    only = _NOT_ONLY.match(text, place)
+    letters = letters_at(text, only.end()) if only else None
+    if letters is None:
+        return None
+    more = _RATHER.match(text, letters.end)
+    also = letters_at(text, more.end()) if more else None
+    both = (*letters.letters, *(also.letters if also else ()))
+    return Statement(letters.start, also.end if also else letters.end, tuple(dict.fromkeys(both)))
 
 
 def _direct(text: str, place: int) -> Statement | None:

@@ -29,6 +29,10 @@ READ_AS = {
         "The answer is A or B. No: the answer is B": "B", "<think>The answer is A</think>The answer is B": "B",
         "The answer is not A, it is B.": "B", "The answer isn't A, it's B": "B", "The answer is not A or B, but rather (C).": "C",
         "The answer is not A, not B, but C": "C", "The answer is not A. The answer is A": "A",
+        "The answer is not A, B or C. D": "D", "The answer is not A. **D**.": "D", "The answer is neither A nor B, but C": "C",
+        "The answer is neither option A nor option B, but option C.": "C", "The answer is not option A. It is option B.": "B",
+        "The answer would not be A. It would be B": "B", "The answer can't be A. B": "B", "The answer cannot be A.\n\n(B)": "B",
+        "The answer won't be (A) but (B)": "B", "The answer can't be A since the value is C": "C", "The answer is B and would not be A": "B",
     },
     "boxed": {r"\boxed{C}": "C", r"So $\boxed{\text{(C) Paris}}$.": "C", r"\boxed{Paris}": "C", "The answer is A.\n\\boxed{B}": "B"},
     "option_text": {"The answer is Paris because it is": "C", "Answer: Paris": "C", "(A) London\n\nThe correct answer is: Madrid": "D",
@@ -37,7 +41,8 @@ READ_AS = {
              "C\n\nBecause of the Seine.": "C",
              f"{LISTED}\n\nB": "B", f"{LISTED}\n\n**B.**": "B", f"{LISTED}\n\nB. Berlin": "B"},
     "alone": {"C": "C", "c": "C", "(C)": "C", "**C**": "C", "C.": "C", "[C]": "C", "（Ｃ）": "C", "C?": "C", "A": "A"},
-    "lone": {"I think B": "B", "Not A, not B, not C. D.": "D", "Neither A nor B. C": "C", "It must be C": "C", "The answer is I think B": "B"},
+    "lone": {"I think B": "B", "Not A, not B, not C. D.": "D", "Neither A nor B. C": "C", "It must be C": "C", "The answer is I think B": "B",
+             "It is neither A, B, nor C. D": "D", "Not A, B or C. D": "D"},
 }  # fmt: skip
 UNREAD = (
     "", "Not A, but D", "It is a tie; none", "C or D", "Both A and C", "The answer is A and C", "The answer is A, B, and C.", "E",
@@ -45,6 +50,9 @@ UNREAD = (
     "It's not A", "The answer isn't A", "The answer is not A.", "A dog", "It is Paris, not London", "A. London\nB. Berlin\nC. Paris\nD. Madrid",
     "<think>The answer is A", "\\boxed{A, B}", "The answer is Berlin or Paris", "Let us look at A first. The answer is", "none of them",
     f"{LISTED}\n\nB. is wrong", f"{LISTED}\n\nB\nC", "A. London\nB. Berlin\nC. Paris\n\nB", "Not A. Not D.", "The answer is not A, but hard",
+    "The answer is not only A but also B", "It is not only A but also B", "The answer is not just A. It is also B.", "The answer can't be A",
+    "The answer should not be A.", "Not London", "It's not the London one", "The answer is not London.", "The answer cannot be London",
+    "Neither London nor Berlin", "The answer is not A. B is wrong, too",
 )  # fmt: skip
 CUT = {
     "C": None, "The answer is (B)": None, "The answer is B": None, "The answer is (B) because": "B", "(B) stabil": "B", "Paris": None,
@@ -61,6 +69,8 @@ BY_TEXT = [
     ("it is x + 1", ("x + 1", "x - 1"), "A"),
     ("same", ("same", "same"), None),
     ("The answer is None", ("None", "Some"), "A"),
+    ("not valid", ("valid", "not valid"), "B"),
+    ("It is not far: London", ("London", "Paris"), "A"),
 ]
 PIECES = (
     "The answer is ", "answer", "Answer: ", "A", "B", "(C)", " and ", " or ", "D.", "I ", "E", "\\boxed{", "}", "closest ", "so ", "option ",
@@ -122,7 +132,9 @@ def test_flags_say_what_was_odd() -> None:
     assert read_letter("The answer is A. However, the answer is not A.", CITIES) == ("A", "statement", ("denied",))
     assert read_letter("The answer is A. The answer is not B. The answer is A.", CITIES).flags == ()
     assert read_letter("The answer is (B). The answer is (E).", CITIES) == (None, None, ("outside",))
-    assert read_letter("The answer is (A) and (B).", CITIES) == (None, None, ("multi",))
+    for both in ("The answer is (A) and (B).", "The answer is not only A but also B"):
+        assert read_letter(both, CITIES) == (None, None, ("multi",))
+    assert read_letter("Not London", CITIES).flags == ()
 
 
 def test_without_options_letters_go_to_d_or_to_the_expected_one() -> None:
@@ -204,6 +216,8 @@ def test_what_was_read_is_read_again_from_its_letter(text: str) -> None:
         "option A is ",
         "A\n",
         "answer is not A, not ",
+        "answer would not be neither A nor ",
+        "answer is not only A but also ",
         "A. x\nB. y\n",
         "not A. B. ",
         "\\boxed{",
