@@ -1,8 +1,8 @@
 """Which number a sentence says, and whether it says one at all: `3 or 5`, `10 - 15` and `between 3 and 5` say two in the place of one.
 
-Two numbers are in the place of one only where `to`, `or`, `-`, `through` (upwards) or a blank joins them directly, or `between`
-and `from` open a range. `3, or 5 with the red ones` gives 3 and an aside. How exact a number is, is no number of its own: `3.33 to 2
-decimal places`, `130 to the nearest 10`. What is said right behind makes clear what was not: `two dozen (24)`, `between 5 and 10: 7`.
+Two numbers are in the place of one only where `to`, `or`, `-`, `through` or a blank joins them directly, or `between`
+and `from` open a range. `3, or 5 with the red ones` and `10 through 3 steps` give one and an aside. How exact a number is, is
+no number of its own: `3.33 to 2 decimal places`, `130 to the nearest 10`. What is said right behind makes clear what was not: `two dozen (24)`, `between 5 and 10: 7`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dtef_pipeline.text.numbers import FoundNumber, numbers_in_lower, same_numbe
 
 _SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
 _IN_A_WORD = re.compile(r"-[a-z]")
-_JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|(?P<upwards>through))\b)[ \t]*[*_]{0,3}")
+_BY_MEANS_OF = re.compile(r"[ %*_]*\bthrough[ *_]*")
+_JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|through)\b)[ \t]*[*_]{0,3}")
 _JOINS_EQUALS = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
 _JOINS_ENDS = re.compile(r"[ %*_]*(?:[a-z]{1,15}[ *_]+)?(?:and|to)[ *_]+")
 _OPENS_RANGE = re.compile(r"\b(?:between|from)[ *_]*\Z")
@@ -46,11 +47,11 @@ def said_number(sentence: str) -> FoundNumber | None:
 
 
 def among_neighbours(lower: str, numbers: Sequence[FoundNumber], said: FoundNumber, *, stated: bool) -> FoundNumber:
-    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too, and `10 5-dollar bills` are 10."""
+    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too, and asides do not."""
     place = numbers.index(said)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = (pair[0].end, pair[1].start)
-        if stated and _IN_A_WORD.match(lower, pair[1].end):
+        if stated and _is_aside(lower, *pair):
             continue
         if _are_two(lower, *pair) or (stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _are_same(lower, *pair)):
             return said._replace(is_clear=False)
@@ -98,7 +99,11 @@ def _are_two(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
         return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
     if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
         return _JOINS_ENDS.fullmatch(lower, *between) is not None
-    joint = _JOINS_TWO.fullmatch(lower, *between)
-    if joint is None or (joint["upwards"] and second.value < first.value):
-        return False
-    return not says_how_exact(lower, first, second)
+    return _JOINS_TWO.fullmatch(lower, *between) is not None and not says_how_exact(lower, first, second)
+
+
+def _is_aside(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether the second number only tells of the first: `10 5-dollar bills`, `10 through 3 steps` (a range goes upwards)."""
+    if _IN_A_WORD.match(lower, second.end):
+        return True
+    return second.value < first.value and _BY_MEANS_OF.fullmatch(lower, first.end, second.start) is not None

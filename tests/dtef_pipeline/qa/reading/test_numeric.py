@@ -103,7 +103,8 @@ AMBIGUOUS = (
     "Answer: $10 - $15", "\\boxed{3 \\text{ or } 5}", "#### 3 to 5", "The answer is 3 and 5", "between 3 km and 5 km",
     "She has 9 hens, or two dozen",
     "a dozen", "The answer is 2^n", "The answer is 5 6", "20% - 30%", "The answer is two dozen eggs in 3 boxes",
-    "The answer is 3 through 5", "The answer is 3 to 5 digits", "The answer is between 5 and 10 eggs", "The answer is two dozen: 24 or 30",
+    "The answer is 3 through 5", "It was 20 through 12",
+    "The answer is 3 to 5 digits", "The answer is between 5 and 10 eggs", "The answer is two dozen: 24 or 30",
     "The answer is between 5 and 10: 7 or 8", "The answer is 1,23 (0 of it left)",
 )  # fmt: skip
 ONE_OF_TWO_SPELLINGS = {
