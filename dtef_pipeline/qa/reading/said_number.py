@@ -1,8 +1,9 @@
 """Which number a sentence says, and whether it says one at all: `3 or 5`, `10 - 15` and `between 3 and 5` say two in the place of one.
 
-Two numbers are in the place of one only where `to`, `or`, `-`, `through` or a blank joins them directly, or `between`
-and `from` open a range. `3, or 5 with the red ones` and `10 through 3 steps` give one and an aside. How exact a number is, is
-no number of its own: `3.33 to 2 decimal places`, `130 to the nearest 10`. What is said right behind makes clear what was not: `two dozen (24)`, `between 5 and 10: 7`.
+Two numbers are in the place of one only where `to`, `or`, `-`, `through` or a blank joins them directly, or `between` and `from`
+open a range. `3, or 5 with the red ones` and `10 through 3 steps` give one and an aside. How exact a number is, is no number of its
+own: `3.33 to 2 decimal places`, `130 to the nearest 10`. What is said behind makes clear what was not: `two dozen (24)`, `between 5
+and 10: 7`.
 """
 
 from __future__ import annotations
