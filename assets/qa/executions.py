@@ -15,7 +15,7 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
-from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, to_run
+from dtef_pipeline.qa.executions import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.tables import QA_EXECUTIONS
 from resources.sandbox.run import CHECK_TIMEOUT, LEVEL_CHOICES, found_level, settled_checks
@@ -56,7 +56,7 @@ def qa_executions(context: dg.AssetExecutionContext, config: ExecutionsConfig, s
 
 
 def _checked(store: Store, config: ExecutionsConfig, at: dict[str, str], planned: list[Execution]) -> pa.Table:
-    """The rows of all executions; what is known by then is written from time to time."""
+    """The rows of all executions; what is known by then is written from time to time, beside the earlier rows of what is not."""
     if not planned:
         return QA_EXECUTIONS.empty_table()
     level = found_level(config.sandbox or None, trust_answers=config.trust_answers).level
@@ -73,8 +73,7 @@ def _checked(store: Store, config: ExecutionsConfig, at: dict[str, str], planned
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:
-            done = [one for one in planned if one.verdict or one.program_hash in results]
-            store.warehouse.write("qa_executions", execution_rows(done, results), **at)
+            store.warehouse.write("qa_executions", rows_so_far(planned, results, earlier), **at)
             due, pause = time.monotonic() + pause, min(2 * pause, LONGEST_PAUSE_S)
     return execution_rows(planned, results)
 

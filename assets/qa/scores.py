@@ -17,7 +17,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.qa.citation_rows import citation_rows, shown_sources
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.score_rows import score_rows
-from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, executed_by, formulas, judges_of, response_keys
+from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, formulas, judges_of, levels_of, response_keys
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_CITATIONS
 
@@ -73,7 +73,7 @@ def _score(store: Store, config: QaScoresConfig, key: str) -> tuple[dict[str, An
         by_response(citations),
         len(documents) > 0,
         judges_of(judgements),
-        executed_by(executions),
+        levels_of(executions),
     )
     rows = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out)
     house.write("qa_citations", citations, **of_snapshot)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.program import helpers_of, program_of
+from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS
 
 CODE_SCORER = "code_execution"
@@ -83,6 +84,24 @@ def execution_rows(planned: Sequence[Execution], results: Mapping[str, CheckResu
             }
         )
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
+
+
+def rows_so_far(planned: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
+    """One row per response of which anything is known before all programs were run: the new row, else the earlier one.
+
+    `results`: by program hash, of the programs that have come to an end. `earlier`: rows of `qa_executions` before this run, of whatever level.
+    """
+    done = [one.verdict is not None or one.program_hash in results for one in planned]
+    rows = execution_rows([one for one, known in zip(planned, done, strict=True) if known], results)
+    if earlier is None:
+        return rows
+    waiting = {_response_of(one.response) for one, known in zip(planned, done, strict=True) if not known}
+    kept = [_response_of(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
+    return pa.concat_tables([rows, earlier.filter(pa.array(kept, pa.bool_()))])
+
+
+def _response_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in QA_RESPONSE_KEY)
 
 
 def _references(items: pa.Table) -> dict[str, Mapping[str, str]]:

@@ -109,8 +109,8 @@ class PartScoring:
     """Whether responses are JSON with an answer and citations, of which the answer is scored."""
     judges: Sequence[JudgedBy] = ()
     """Whose word on the part is known, the latest first."""
-    executed_by: str = f"{CODE_SCORER} {CODE_VERSION}"
-    """What `measured_by` says of tests: one thing for all responses of a part, also where one needed none."""
+    executed_at: Sequence[str] = ("",)
+    """Levels of the sandbox that programs of the part were run at. At each stand also the responses that needed none."""
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
@@ -151,7 +151,7 @@ class PartScoring:
         elif name == VERBATIM_SCORER:
             yield from _OF_QUOTATIONS.values()
         elif name == CODE_SCORER:
-            yield Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, self.executed_by)
+            yield from map(_measure_at, self.executed_at)
         elif name == JUDGE_SCORER:
             yield from (measure for judge in self.judges or (_NO_JUDGE,) for measure in judge.measures())
 
@@ -220,7 +220,9 @@ class PartScoring:
     def _by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
         score = executed_score(row) if row else ItemScore("missing", reason="its code was not run")
-        yield Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, self.executed_by), score
+        for level in self.executed_at:
+            here = row is None or row["isolation"] in (None, level)
+            yield _measure_at(level), score if here else ItemScore("missing", reason="its code was run at another level")
 
     def _by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.citations.get(key, ())
@@ -332,7 +334,10 @@ def judges_of(judgements: pa.Table) -> list[JudgedBy]:
     return [JudgedBy(*judge, tuple(sorted(evaluators))) for judge, evaluators in found.items()]
 
 
-def executed_by(executions: pa.Table) -> str:
-    """What `measured_by` says of the executions of a part: the level of the sandbox."""
-    levels = sorted(set(executions["isolation"].to_pylist()) - {None})
-    return ", ".join([f"{CODE_SCORER} {CODE_VERSION}", *levels])
+def levels_of(executions: pa.Table) -> list[str]:
+    """Levels of the sandbox in rows of `qa_executions`, sorted: several where a run was ended before it had come to all; "" alone: none."""
+    return sorted(set(executions["isolation"].to_pylist()) - {None}) or [""]
+
+
+def _measure_at(level: str) -> Measure:
+    return Measure(CODE_SCORER, CODE_VERSION, PASSED_METRIC, ", ".join(filter(None, (f"{CODE_SCORER} {CODE_VERSION}", level))))

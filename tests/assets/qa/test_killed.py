@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,14 +108,20 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
     kept.players = QaPlayers(known={"loaves_on_shelves": "    return 1\n"}, usual=ENDLESS)
     kept.server.reply = kept.players.reply
     kept.config["qa_responses"] |= {"draws": 1, "limit": 6}
+    short: dict[str, float] = {"timeout_s": 0.5}
+    assert kept.run(["qa_items", "qa_prompts", "qa_responses", "qa_executions"], qa_executions=short).failures == ()
+    complete = {row["item_id"]: row for row in kept.rows("qa_executions")}
     kept.config["qa_executions"]["timeout_s"] = 120.0
-    assert kept.run(["qa_items", "qa_prompts", "qa_responses"]).failures == ()
+
+    def run_anew() -> list[dict[str, Any]]:
+        return [row for row in kept.rows("qa_executions") if row != complete[row["item_id"]]]
+
     seen: set[tuple[int, str]] = set()
 
     def programs_run() -> bool:
         below = descendants(runner.process.pid)
         # The run, a tester and a program.
-        if not seen and len(below) >= 3 and kept.rows("qa_executions"):
+        if not seen and len(below) >= 3 and run_anew():
             seen.update(below)
         return bool(seen)
 
@@ -124,17 +131,19 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
         time.sleep(0.05)
     assert alive(seen) == set()
 
-    # The program that came to an end before the kill has its row, and at the same limit is not run again.
-    (known,) = kept.rows("qa_executions")
+    # The program that came to an end before the kill has a new row, and the others keep those that they had.
+    (known,) = run_anew()
     assert known["verdict"] not in ("timeout", "crashed")
+    assert len(kept.rows("qa_executions")) == len(complete) == 6
 
-    # The same programs end sooner now: each is run, and has its row.
+    # At the limit of before only that one is run again.
     asked = len(kept.server.calls)
-    ran = kept.run(["qa_executions", "qa_scores"], qa_executions={"timeout_s": 0.5})
+    ran = kept.run(["qa_executions", "qa_scores"], qa_executions=short)
     assert ran.failures == ()
     assert len(kept.server.calls) == asked
     rows = kept.rows("qa_executions")
-    assert len({row["item_id"] for row in rows}) == len(rows) == 6
+    assert {row["item_id"] for row in rows} == set(complete)
+    assert [row["item_id"] for row in run_anew()] == [known["item_id"]]
     assert {row["verdict"] for row in rows} <= {"timeout", "crashed", known["verdict"]}
     assert {row["score"] for row in kept.rows("qa_scores")} == {0.0}
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.judging.code_checks import CheckResult
-from dtef_pipeline.qa.executions import execution_rows, executions, known_verdicts, to_run
+from dtef_pipeline.qa.executions import execution_rows, executions, known_verdicts, rows_so_far, to_run
 from tests.made.qa_items import BIRD, TWICE, responses_to, rows_of_items
 
 ITEMS = rows_of_items(BIRD, TWICE)
@@ -80,3 +80,20 @@ class TestKnown:
         assert [one.status for one in known_verdicts(earlier, "bwrap").values()] == ["passed"]
         assert known_verdicts(earlier, "rlimits") == {}
         assert known_verdicts(earlier, None) == {}
+
+
+def test_what_is_not_run_yet_keeps_its_earlier_row() -> None:
+    """A run at another level that was killed left its own rows alone: finished verdicts of all models were gone."""
+    planned = executions(responses_to(TWICE, RIGHT, "    return x + x\n", "", "    return x\n"), ITEMS, 10)
+    everything = {one.program_hash: PASSED for one in planned}
+    earlier = execution_rows(planned[:3], everything)
+    new = {planned[0].program_hash: replace(PASSED, status="crashed", level="unshare")}
+    rows = rows_so_far(planned, new, earlier).sort_by("draw")
+    assert rows.select(["draw", "verdict", "isolation"]).to_pylist() == [
+        {"draw": 0, "verdict": "crashed", "isolation": "unshare"},
+        {"draw": 1, "verdict": "passed", "isolation": "bwrap"},
+        {"draw": 2, "verdict": "empty", "isolation": None},
+    ]
+    # At the earlier level the rest is what was written over, and what was never run.
+    assert list(to_run(planned, known_verdicts(rows, "bwrap"))) == [planned[0].program_hash, planned[3].program_hash]
+    assert rows_so_far(planned, new, None)["draw"].to_pylist() == [0, 2]

@@ -23,9 +23,9 @@ from dtef_pipeline.qa.scoring import (
     as_shown,
     asked_items,
     by_response,
-    executed_by,
     formulas,
     judges_of,
+    levels_of,
     response_keys,
 )
 from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSES
@@ -221,11 +221,37 @@ def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: st
     executions = pa.Table.from_pylist([row], schema=QA_EXECUTIONS)
     more = {
         "executions": {key: rows[0] for key, rows in by_response(executions).items()},
-        "executed_by": executed_by(executions),
+        "executed_at": levels_of(executions),
     }
     (found,) = scored(CODE, responses_to(CODE, "code", condition="plain"), **more)
     assert (found["metric"], found["status"], found["value"], found["score"]) == ("passed", status, value, value)
     assert found["measured_by"] == "code_execution 1, bwrap"
+
+
+def test_verdicts_of_two_levels_are_never_one_measure() -> None:
+    """A run at another level that was killed leaves verdicts of both: their scores were averaged under the names of both."""
+    verdicts = [("passed", "bwrap"), ("assertion", "unshare"), ("syntax", None)]
+    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "flags": []}
+    rows = [{**named, "draw": draw, "verdict": verdict, "isolation": level} for draw, (verdict, level) in enumerate(verdicts)]
+    executions = pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
+    more = {
+        "executions": {key: rows[0] for key, rows in by_response(executions).items()},
+        "executed_at": levels_of(executions),
+    }
+    found = scored(CODE, responses_to(CODE, "a", "b", "c", None, condition="plain"), **more)
+    scores = {(row["measured_by"].removeprefix("code_execution 1, "), row["draw"]): row["score"] for row in found}
+    # What needs no level stands at each; what was run elsewhere, or is not there, has no score.
+    assert scores == {
+        ("bwrap", 0): 1.0,
+        ("bwrap", 1): None,
+        ("bwrap", 2): 0.0,
+        ("bwrap", 3): None,
+        ("unshare", 0): None,
+        ("unshare", 1): 0.0,
+        ("unshare", 2): 0.0,
+        ("unshare", 3): None,
+    }
+    assert {row["status"] for row in found if row["draw"] < 2 and row["score"] is None} == {"missing"}
 
 
 def test_a_type_that_nobody_scores_says_so() -> None:
