@@ -40,8 +40,8 @@ def qa_executions(context: dg.AssetExecutionContext, config: ExecutionsConfig, s
     """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
 
     A program and its tests run in two processes apart from this machine, between which only plain data crosses. A program that was run before at
-    the same level is not run again. One that ran out of time is run once more after all others, alone, and that verdict counts. A fault of the
-    sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts without code have no rows.
+    the same level is not run again. One that ran out of time while it waited is run once more after all others, alone, and that verdict counts.
+    A fault of the sandbox is `sandbox_unavailable` or `sandbox_error`, never a fault of the response. Parts without code have no rows.
     """
     run = PartitionRun(context, store)
     for key in run.keys:

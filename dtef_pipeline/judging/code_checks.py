@@ -44,3 +44,5 @@ class CheckResult:
     """How often the tests called the function."""
     flags: tuple[str, ...] = ()
     """`weak_isolation`: at this level a program could read files of this machine."""
+    cpu_seconds: float = 0.0
+    """Of a `timeout`: seconds for which the program had the processor; 0: it waited for something else, or that is not known."""

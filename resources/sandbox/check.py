@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
+from resources.sandbox.cpu_time import cpu_seconds
 from resources.sandbox.levels import Interpreter, Started, StartWay, start
 from resources.sandbox.worker import NotPlain, decoded, encoded
 
@@ -132,7 +133,7 @@ class _Conversation:
     def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
         until_ready = time.monotonic() + START_PATIENCE
         versions = [self._ready(end, until_ready) for end in (self._candidate, self._tester)]
-        began = time.monotonic()
+        began, used = time.monotonic(), cpu_seconds(self._candidate.process.number)
         self._candidate.put(b"P", encoded((task.program, task.entry_point)))
         self._tester.put(b"P", encoded((task.helpers, task.tests, task.entry_point)))
         try:
@@ -140,7 +141,8 @@ class _Conversation:
         except NotPlain as error:
             found = CheckResult("exception", f"the function gave back {error}")
         if found is None:
-            found = CheckResult("timeout", f"not done within {timeout_s:g} s")
+            used = cpu_seconds(self._candidate.process.number) - used
+            found = CheckResult("timeout", f"not done within {timeout_s:g} s", cpu_seconds=used)
         seconds = time.monotonic() - began
         return replace(found, python=versions[0], seconds=seconds, calls=max(found.calls, self._calls))
 

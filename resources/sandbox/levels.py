@@ -77,10 +77,10 @@ class StartWay:
 
 
 class Started:
-    """A process that was started: two ends of pipes, and its end."""
+    """A process that was started: its number, two ends of pipes, and its end."""
 
-    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], kill: Callable[[], object]) -> None:
-        self._files, self._kill = (stdin, stdout), kill
+    def __init__(self, number: int, stdin: IO[bytes], stdout: IO[bytes], kill: Callable[[], object]) -> None:
+        self.number, self._files, self._kill = number, (stdin, stdout), kill
         self.stdin, self.stdout = stdin.fileno(), stdout.fileno()
 
     def end(self) -> None:
@@ -209,7 +209,7 @@ def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Star
 
     assert process.stdin is not None
     assert process.stdout is not None
-    return Started(process.stdin, process.stdout, kill)
+    return Started(process.pid, process.stdin, process.stdout, kill)
 
 
 def _start_sandlock(command: list[str], python: Interpreter) -> Started:
@@ -231,7 +231,7 @@ def _start_sandlock(command: list[str], python: Interpreter) -> Started:
         process.kill()
         process.wait(60)
 
-    return Started(process.stdin, process.stdout, kill)
+    return Started(process.pid, process.stdin, process.stdout, kill)
 
 
 def sandlock_problem() -> str | None:

@@ -27,6 +27,8 @@ from resources.settings import Settings
 LEVEL_CHOICES = ("auto", *LEVELS, "off")
 CHECK_TIMEOUT = 10.0
 """Seconds that a whole check may take."""
+_LATE_BY_ITSELF = 0.9
+"""Share of its time that a program had the processor for, from which on nothing else can have made it late."""
 _TRIED = """
 import os
 def tried(path):
@@ -115,14 +117,15 @@ def run_checks(
 def settled_checks(
     tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT, trust_answers: bool = False
 ) -> Iterator[tuple[str, CheckResult | None]]:
-    """By key what comes of each program, as `run_checks` tells it; one that runs out of time is run once more, and then alone.
+    """By key what comes of each program, as `run_checks` tells it; one that runs out of time while it waits is run once more, and then alone.
 
-    Such a program comes twice: with None, and, after all others, with its second result, which no other check beside it has slowed.
+    Such a program, which did not have the processor for nearly all of its time, comes twice: with None, and, after all others, with its second
+    result, which no other check beside it has slowed.
     """
     late: dict[str, SandboxTask] = {}
     found = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
     for key, result in zip(tasks, found, strict=True):
-        if result.status == "timeout":
+        if result.status == "timeout" and result.cpu_seconds < _LATE_BY_ITSELF * timeout_s:
             late[key] = tasks[key]
         yield key, None if key in late else result
     again = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)

@@ -185,11 +185,16 @@ def test_a_hostile_program_is_stopped(level: str, name: str) -> None:
 def test_programs_that_do_not_end_are_ended_in_time(level: str) -> None:
     endless = [name for name, case in HOSTILE.items() if name.startswith("endless")]
     task = [SandboxTask(HOSTILE[name].program, "f", HOSTILE[name].tests) for name in endless]
+    task.append(SandboxTask("import time\ndef f():\n    time.sleep(60)\n", "f", HOSTILE["endless loop"].tests))
     needed(level)
     began = time.monotonic()
     results = list(run_checks(task, level=level, timeout_s=0.5, trust_answers=True, workers=len(task)))
     assert time.monotonic() - began < 0.5 + PATIENCE
     assert {result.status for result in results} == {"timeout"}
+    # How long a program had the processor tells one that is late by itself from one that waits.
+    *busy, asleep = (result.cpu_seconds for result in results)
+    assert 0 < sum(busy) / len(busy) < 0.5 + PATIENCE
+    assert asleep < 0.1
 
 
 SEES_KEYS = """
