@@ -25,6 +25,12 @@ _FIRST_CODE = re.compile(
     r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE
 )
 _UNINDENTED = re.compile(r"^[^\s]", re.MULTILINE)
+_INDENTED = re.compile(r"^[ \t]+[^\s]", re.MULTILINE)
+_END_MARK = re.compile(
+    r"<\|(?:endoftext|end_of_text|im_end|eot_id|eom_id|eot|eos|end)\|>(?!['\"])|(?:</s>|<eos>|<end_of_turn>)[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What models write behind their last word. One that ends a literal is a word of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,9 @@ class CodeProgram:
 def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     """The program made of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
 
-    Thinking and fences are taken off. Code that defines the function gets the lines of the prompt before it (imports, other
-    functions); anything else follows the prompt as the function's body. Prose after the code is cut off.
+    Thinking and fences are taken off, and what stands behind a mark of the end. Code that defines the function gets the lines
+    of the prompt before it (imports, other functions); anything else follows the prompt as the function's body. Prose after the
+    code is cut off; prose before an indented body is, where the two together are no Python.
     """
     code = code_of(_unix(text or ""), entry_point)
     if not code.strip():
@@ -51,14 +58,10 @@ def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     if len(code) > LONGEST_PROGRAM:
         code = code[:LONGEST_PROGRAM].rpartition("\n")[0]
     compiler = _Compiler()
-    defined = definition_of(entry_point).search(code)
-    first_is_indented = code.lstrip("\n")[:1].isspace()
-    source = None if defined and not first_is_indented else _with_body(code, _unix(prompt), compiler)
-    if source is None and defined:
-        source = _with_preamble(code, _unix(prompt), entry_point, compiler)
-    if source is None:
-        return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of it defines the function")
-    return CodeProgram(source)
+    for meant in _meant(code):
+        if (source := _source(meant, _unix(prompt), entry_point, compiler)) is not None:
+            return CodeProgram(source)
+    return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of it defines the function")
 
 
 def helpers_of(prompt: str) -> str:
@@ -91,6 +94,28 @@ def code_of(text: str, entry_point: str) -> str:
     if before.strip() and (defines.search(before) or before.lstrip("\n")[:1].isspace()):
         return before
     return blocks[0].code
+
+
+def _meant(code: str) -> Iterator[str]:
+    """What of the code may be meant, the likeliest first: up to a mark of the end, all of it, the indented body behind prose."""
+    mark = _END_MARK.search(code)
+    ended = code[: mark.start()] if mark else code
+    if ended.strip():
+        yield ended
+    if mark:
+        yield code
+    body = _INDENTED.search(ended)
+    prose = ended[: body.start()] if body else ""
+    if prose.strip() and not prose.splitlines()[-1].strip() and not _FIRST_CODE.search(prose):
+        yield ended[len(prose) :]
+
+
+def _source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+    """The program of the code; None: it is no Python, or does not define the function."""
+    defined = definition_of(entry_point).search(code)
+    first_is_indented = code.lstrip("\n")[:1].isspace()
+    source = None if defined and not first_is_indented else _with_body(code, prompt, compiler)
+    return _with_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
 
 
 @dataclass(frozen=True, slots=True)

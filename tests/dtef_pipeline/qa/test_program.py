@@ -86,6 +86,19 @@ def result(text: str | None, *, prompt: str = PROMPT) -> object:
         f"{WHOLE}\nif __name__ == '__main__':\n    print(add(1, 2))\n",
         "    return x + y\n\n\ndef add(x, y):\n    return 0\n",
         "\\d = 1\n" + WHOLE,
+        "    return x + y<|endoftext|>",
+        "    return x + y</s>",
+        "    return x + y<|im_end|>\n<|im_start|>user\nAnd now?",
+        "    x += y\n    return x<|EOT|>import math\n    return 0\n",
+        "def add(x, y):\n    x += y\n    return x<|endoftext|>",
+        f"```python\n{WHOLE}```<|eot_id|>",
+        "```python\n    return x + y<|end|>\n```",
+        "<|endoftext|>\n" + WHOLE,
+        f"Done.<|im_end|>\n{WHOLE}",
+        "    if x in ('<|endoftext|>', '</s>'):\n        return 0\n    return x + y",
+        "Sure! \n\n    return x + y",
+        "Sure:\n \n    x += y\n\n    return x\nThat's all.",
+        "Here you are:\n\n    return x + y<|im_end|>",
     ],
 )
 def test_the_code_that_was_meant_is_run(text: str) -> None:
@@ -106,6 +119,11 @@ def test_nothing_is_empty(text: str | None) -> None:
         "    return '\ud800'",
         "    return 1\0",
         "(((",
+        "Sure!\n\n\treturn x + y",
+        "    return x +\u00a0y",
+        "Sure!\n\n    I cannot help with that.",
+        "for\n    return x + y",
+        "def sum(:\n\n    return x + y",
     ],
 )
 def test_what_is_no_python_is_told_with_the_compilers_words(text: str) -> None:
@@ -150,6 +168,9 @@ HOSTILE_TEXTS = {
     "lines": "a\n" * 500_000,
     "quotes": "'" * 1_000_000,
     "equals": "add" + " " * 1_000_000,
+    "marks of the end": "    </s> <|end|>" * 80_000,
+    "blanks behind a mark": ("</s>" + " " * 500) * 2_000,
+    "indented prose": "Sure\n" + "    I will\n" * 90_000,
     "imports": "from __future__ import x\n" * 40_000,
 }
 
