@@ -29,6 +29,26 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
     return fs, path.rstrip("/")
 
 
+def holds_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
+    """Whether a file of this name is so many folders below. Only a folder of this machine is looked into: in an object store that would be a
+    request for each, and `delete_folder` leaves no empty ones."""
+    if not isinstance(fs, pafs.LocalFileSystem):
+        return True
+    return next(Path(folder).glob("/".join(["*"] * depth + [name])), None) is not None
+
+
+def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
+    """Delete a folder with all that is in it, if it is there, and in an object store the folders above it, below `top`, that are empty then."""
+    if fs.get_file_info(folder).type != pafs.FileType.Directory:
+        return
+    fs.delete_dir(folder)
+    above = folder.rpartition("/")[0]
+    # On this machine another process may be about to write into one that is empty for now.
+    while above != top and not isinstance(fs, pafs.LocalFileSystem) and not fs.get_file_info(pafs.FileSelector(above)):
+        fs.delete_dir(above)
+        above = above.rpartition("/")[0]
+
+
 def without_secrets(address: str) -> str:
     """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
     if "://" not in address:

@@ -28,7 +28,7 @@ from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import TableSpec, without_descriptions
 from resources.failures import reason
-from resources.file_systems import open_root
+from resources.file_systems import delete_folder, holds_file, open_root
 from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
 from resources.views_file import ViewsFile, view_of
 
@@ -156,10 +156,10 @@ class Warehouse:
         return path.removeprefix(f"{self.root}/").partition("/")[0], self._levels_of(path)
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
-        """The values of the next folder level below the levels given; those of a space's first level in its order, others sorted."""
-        infos = self._list(self.folder(table, **levels), recursive=False)
-        prefix = f"{level}="
-        names = [unquote(info.base_name[len(prefix) :]) for info in infos if info.base_name.startswith(prefix)]
+        """The values of the next folder level that have rows below the levels given; a space's first level in its order, others sorted."""
+        prefix, below = f"{level}=", len(_spec(table).levels) - len(levels) - 1
+        infos = [one for one in self._list(self.folder(table, **levels), recursive=False) if one.base_name.startswith(prefix)]
+        names = [unquote(info.base_name[len(prefix) :]) for info in infos if holds_file(self.fs, info.path, _FILE, below)]
         space = _spec(table).space
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
@@ -167,9 +167,7 @@ class Warehouse:
         """Remove a partition's rows from every table that is kept by all levels of the space."""
         for table, spec in TABLES.items():
             if spec.space == space and space.last in spec.levels:
-                folder = self.folder(table, **space.levels(key))
-                if self.fs.get_file_info(folder).type == pafs.FileType.Directory:
-                    self.fs.delete_dir(folder)
+                delete_folder(self.fs, self.folder(table, **space.levels(key)), self.folder(table))
 
     def connect(
         self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), without: Collection[str] = ()
@@ -230,7 +228,7 @@ class Warehouse:
         for folder, depth in self._tops(table, first):
             if self._is_about(table, without):
                 patterns += [glob.escape(path) for path in self._below(folder) if path not in without]
-            elif next(Path(folder).glob("/".join(["*"] * depth + [_FILE])), None) is not None:
+            elif holds_file(self.fs, folder, _FILE, depth):
                 patterns.append("/".join([glob.escape(folder), *["*"] * depth, _FILE]))
         return view_of(table, patterns) if patterns else None
 

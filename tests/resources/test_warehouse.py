@@ -293,6 +293,16 @@ def test_dropping_a_segment_takes_its_rows_of_every_table_and_no_others(house: W
     assert len(files(house)) == 3
 
 
+@pytest.mark.parametrize("root", ["{}", "mock:///bucket/prefix"])
+def test_a_round_whose_last_segment_was_dropped_has_no_rows_left(root: str, tmp_path: Path) -> None:
+    """Its empty folder was taken for a round, and what was then asked of the table failed in words of DuckDB."""
+    house = Warehouse(root.format(tmp_path))
+    house.write("scores", scores_table([KENYA]), snapshot="base", **KENYA)
+    assert house.values("scores", "round") == ["S1"]
+    house.drop(SPACE, SPACE.key(*KENYA.values()))
+    assert house.values("scores", "round") == []
+
+
 class TestObjectStore:
     """Any file system pyarrow knows by URL; its in-memory one stands in for `s3://`."""
 
