@@ -32,6 +32,8 @@ class Family:
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
     asked: tuple[str, ...] = ()
     """Its tables that say which responses in the store are its own: by `request_key`, or by the list `request_keys`."""
+    judged_again: str = ""
+    """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
     roles: tuple[str, ...] = ()
     """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
 
@@ -39,9 +41,22 @@ class Family:
 FAMILIES = (
     Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",)),
     Family(
-        "rubric", RUBRIC_SPACE, RUBRIC_TABLES, "rubric_scores", asked=("rubric_responses", "rubric_judgements"), roles=ROLES[1:]
+        "rubric",
+        RUBRIC_SPACE,
+        RUBRIC_TABLES,
+        "rubric_scores",
+        asked=("rubric_responses", "rubric_judgements"),
+        judged_again="rubric_anchors",
+        roles=ROLES[1:],
     ),
-    Family("qa", QA_SPACE, QA_TABLES, "qa_scores", asked=("qa_responses", "qa_judgements", "qa_anchors")),
+    Family(
+        "qa",
+        QA_SPACE,
+        QA_TABLES,
+        "qa_scores",
+        asked=("qa_responses", "qa_judgements", "qa_anchors"),
+        judged_again="qa_anchors",
+    ),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

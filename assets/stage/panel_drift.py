@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.panel_section import DRIFT_SECTION, load_drift_settings, names_models, require_known_in_section
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, Family
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, TABLES, Family
+from dtef_pipeline.judging.judges import judging_model
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
@@ -21,14 +24,18 @@ Pairs = list[tuple[str, str]]
 
 def panel_drift(settings: Settings, reader: TableReader) -> DriftSettings:
     """The section; its defaults where there is none. Raises ConfigError when DTEF_PANEL names no file, or the section has a fault, or names
-    a model that no family's part of the panel asks and that has no scores."""
+    a model that no family's part of the panel asks, or names as a judge, and that has neither scores nor judged stored answers."""
     if settings.panel is None:
         return DriftSettings()
     drift = drift_section(settings)
     if names_models(drift):
         models = known_models(settings, COMPUTED_MODELS)
         require_known_in_section(
-            settings.panel, drift, asked_by_sections(settings.panel, models), lambda: scored_anywhere(reader)
+            settings.panel,
+            drift,
+            asked_by_sections(settings.panel, models),
+            partial(scored_anywhere, reader),
+            partial(judges_anywhere, settings.panel, models, reader),
         )
     return drift
 
@@ -47,11 +54,31 @@ def asked_by_sections(path: Path, models: Models) -> Pairs:
     return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolved(models, selector)]
 
 
+def judges_of_sections(path: Path, models: Models) -> Pairs:
+    """The models that a panel file names as judges, for any family."""
+    return [(spec.name, spec.variant) for selector in _judging(path) for spec in _resolved(models, selector)]
+
+
 def _selectors(path: Path) -> Iterator[str]:
+    for part in _parts(path):
+        yield from _texts(part.get("models"))
+
+
+def _judging(path: Path) -> Iterator[str]:
+    """Of one judge its selector, `judge`; of several, `judges`, APPROACH=MODEL each."""
+    for part in _parts(path):
+        yield from _texts([part.get("judge")])
+        yield from (one.partition("=")[2] for one in _texts(part.get("judges")))
+
+
+def _parts(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The panel file itself, and its section of each family."""
     values = read_document(path, "panel file", [DRIFT_SECTION]).values
-    for part in (values, *(values.get(family.name) for family in FAMILIES)):
-        chosen = part.get("models") if isinstance(part, dict) else None
-        yield from (one for one in (chosen if isinstance(chosen, list) else ()) if isinstance(one, str))
+    yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
+
+
+def _texts(given: object) -> list[str]:
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
 
 
 def _resolved(models: Models, selector: str) -> tuple[ModelSpec, ...]:
@@ -72,3 +99,20 @@ def scored_in(reader: TableReader, family: Family) -> Pairs:
         return []
     names = f"SELECT DISTINCT model, model_variant FROM {family.scored}"
     return reader.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
+
+
+def judges_anywhere(path: Path, models: Models, reader: TableReader) -> Pairs:
+    """The judges that a panel file names, and those that were shown stored answers again."""
+    return [*judges_of_sections(path, models), *(pair for family in FAMILIES for pair in judges_in(reader, family))]
+
+
+def judges_in(reader: TableReader, family: Family) -> Pairs:
+    """Names and variants of the judges that a family has shown stored answers again: the name of a judge, and that of its model."""
+    schema = TABLES[family.judged_again].schema if family.judged_again else None
+    if schema is None:
+        return []
+    named = [name for name in ("judge", "judge_model") if name in schema.names]
+    rows = reader.rows(family.judged_again, columns=[*named, "judge_variant"]).to_pylist()
+    return sorted(
+        {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], judging_model(row[one]))}
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from assets.stage.panel_drift import asked_by_sections, scored_anywhere
+from assets.stage.panel_drift import asked_by_sections, judges_anywhere, judges_of_sections, scored_anywhere
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.drift.panel_section import names_models
 from dtef_pipeline.errors import ConfigError
@@ -30,19 +31,20 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
         return Panel()
     path = _file(settings.panel)
     if warehouse is None:
-        return check_named(path, models, [], lambda: asked_by_sections(path, models))
+        judges = partial(judges_of_sections, path, models)
+        return check_named(path, models, [], lambda: asked_by_sections(path, models), judges)
     known = [
         partition_key(round_id, segment)
         for round_id in warehouse.values("survey_responses", "round")
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(path, models, known, _known_besides(path, models, TableReader(warehouse)))
+    return check_named(path, models, known, *_known_besides(path, models, TableReader(warehouse)))
 
 
 def require_known_in_drift(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
     """Raises ConfigError with file and line where `drift` in the panel names a model that the panel does not ask and that has no scores."""
     if settings.panel is not None and names_models(known_panel(settings).drift):
-        check_drift_names(settings.panel, models(), _known_besides(settings.panel, models(), reader))
+        check_drift_names(settings.panel, models(), *_known_besides(settings.panel, models(), reader))
 
 
 def scored_models(reader: TableReader) -> list[tuple[str, str]]:
@@ -53,9 +55,9 @@ def scored_models(reader: TableReader) -> list[tuple[str, str]]:
     return reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
 
 
-def _known_besides(path: Path, models: Models, reader: TableReader) -> Scored:
-    """Finds the models with scores, and those that the panel asks for other families: the section `drift` is of them too."""
-    return lambda: [*scored_anywhere(reader), *asked_by_sections(path, models)]
+def _known_besides(path: Path, models: Models, reader: TableReader) -> tuple[Scored, Scored]:
+    """Finds the models with scores and those that the panel asks for other families, and the judges: the section `drift` is of them too."""
+    return lambda: [*scored_anywhere(reader), *asked_by_sections(path, models)], partial(judges_anywhere, path, models, reader)
 
 
 def _file(path: Path) -> Path:

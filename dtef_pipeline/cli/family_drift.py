@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
 import pyarrow as pa
 
-from assets.stage.panel_drift import panel_drift, scored_in
+from assets.stage.panel_drift import judges_in, panel_drift, scored_in
 from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_table import render_drift
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
@@ -79,7 +80,8 @@ def _options(reader: TableReader, watched: WatchedFamily, since: Sequence[str]) 
             f"no {family.scored} in {reader.warehouse.root} yet: `{watched.run} --snapshot LABEL` asks and scores"
         )
     settings = Settings.from_environment()
-    return options_since(panel_drift(settings, reader).options, since, lambda: scored_in(reader, family))
+    options = panel_drift(settings, reader).options
+    return options_since(options, since, partial(scored_in, reader, family), partial(judges_in, reader, family))
 
 
 def _ask_again(run: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import base_selector
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import in_order
 from dtef_pipeline.drift.options import WatchOptions
@@ -52,10 +53,12 @@ def drifts_of_judges(
     `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
     `point` (0-1; NaN: none) and the columns `by`. A shift below 0 says that the judge became stricter. `times`: of all nights, in their order in
     time, when each was (`night_times`). The chance of a false `drift` anywhere is `options.alpha`, split evenly over the judges with two nights
-    or more. Nights before a date of `options.since` that is the judge's, or that of all who are not named, are left out.
+    or more. Nights before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its
+    variant, by what it is called, and by the name of its model, where `judged` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
-    series = {key: _grid(own, _since(times, key, options)) for key, own in judged.groupby(list(by), sort=True)}
+    groups = judged.groupby(list(by), sort=True)
+    series = {key: _grid(own, _since(times, _names_of_judge(str(key[0]), own), options)) for key, own in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     return [
         _judged(dict(zip(by, key, strict=True)), values, clusters, times, options, threshold)
@@ -68,9 +71,15 @@ def night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     return {label: snapshot_time(label, None) for label in in_order({label: snapshot_time(label, None) for label in labels})}
 
 
-def _since(times: Mapping[str, datetime | None], key: Sequence[Any], options: WatchOptions) -> dict[str, datetime | None]:
-    """The nights that count of a judge, whose name stands first in its key."""
-    return {label: time for label, time in times.items() if options.takes(time, str(key[0]), str(key[0]))}
+def _names_of_judge(called: str, own: pd.DataFrame) -> list[str]:
+    """What a date may be given by, the narrowest first."""
+    variant, model = (str(own[name].iloc[0]) if name in own else called for name in ("judge_variant", "judge_model"))
+    return [variant, called, model, *(base_selector(name.partition("[")[0]) for name in (called, model))]
+
+
+def _since(times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions) -> dict[str, datetime | None]:
+    """The nights that count of a judge of these names."""
+    return {label: time for label, time in times.items() if options.takes_one_of(time, names)}
 
 
 def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:

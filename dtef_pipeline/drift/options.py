@@ -22,7 +22,7 @@ class WatchOptions:
     """Raises ConfigError naming the option, what arrived and what is allowed.
 
     `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
-    watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model (its
+    watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model or judge (its
     variant, its name, or its name without settings) or under ALL_OTHERS; snapshots of an earlier time are left out, and a drift that is
     known and accepted ends so. `control`: the models (names, with settings or without) that others are compared with night by night; none
     given: all others.
@@ -57,24 +57,37 @@ class WatchOptions:
 
     def takes(self, time: datetime | None, model: str, variant: str) -> bool:
         """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
-        since = self.since_of(model, variant)
+        return self.takes_one_of(time, _names(model, variant))
+
+    def takes_one_of(self, time: datetime | None, names: Iterable[str]) -> bool:
+        """As `takes`, of what may be called by these names, the narrowest first."""
+        since = self._since_of_first(names)
         return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
     def since_of(self, model: str, variant: str) -> str | None:
         """The date from which on a model's snapshots count; None: all do."""
-        return next((self.since[name] for name in (*_names(model, variant), ALL_OTHERS) if name in self.since), None)
+        return self._since_of_first(_names(model, variant))
+
+    def _since_of_first(self, names: Iterable[str]) -> str | None:
+        return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
 
     def beside(self, model: str, variant: str) -> WatchOptions:
         """The settings for what is told apart from a model, such as its judges: what is left out of its snapshots is left out of theirs."""
         since = self.since_of(model, variant)
         return replace(self, since={} if since is None else {ALL_OTHERS: since})
 
-    def require_known(self, models: Iterable[tuple[str, str]]) -> None:
-        """`models`: names and variants of those with scores. Raises ConfigError for a date of another one, which would silently do nothing."""
-        known = list(models)
-        if absent := self.absent(known):
-            there = ", ".join(sorted({model for model, _ in known})) or "none"
-            raise ConfigError(f"since: no scores of a model {', '.join(absent)}; models with scores: {there}")
+    def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
+        """Raises ConfigError for a date of one that is not known, which would silently do nothing.
+
+        `models`: names and variants of those with scores; `judges`: of those that were shown stored answers again.
+        """
+        known, judging = list(models), list(judges)
+        if absent := self.absent([*known, *judging]):
+            there, beside = (", ".join(sorted({name for name, _ in some})) for some in (known, judging))
+            raise ConfigError(
+                f"since: no scores of a model {', '.join(absent)}; models with scores: {there or 'none'}"
+                f"{f'; judges of stored answers: {beside}' if beside else ''}"
+            )
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `since` names and none of these models (names and variants) is called."""

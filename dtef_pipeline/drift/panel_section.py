@@ -29,20 +29,24 @@ def names_models(drift: DriftSettings) -> bool:
     return bool(drift.control or set(drift.since) - {ALL_OTHERS})
 
 
-def require_known_in_section(path: Path, drift: DriftSettings, asked: Named, scored: Callable[[], Named]) -> None:
+def require_known_in_section(
+    path: Path, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named]
+) -> None:
     """As `require_known_names`, of the file that the settings were read from."""
     if names_models(drift):
-        require_known_names(_read_panel(path), drift, asked, scored)
+        require_known_names(_read_panel(path), drift, asked, scored, judges)
 
 
-def require_known_names(document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named]) -> None:
+def require_known_names(
+    document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named] = tuple
+) -> None:
     """Look for the models that the section names: a date or a control that is no model would silently do nothing.
 
-    `asked`: the models of the panel; `scored`: finds those with scores. Raises ConfigError with the line for a model that is neither, and for
-    a control that is no language model.
+    `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
+    answers again. Raises ConfigError with the line for a date of none of them, and for a control that is no language model with scores.
     """
     options, asked = drift.options, list(asked)
-    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored()])):
+    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored(), *judges()])):
         names = nearest(absent[0], {name for name, _ in known})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),

@@ -89,6 +89,12 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
     return judges_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
 
 
+def judging_model(name: str) -> str:
+    """The model of the judge of this name: `gpt-4.1-mini` of `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
+    approach, _, rest = name.partition("(")
+    return rest.rpartition(")")[0] if approach in APPROACHES and ")" in rest else name
+
+
 def consensus_id(names: Iterable[str]) -> str | None:
     """Whose score a point has, by the names of the judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
 

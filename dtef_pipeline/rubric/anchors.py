@@ -16,6 +16,7 @@ from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.judges import judging_model
 from dtef_pipeline.rubric.model import SHOULD_NOT
 from dtef_pipeline.text.counted import and_more, counted
 
@@ -54,7 +55,8 @@ def judge_drifts(
     """
     point = np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"])
     cluster = judgements["blueprint"] + "/" + judgements["prompt"]
-    return drifts_of_judges(judgements.assign(point=point, cluster=cluster), ("judge", "judge_variant"), times, options)
+    told = judgements.assign(point=point, cluster=cluster, judge_model=judgements["judge"].map(judging_model))
+    return drifts_of_judges(told, ("judge", "judge_variant"), times, options)
 
 
 class NetDrift(NamedTuple):

@@ -119,7 +119,7 @@ def load_panel(path: Path) -> Panel:
     return _read(path).checked(Panel)
 
 
-def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored) -> Panel:
+def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored, judges: Scored = tuple) -> Panel:
     """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
 
     Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, and as
@@ -139,23 +139,24 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     for field in ("rounds", "segments") if known else ():
         with _located(document, (field,)):
             panel.model_copy(update={"segments": []} if field == "rounds" else {}).partitions(known)
-    _drift_names_known(document, panel, models, scored)
+    _drift_names_known(document, panel, models, scored, judges)
     return panel
 
 
-def check_drift_names(path: Path, models: Models, scored: Scored) -> None:
+def check_drift_names(path: Path, models: Models, scored: Scored, judges: Scored = tuple) -> None:
     """Look for the models that a panel file names under `drift`: a date or a control that is no model would silently do nothing.
 
-    Raises ConfigError as `load_panel`, and with the line for a model that the panel does not ask and that has no scores, and for a control
-    that is no language model.
+    `judges`: finds those that judge for other families, whose drift may have a date too. Raises ConfigError as `load_panel`, and with the line
+    for a model that the panel does not ask and that has no scores, and for a control that is no language model.
     """
     document = _read(path)
-    _drift_names_known(document, document.checked(Panel), models, scored)
+    _drift_names_known(document, document.checked(Panel), models, scored, judges)
 
 
-def _drift_names_known(document: Document, panel: Panel, models: Models, scored: Scored) -> None:
+def _drift_names_known(document: Document, panel: Panel, models: Models, scored: Scored, judges: Scored) -> None:
     if names_models(panel.drift):
-        require_known_names(document, panel.drift, [(spec.name, spec.variant) for spec in panel.asked(models)], scored)
+        asked = [(spec.name, spec.variant) for spec in panel.asked(models)]
+        require_known_names(document, panel.drift, asked, scored, judges)
 
 
 def _read(path: Path) -> Document:

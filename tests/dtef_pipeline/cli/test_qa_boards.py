@@ -232,6 +232,11 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     said = " ".join(ok("drift", "--family", "qa").split())
     assert "good, judged: net of the judge: -0.30" in said
     assert "on the same stored answers the judge moved by -0.20" in said
+    assert "judge j, semantic: drift since 2026-01-06" in said
+    assert "judge j, semantic: drift" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
+    assert "models with scores: good, middling; judges of stored answers: j" in refused(
+        "drift", "--family", "qa", "--since", "k=2026-01-06"
+    )
     parts = strict(ok("drift", "--family", "qa", "--by", "part", "--format", "json"))
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
@@ -280,6 +285,12 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     (tmp_path / "panel.yaml").write_text("drift: {baseline: 4, since: 2026-01-08}\n", encoding="utf-8")
     rows = strict(ok("drift", "--family", "qa", "--format", "json"))
     assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
+    of_judges = "drift: {since: {j: 2026-01-06, openai/a: 2026-01-06, openai/b: 2026-01-06}}\n"
+    named = "qa: {judge: openai/a}\nrubric: {judges: [standard=openai/b]}\n"
+    (tmp_path / "panel.yaml").write_text(of_judges + named, encoding="utf-8")
+    assert "judge j, semantic: drift" not in " ".join(ok("drift", "--family", "qa").split())
+    (tmp_path / "panel.yaml").write_text("drift: {control: [j]}\n", encoding="utf-8")
+    assert "'j': the panel asks no such language model, and none has scores" in refused("drift", "--family", "qa")
     assert "drift" not in {row["verdict"] for row in rows}
 
 

@@ -65,9 +65,12 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since("2030-01-01") is None
     assert found.row["n_anchors"] == 120
-    for since, verdict in (({"": LABELS[8]}, "none"), ({"standard(j)": LABELS[8]}, "none"), ({"m": LABELS[8]}, "drift")):
-        (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since=since))
+    accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "drift", "standard": "drift"}
+    for name, verdict in accepted_by.items():
+        (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={name: LABELS[8]}))
         assert accepted.row["verdict"] == verdict
+    (ten,) = judge_drifts(nights_of(-0.15, judge="standard(j@seed=1)[scale:10]"), NIGHTS, WatchOptions(since={"j": LABELS[8]}))
+    assert ten.row["verdict"] == "none"
     (none,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={"": "2030-01-01"}))
     assert none.verdict is None
 
