@@ -92,7 +92,9 @@ class TestRunRefuses:
 
     def test_a_snapshot_that_differs_from_a_stored_one_in_capitals_alone(self, ingested: Path) -> None:
         """It was refused by the third stage, after the prompts were made, with exit code 1 and an empty board."""
-        (ingested / "warehouse" / "predictions" / "round=S1" / "segment=country%3Abrazil" / "snapshot=base").mkdir(parents=True)
+        stored = ingested / "warehouse" / "predictions" / "round=S1" / "segment=country%3Abrazil" / "snapshot=base"
+        stored.mkdir(parents=True)
+        (stored / "part-0.parquet").touch()
         said = refused("run", "--round", "S1", *CHOSEN, "--snapshot", "BASE")
         assert "snapshot 'BASE': it differs from the stored 'base' in capitals alone; allowed: base, or another label" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
