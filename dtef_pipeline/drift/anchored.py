@@ -5,10 +5,10 @@ The evidence is that of drift of models: an item is an anchor, and a series is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -21,6 +21,13 @@ from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.tables import EVIDENCE
+
+
+class Sides(NamedTuple):
+    """The places of a judge's nights before a snapshot and from it on, each in their order in time, and none of them empty."""
+
+    before: list[int]
+    after: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +44,26 @@ class JudgeDrift:
     def moved(self) -> bool:
         return self.verdict is not None and self.verdict.verdict in NEWS
 
-    def shift_since(self, first: str) -> float | None:
-        """Mean difference of its points from the snapshot `first` on, less that before; None where either side has no snapshot of its."""
-        if self.pairs is None or first not in self.pairs.snapshots:
+    def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:
+        """Its nights before the snapshot `first` and from it on, by their time: it need not have been shown anything in that one.
+
+        `without`: snapshots that count on neither side. None where it has no night on one of them.
+        """
+        if self.pairs is None:
             return None
-        at = self.pairs.snapshots.index(first)
-        return float(self.pairs.means[at:].mean() - self.pairs.means[:at].mean()) if at else None
+        labels = self.pairs.snapshots
+        order = list(night_times([*labels, first]))
+        earlier = set(order[: order.index(first)])
+        kept = [at for at, label in enumerate(labels) if label not in without]
+        found = Sides([at for at in kept if labels[at] in earlier], [at for at in kept if labels[at] not in earlier])
+        return found if found.before and found.after else None
+
+    def shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
+        """Mean difference of its points from the snapshot `first` on, less that before; None where `sides` has none."""
+        sides = self.sides(first, without)
+        if self.pairs is None or sides is None:
+            return None
+        return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())
 
 
 def drifts_of_judges(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dtef_pipeline.drift.anchored import JudgeDrift
 from dtef_pipeline.drift.evidence import shift_between
+from dtef_pipeline.text.counted import counted
+
+NOT_SETTLED = "it is not settled since when the model has moved"
+"""Why a shift is not netted yet: it is that since the first nights, and what the judge made of it depends on the nights."""
 
 
 class Shift(NamedTuple):
@@ -32,14 +37,50 @@ def net_of(own: Shift, part: Shift) -> Shift:
     return Shift(net, net - below, net + above)
 
 
-def shift_on_anchors(judge: JudgeDrift, first: str | None) -> Shift | None:
-    """How far a judge moved on stored answers from the snapshot `first` on, less before it; `first` None: since its own change, else since its
-    baseline. None where anchors are not there on both sides."""
-    if first is None:
-        found = judge.verdict
-        return None if found is None or found.shift is None else Shift(found.shift, found.shift_low, found.shift_high)
-    pairs = judge.pairs
-    if pairs is None or first not in pairs.snapshots[1:]:
+def shift_on_anchors(judge: JudgeDrift, first: str, without: Collection[str] = ()) -> Shift | None:
+    """How far a judge moved on stored answers from the snapshot `first` on, less before it; `without`: snapshots that do not count.
+
+    None where it has no night on one of the sides (`JudgeDrift.sides`).
+    """
+    pairs, sides = judge.pairs, judge.sides(first, without)
+    if pairs is None or sides is None:
         return None
-    at = pairs.snapshots.index(first)
-    return Shift(*shift_between(pairs.means, pairs.spread, pairs.sampling, pairs.baseline, at, frozenset()))
+    at, kept = sides.after[0], {*sides.before, *sides.after}
+    off = frozenset(range(len(pairs.snapshots))) - kept
+    # It is known at which night to look, and the judge may have been shown fewer than a baseline before it.
+    return Shift(*shift_between(pairs.means, pairs.spread, pairs.sampling, min(pairs.baseline, at), at, off))
+
+
+def other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
+    """In which nights a judge was shown stored answers, where they are not those of the model; nothing where they are.
+
+    `row`: of MODEL_DRIFT, with a first snapshot of the shift. `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
+    """
+    sides = judge.sides(row["first_snapshot"])
+    if judge.pairs is None or sides is None:
+        return ""
+    labels, latest = judge.pairs.snapshots, row.get("latest_snapshot")
+    first, begin = labels[sides.after[0]], (row.get("baseline") or [None])[0]
+    asked = row.get("n_snapshots")
+    if (
+        first == row["first_snapshot"]
+        and begin in (None, labels[0])
+        and latest in (None, labels[-1])
+        and asked in (None, len(labels))
+    ):
+        return ""
+    after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_span(labels[sides.after[0] :])}"
+    gaps = "" if asked in (None, len(labels)) else f" ({counted(len(labels), 'night')}, the model {asked})"
+    return f"in {_span(labels[: sides.after[0]])} and {after}{gaps}"
+
+
+def _span(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+
+
+def own_move(judge: JudgeDrift) -> str | None:
+    """How far a judge has moved on stored answers by its own verdict: `-0.2003 since 2026-11-06`; None: not known."""
+    found = judge.verdict
+    if found is None or found.shift is None:
+        return None
+    return f"{found.shift:+.4f} since {found.first_snapshot or 'its first nights'}"

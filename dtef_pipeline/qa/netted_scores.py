@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges, night_times
-from dtef_pipeline.drift.netted import Shift, net_of, shift_on_anchors
+from dtef_pipeline.drift.netted import NOT_SETTLED, Shift, net_of, other_nights, own_move, shift_on_anchors
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
@@ -18,12 +18,14 @@ from dtef_pipeline.qa.scoring import JUDGED_METRIC
 
 _KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
 
+_NOT_JUDGED_AGAIN = "not net of the judge: it was not shown stored answers again"
+
 
 def net_of_judge(checks: pa.Table, anchored: pa.Table, options: WatchOptions | None = None) -> pa.Table:
     """QA_MODEL_DRIFT, where a judged score moved, with the judge's part of it and what is left; `told_of_judges` says what was done.
 
-    `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of, between the snapshots
-    that the model's shift is between.
+    `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of: its nights from the first
+    snapshot of the model's shift on with those before it, without the model's outages. A shift without a first snapshot is not netted.
     """
     rows = [{**row, **_netted(row, anchored, options)} for row in checks.to_pylist()]
     return pa.Table.from_pylist(rows, checks.schema)
@@ -33,12 +35,14 @@ def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | 
     if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
         return {}
     judge = _judge_of(row, anchored, (options or WatchOptions()).beside(row["model"], row["model_variant"]))
-    part = None if judge is None else shift_on_anchors(judge, row["first_snapshot"])
+    if judge is None or row["first_snapshot"] is None:
+        return {"told_of_judges": _not_netted(judge)}
+    part = shift_on_anchors(judge, row["first_snapshot"], row["outage"] or ())
     if part is None:
-        lacking = "" if judge is None else " on both sides of the shift"
-        return {"told_of_judges": f"not net of the judge: it was not shown stored answers again{lacking}"}
+        return {"told_of_judges": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
     net = net_of(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
-    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}; {_KEPT_JUDGEMENTS}"
+    nights = f"; judge shown answers {other}" if (other := other_nights(judge, row)) else ""
+    told = f"net of the judge: {_told(net)}; on the same stored answers the judge moved by {_told(part)}{nights}; {_KEPT_JUDGEMENTS}"
     return {
         "judges_shift": part.value,
         "net_shift": net.value,
@@ -46,6 +50,14 @@ def _netted(row: Mapping[str, Any], anchored: pa.Table, options: WatchOptions | 
         "net_high": net.high,
         "told_of_judges": told,
     }
+
+
+def _not_netted(judge: JudgeDrift | None) -> str:
+    """Of a judge that was shown nothing again, and of a model that is not known to have moved since some night."""
+    if judge is None:
+        return _NOT_JUDGED_AGAIN
+    moved = own_move(judge)
+    return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {moved}' if moved else ''}"
 
 
 def _told(shift: Shift) -> str:

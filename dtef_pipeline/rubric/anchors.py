@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
+from dtef_pipeline.drift.netted import NOT_SETTLED, other_nights, own_move
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
@@ -73,13 +74,16 @@ class NetDrift(NamedTuple):
 def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART) -> NetDrift:
     """Whose drift a model's is. `row`: of MODEL_DRIFT. `judges`: those whose consensus scored the model.
 
-    The judges' part is the mean shift of their anchors between the same snapshots (before and from the model's first snapshot of the drift,
-    or, without one, that of their own verdicts), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the
-    same way and their part is two thirds of the model's shift or more; as both's from a third on.
+    The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
+    the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
+    is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
         return NetDrift("none", None, None, "")
-    known = [shift for one in judges if (shift := _shift_of(one, row)) is not None]
+    first = row.get("first_snapshot")
+    if first is None and judges:
+        return _not_settled(judges)
+    known = [shift for one in judges if (shift := one.shift_since(str(first), row.get("outage") or ())) is not None]
     if not judges or len(known) < len(judges):
         lacking = (
             "no judge was shown anchors again"
@@ -91,14 +95,25 @@ def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, cover
     moved = [one.judge for one in judges if one.moved]
     share = part / shift if moved else 0.0
     cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
-    return NetDrift(cause, part, shift - part, _told(cause, shift, part, moved))
+    return NetDrift(cause, part, shift - part, f"{_told(cause, shift, part, moved)}{_other_nights(judges, row)}")
 
 
-def _shift_of(one: JudgeDrift, row: Mapping[str, Any]) -> float | None:
-    first = row.get("first_snapshot")
-    if first is not None:
-        return one.shift_since(str(first))
-    return one.verdict.shift if one.verdict is not None else None
+def _not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
+    """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
+    if all(one.verdict is not None and not one.moved for one in judges):
+        return NetDrift("model", None, None, "of the model: on stored answers the judges did not move")
+    moves = [f"{one.judge} moved by {move}" for one in judges if (move := own_move(one)) is not None]
+    told = f"; on stored answers {and_more(moves, _JUDGES_NAMED)}" if moves else ""
+    return NetDrift("not told apart", None, None, f"model or judges: {NOT_SETTLED}{told}")
+
+
+def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
+    """The nights of judges that are not those of the model, to follow what is told of its shift."""
+    nights = {one.judge: other_nights(one, row) for one in judges}
+    if len(set(nights.values())) == 1:
+        return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
+    told = [f"{judge} shown answers {other}" for judge, other in nights.items() if other]
+    return f"; {and_more(told, _JUDGES_NAMED)}"
 
 
 def _told(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:

@@ -75,6 +75,56 @@ def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots()
         assert "an answer that did not change keeps its judgement" in row["told_of_judges"]
 
 
+def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted() -> None:
+    """A model that fell by itself after its judge had become stricter was told as having moved by nothing."""
+    (row,) = net_of_judge(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1)).to_pylist()
+    assert (row["judges_shift"], row["net_shift"], row["net_low"], row["net_high"]) == (None, None, None, None)
+    assert row["told_of_judges"].startswith(
+        "not net of the judge: it is not settled since when the model has moved; on stored answers the judge itself moved by -0."
+    )
+    (one,) = net_of_judge(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1)).to_pylist()
+    assert one["told_of_judges"] == "not net of the judge: it is not settled since when the model has moved"
+
+
+def without(judged: pa.Table, *nights: int) -> pa.Table:
+    lacking = {night(at)["snapshot"] for at in nights}
+    return pa.Table.from_pylist([row for row in judged.to_pylist() if row["snapshot"] not in lacking], schema=QA_ANCHORS)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "nights"),
+    [
+        ((), ""),
+        ((6,), "in 2026-01-01 to 2026-01-06 and from 2026-01-08 on (11 nights, the model 12)"),
+        ((0, 1, 2), "in 2026-01-04 to 2026-01-06 and from 2026-01-07 on (9 nights, the model 12)"),
+        ((0, 1, 2, 3, 4), "in 2026-01-06 and from 2026-01-07 on (7 nights, the model 12)"),
+        ((6, 7, 8, 9, 10), "in 2026-01-01 to 2026-01-06 and from 2026-01-12 on (7 nights, the model 12)"),
+        ((10, 11), "in 2026-01-01 to 2026-01-06 and in 2026-01-07 to 2026-01-10 (10 nights, the model 12)"),
+        (range(1, 11), "in 2026-01-01 and from 2026-01-12 on (2 nights, the model 12)"),
+    ],
+)
+def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models(
+    lacking: tuple[int, ...], nights: str
+) -> None:
+    """Without anchors in exactly the first night of the shift nothing was netted, and the reason that was told was false."""
+    labels = [night(at)["snapshot"] for at in range(12)]
+    model = moved(baseline=labels[:5], latest_snapshot=labels[-1], n_snapshots=12)
+    (row,) = net_of_judge(model, without(anchored(range(12), 0.1), *lacking)).to_pylist()
+    assert row["judges_shift"] == pytest.approx(-0.1, abs=0.02)
+    assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
+    told = f"; judge shown answers {nights};" if nights else "moved by"
+    assert told in row["told_of_judges"]
+    assert ("judge shown" in row["told_of_judges"]) == bool(nights)
+
+
+def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
+    judged = anchored(range(12), 0.1).to_pylist()
+    broken = night(3)["snapshot"]
+    scores = [{**row, "score": 0.0} if row["snapshot"] == broken else row for row in judged]
+    (row,) = net_of_judge(moved(outage=[broken]), pa.Table.from_pylist(scores, schema=QA_ANCHORS)).to_pylist()
+    assert row["judges_shift"] == pytest.approx(-0.1, abs=0.02)
+
+
 def test_it_is_said_why_a_shift_is_not_netted_and_nothing_is_said_of_what_no_judge_scored() -> None:
     (later,) = net_of_judge(moved(), anchored(range(6, 12), 0.1)).to_pylist()
     assert later["net_shift"] is None

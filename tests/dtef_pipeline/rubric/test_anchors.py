@@ -104,6 +104,31 @@ def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: 
     assert words in found.text
 
 
+def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
+    """All of it was told as theirs, though the model had moved besides."""
+    watched = model_row(-0.2, None, "watch")
+    found = net_of_judges(watched, judge_drifts(nights_of(-0.2), NIGHTS))
+    assert (found.cause, found.judges_shift, found.net_shift) == ("not told apart", None, None)
+    assert found.text.startswith(
+        "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
+    )
+    assert found.text.endswith(f" since {LABELS[8]}")
+    stays = net_of_judges(watched, judge_drifts(nights_of(0), NIGHTS))
+    assert stays == ("model", None, None, "of the model: on stored answers the judges did not move")
+
+
+def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models() -> None:
+    rows = nights_of(-0.15)
+    model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
+    found = net_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]], NIGHTS))
+    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
+    nights = f"shown answers in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
+    assert found.text.endswith(f"; judges {nights}")
+    assert "shown answers" not in net_of_judges(model, judge_drifts(rows, NIGHTS)).text
+    two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
+    assert net_of_judges(model, judge_drifts(two, NIGHTS)).text.endswith(f"; standard(j) {nights}")
+
+
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
     found = net_of_judges(model_row(-0.065), judge_drifts(both, NIGHTS))
