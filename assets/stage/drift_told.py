@@ -13,7 +13,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, moved_words, night_words, place_words
+from dtef_pipeline.drift.verdict_text import NEWS, beside_judges, by_verdict, moved_words, night_words, place_words
 from dtef_pipeline.text.counted import counted
 
 
@@ -43,19 +43,20 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subj
 
 
 def _said(row: Mapping[str, Any], subject: Subject) -> str:
-    """One offender: who, where, how much, since when, what changed besides, and what all models did."""
+    """One offender: who, where, how much, since when, what the judges made of it, what changed besides, and what all models did."""
     besides = "".join(f", {row[name]}" for name in subject.keys.asked if f"{{{name}}}" not in subject.way)
     who = f"{row['verdict']}: {row['model']}{place_words(row, subject.keys)}{subject.at(row)}{besides}"
     night = f"; the night: {night_words(row)}" if row["night_verdict"] == "drift" else ""
+    judged = f"; {told}" if (told := beside_judges(row)) else ""
     if row["verdict"] != "drift":
-        return f"{who}: {row['reason']}{night}"
+        return f"{who}: {row['reason']}{judged}{night}"
     size = f"{row['direction']} by {abs(row['shift']):.4f}"
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
     moved = moved_words((row["moved"] or ())[:3], subject)
     parsing = "; a drift of the parse rate" if row["drifts_in"] == "parse rate" else ""
-    return f"{who}: {size}{bounds}{since}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
+    return f"{who}: {size}{bounds}{since}{judged}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
 
 
 def with_told(context: dg.AssetExecutionContext, store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.drift.verdict_text import NEWS, beside_judges
 from dtef_pipeline.keys import Keys
 
 VERSION = 1
@@ -33,6 +33,10 @@ _FIELDS = (
     "changes",
     "moved",
 )
+_BESIDE_JUDGES = ("net_shift", "judges_shift", "told_of_judges")
+"""Fields of families whose scores are judged."""
+_TOLD_AT_MOST = 3
+"""Series of which the text says what the judge has to do with them."""
 _COLUMN = {"was": "told", "low": "shift_low", "high": "shift_high"}
 
 
@@ -81,12 +85,15 @@ def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, o
     """
     latest = among(order, filter(None, checks["latest_snapshot"].to_pylist()))
     rows = [{**row, "verdict": _to_tell(row, tell)} for row in unsent(checks, tell).to_pylist()]
-    news = [{field: row[_COLUMN.get(field, field)] for field in (*subject.keys.series, *_FIELDS)} for row in rows]
+    fields = (*subject.keys.series, *_FIELDS, *(field for field in _BESIDE_JUDGES if field in checks.column_names))
+    news = [{field: row[_COLUMN.get(field, field)] for field in fields} for row in rows]
+    ended = [_ended(row, subject) for row in rows if _is_over(row)]
+    judged = [f"{row['model']}{subject.at(row)}: {told}." for row in rows if (told := beside_judges(row))]
     return {
         "version": VERSION,
         "event": "drift",
         "snapshot": latest[-1] if latest else None,
-        "text": " ".join([headline(checks, subject), *(_ended(row, subject) for row in rows if _is_over(row))]),
+        "text": " ".join([headline(checks, subject), *judged[:_TOLD_AT_MOST], *ended]),
         "series": [{**one, "was": one["was"] or "none"} for one in news],
     }
 

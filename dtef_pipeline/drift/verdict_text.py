@@ -99,5 +99,10 @@ def about_words(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def beside_judges(row: Mapping[str, Any]) -> str:
+    """What the drift of judges has to do with a series that moved; nothing where none judged it, or it did not move."""
+    return (row.get("told_of_judges") or "") if row["verdict"] in NEWS else ""
+
+
 def _signed(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"

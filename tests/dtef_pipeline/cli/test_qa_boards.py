@@ -282,6 +282,13 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     assert {series["metric"] for series in body["series"]} == {"exact_choice", "judged"}
     for series in body["series"]:
         assert (series["model"], series["condition"], series["verdict"], series["was"]) == ("good", "letters", "drift", "none")
+    chosen, judged = sorted(body["series"], key=lambda series: str(series["metric"]))
+    assert (chosen["net_shift"], chosen["judges_shift"], chosen["told_of_judges"]) == (None, None, None)
+    assert (judged["judges_shift"], judged["net_shift"]) == pytest.approx((-0.2, -0.3), abs=0.01)
+    said = f"semantic: {judged['told_of_judges']}."
+    assert said.startswith("semantic: net of the judge: -0.3")
+    assert said in body["text"], "receivers that show the text alone took it for the model's drift"
+    assert any(judged["told_of_judges"] in told for told in checks["qa_no_drift"].metadata["first"].value)
     (tmp_path / "panel.yaml").write_text("drift: {baseline: 4, since: 2026-01-08}\n", encoding="utf-8")
     rows = strict(ok("drift", "--family", "qa", "--format", "json"))
     assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
