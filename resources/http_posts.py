@@ -29,13 +29,18 @@ def may_change(status: int) -> bool:
     return status >= 500 or status in STATUSES_TO_TRY_AGAIN
 
 
-def is_web_address(url: str) -> bool:
-    """Whether something can be sent to the URL at all."""
+def address_fault(url: str) -> str | None:
+    """Why nothing can be sent to the URL, in words that hold nothing of it and go on after its name; None: something can."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        return False
+        is_address = False
+    if not is_address:
+        return "is no web address; allowed: https://... or http://..."
+    if "@" in parts.netloc:
+        return "has a user name or a password in it, which would not be sent as such; allowed: an address without them"
+    return None
 
 
 def scheme_and_host(url: str, otherwise: str) -> str:

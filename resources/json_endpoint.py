@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from resources.gateway.retries import Backoff, retry_after
-from resources.http_posts import NO_REDIRECTS, in_safe_words, is_web_address, may_change, scheme_and_host
+from resources.http_posts import NO_REDIRECTS, address_fault, in_safe_words, may_change, scheme_and_host
 
 MOST_REPLY_BYTES = 20_000_000
 """A longer reply is no list of a few documents."""
@@ -88,8 +88,8 @@ class JsonEndpoint:
         return self.environ.get(self.secret_env, "").strip() if self.secret_env else ""
 
     def _problem(self, secret: str) -> str | None:
-        if not is_web_address(self.url):
-            return "the address of the server is no web address; allowed: https://... or http://..."
+        if fault := address_fault(self.url):
+            return f"the address of the server {fault}"
         if self.secret_env and not secret:
             return f"environment variable {self.secret_env} is not set"
         return None

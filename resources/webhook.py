@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from resources.gateway.retries import Backoff, retry_after
-from resources.http_posts import NO_REDIRECTS, in_safe_words, is_web_address, may_change, scheme_and_host
+from resources.http_posts import NO_REDIRECTS, address_fault, in_safe_words, may_change, scheme_and_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,8 @@ class Webhook:
     @property
     def problem(self) -> str | None:
         """Why nothing can be sent to this URL, in words that hold nothing of it; None: it is a web address."""
-        if is_web_address(self.url):
-            return None
-        return "DTEF_WEBHOOK is no web address; allowed: https://... or http://..."
+        fault = address_fault(self.url)
+        return f"DTEF_WEBHOOK {fault}" if fault else None
 
     def send(self, payload: Mapping[str, Any]) -> Sent:
         """POST the payload as JSON. Raises nothing for what happens on the way: see `Sent.problem`."""

@@ -248,7 +248,12 @@ def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: 
     assert "hush" not in str(found)
 
     monkeypatch.setenv("DTEF_MODELS", str(panel))
-    assert findings(1)["models file"]["found"].startswith(f"{panel}:2: rounds: unknown key")
+    monkeypatch.setenv("DTEF_SOCIOSCOPE_URL", "https://me:planted@i.example/hush")
+    found = findings(1)
+    assert found["models file"]["found"].startswith(f"{panel}:2: rounds: unknown key")
+    assert found["look-ups"]["state"] == "problem"
+    assert "DTEF_SOCIOSCOPE_URL has a user name or a password in it" in found["look-ups"]["found"]
+    assert "planted" not in str(found["look-ups"])
 
 
 def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
