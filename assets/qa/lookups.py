@@ -1,6 +1,7 @@
 """Look-ups on a server: kept, so that a text is looked up once."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -39,52 +40,85 @@ def asked_server(settings: Settings) -> AskedServer:
     return AskedServer(RemoteRetriever(server.post, server.where, model), server.where)
 
 
+class _LookUp(NamedTuple):
+    """What names a row of `qa_lookups` in its part."""
+
+    lookup_id: str
+    server: str
+
+
 class KeptLookUps:
-    """Look-ups for a part: those that succeeded before are read from `qa_lookups`."""
+    """Look-ups for a part: those that succeeded before are read from `qa_lookups`.
+
+    Each server has rows of its own. Of those of one text, the last is of the server that was set last.
+    """
 
     def __init__(self, warehouse: Warehouse, key: str) -> None:
         self._warehouse, self._at = warehouse, QA_SPACE.levels(key)
 
     @cached_property
-    def _rows(self) -> dict[str, dict[str, Any]]:
-        """What was looked up, by hash; most parts need none of it. What cannot be read is looked up again."""
+    def _rows(self) -> dict[_LookUp, dict[str, Any]]:
+        """What was looked up; most parts need none of it. What cannot be read is looked up again."""
         rows = self._warehouse.read_earlier("qa_lookups", **self._at)
-        return {} if rows is None else {row["lookup_id"]: row for row in rows.to_pylist()}
+        return {} if rows is None else {_LookUp(row["lookup_id"], row["server"]): row for row in rows.to_pylist()}
 
     def kept(self, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
-        """What was found for these texts before, by whichever server. Nobody is asked."""
-        rows = {text: self._rows.get(_lookup_id(text, k, where)) for text in texts}
-        return LookedUp({text: _retrieval(row) if row else Retrieval(problem=NOT_LOOKED_UP) for text, row in rows.items()})
+        """What the server that was set last found for these texts; where it failed, also what another one had found. Nobody is asked."""
+        rows = defaultdict(list)
+        for key, row in self._rows.items():
+            rows[key.lookup_id].append(row)
+        return LookedUp({text: _last_found(rows[_lookup_id(text, k, where)]) for text in texts})
+
+    def expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
+        """What `made` would give without asking anybody: nothing where the server that is set now was not asked yet, or failed. Without a server
+        as `kept`. Raises ConfigError for an address that is none."""
+        if settings.socioscope_url is None:
+            return self.kept(texts, k, where)
+        server = look_up_server(settings).where
+        keys = {text: _LookUp(_lookup_id(text, k, where), server) for text in texts}
+        waiting = Retrieval(problem=NOT_LOOKED_UP)
+        return LookedUp({text: _retrieval(self._rows[key]) if self._is_found(key) else waiting for text, key in keys.items()})
 
     def made(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
-        """The same, with the server asked for what it did not find before. Raises ConfigError as `asked_server`."""
+        """What is `kept`, after the server was asked for what it did not find before. Raises ConfigError as `asked_server`."""
         server = asked_server(settings)
-        wanted = {_lookup_id(text, k, where): text for text in texts}
-        missing = [key for key in wanted if not self._is_known(key, server.where)]
+        wanted = {_LookUp(_lookup_id(text, k, where), server.where): text for text in texts}
+        self._count_from_now_on([key for key in wanted if self._is_found(key)])
+        missing = [key for key in wanted if not self._is_found(key)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
             for start in range(0, len(missing), LOOK_UPS_BETWEEN_WRITINGS):
                 keys = missing[start : start + LOOK_UPS_BETWEEN_WRITINGS]
                 found = list(pool.map(lambda key: server.retriever.retrieve(wanted[key], k, where), keys))
-                self._keep(keys, found, server.where)
+                self._keep(keys, found)
                 if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(one.problem for one in found):
                     rest = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
                     given_up = (
                         f"was not looked up: the {len(keys)} look-ups before it failed, the last because {found[-1].problem}"
                     )
-                    self._keep(rest, [Retrieval(problem=given_up)] * len(rest), server.where)
+                    self._keep(rest, [Retrieval(problem=given_up)] * len(rest))
                     break
         return self.kept(texts, k, where)
 
-    def _is_known(self, key: str, server: str) -> bool:
+    def _is_found(self, key: _LookUp) -> bool:
         row = self._rows.get(key)
-        return row is not None and row["problem"] is None and row["server"] == server
+        return row is not None and row["problem"] is None
 
-    def _keep(self, keys: Sequence[str], found: Sequence[Retrieval], server: str) -> None:
+    def _count_from_now_on(self, keys: Sequence[_LookUp]) -> None:
+        """Write these look-ups behind those of other servers for the same texts."""
+        last = {key.lookup_id: key for key in self._rows}
+        if behind := [key for key in keys if last[key.lookup_id] != key]:
+            self._put_last({key: self._rows[key] for key in behind})
+
+    def _keep(self, keys: Sequence[_LookUp], found: Sequence[Retrieval]) -> None:
         """Write these look-ups beside what was there."""
-        for key, one in zip(keys, found, strict=True):
-            self._rows[key] = {**self._at, "lookup_id": key, "server": server, **_told(one)}
-        rows = [self._rows[key] for key in sorted(self._rows)]
-        self._warehouse.write("qa_lookups", pa.Table.from_pylist(rows, schema=QA_LOOKUPS), **self._at)
+        self._put_last({key: {**self._at, **key._asdict(), **_told(one)} for key, one in zip(keys, found, strict=True)})
+
+    def _put_last(self, rows: Mapping[_LookUp, dict[str, Any]]) -> None:
+        for key, row in rows.items():
+            self._rows.pop(key, None)
+            self._rows[key] = row
+        table = pa.Table.from_pylist(list(self._rows.values()), schema=QA_LOOKUPS)
+        self._warehouse.write("qa_lookups", table, **self._at)
 
 
 def _lookup_id(text: str, k: int, where: Mapping[str, str | int]) -> str:
@@ -101,6 +135,17 @@ def _told(found: Retrieval) -> dict[str, Any]:
         for one in found.sources
     ]
     return {"sources": sources, "problem": found.problem}
+
+
+def _last_found(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
+    """The last of the look-ups of one text; where it failed, the last that did not, with its problem."""
+    if not rows:
+        return Retrieval(problem=NOT_LOOKED_UP)
+    last = _retrieval(rows[-1])
+    earlier = next((row for row in reversed(rows) if row["problem"] is None), None)
+    if last.problem is None or earlier is None:
+        return last
+    return Retrieval(_retrieval(earlier).sources, last.problem, is_earlier=True)
 
 
 def _retrieval(row: Mapping[str, Any]) -> Retrieval:

@@ -18,7 +18,6 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import with_messages
 from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
@@ -56,8 +55,8 @@ def qa_prompts(context: dg.AssetExecutionContext, config: HowConfig, store: Stor
     Prompts of other conditions stay. Of items about documents, `qa_context` has the chunks that were retrieved, by rank, and `qa_retrieval` how
     well they were found, where the item names quotes.
 
-    A server that finds chunks (retriever `remote`) is asked once for what it found; where it fails, the prompt has no messages, nobody is asked
-    it, and `qa_context` says why. The next run looks these up again.
+    A server that finds chunks (retriever `remote`) is asked once for what it found; where it fails, nobody is asked the prompt, and `qa_context`
+    says why. Such a prompt has no messages, or those with what another server had found. The next run looks these up again.
     """
     run = PartitionRun(context, store)
     for key in run.keys:
@@ -131,9 +130,14 @@ def _metadata(made: PromptTables, condition: str, rows: pa.Table) -> dict[str, A
         "condition": condition,
         "conditions": dg.MetadataValue.json(pc.unique(rows["condition"]).to_pylist()),
         **recall,
-        **({"look_ups_failed": failed} if (failed := len(made.qa_prompts) - len(with_messages(made.qa_prompts))) else {}),
+        **({"look_ups_failed": len(failed)} if (failed := _failed_look_ups(made.qa_context)) else {}),
         "preview": markdown(made.qa_prompts, ["item_id", "condition", "prompt_id", "messages"], most=5),
     }
+
+
+def _failed_look_ups(context: pa.Table) -> pa.ChunkedArray:
+    """The ids of the items for which a server failed."""
+    return pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
 
 
 @dg.asset_check(asset=qa_prompts, blocking=True)

@@ -28,10 +28,10 @@ from dtef_pipeline.qa.answering import (
     qa_merged,
     qa_requests,
     qa_response_rows,
-    with_messages,
 )
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY, QA_SPACE
 from dtef_pipeline.qa.tables import QA_RESPONSES
+from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 ASKED_AT_A_TIME = 5_000
 """Requests that are held in memory: so many, or one part's where that has more."""
@@ -52,7 +52,7 @@ class _PartPlan:
     key: str
     all_prompts: pa.Table
     prompts: pa.Table
-    """Those of them that are asked now, also where nothing could be looked up, so that nobody is asked."""
+    """Those of them that are asked now, also where nothing could be looked up, so that nobody is asked, and only what is stored counts."""
     not_looked_up: Mapping[str, str]
     """By prompt id why not."""
 
@@ -65,8 +65,8 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
     """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.
 
     Every response is committed to the response store before it is used, so a rerun continues where a run stopped and asks nothing twice. A call
-    that failed for good is a row of status `error` with its message, and so is one that was not made because a look-up failed. Rows of models
-    and conditions that were asked earlier stay.
+    that failed for good is a row of status `error` with its message, and so is one that was not made because a look-up failed and no response of
+    it is stored. Rows of models and conditions that were asked earlier stay.
     """
     run = PartitionRun(context, store)
     specs = models_of(store).resolve(config.models)
@@ -77,7 +77,7 @@ def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, s
         with run.attempt(key):
             require_snapshot(store.warehouse, "qa_responses", QA_SPACE, [key], config.snapshot)
             plans.append(_plan(store, config, key))
-    wanted = sum(len(with_messages(plan.prompts)) for plan in plans) * config.draws
+    wanted = sum(len(plan.prompts) - len(plan.not_looked_up) for plan in plans) * config.draws
     with asking(context, store, config, specs, Counter({spec.name: wanted for spec in specs})) as ask:
         for group in groups(plans, [len(plan.prompts) * config.draws * len(specs) for plan in plans], ASKED_AT_A_TIME):
             _answer(run, store, config, specs, group, ask)
@@ -93,11 +93,11 @@ def _plan(store: Store, config: QaResponsesConfig, key: str) -> _PartPlan:
         raise DtefError(
             f"{key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
         )
-    return _PartPlan(key, every, chosen, _not_looked_up(store, key, chosen))
+    return _PartPlan(key, every, chosen, _not_looked_up(store, config, key, chosen))
 
 
-def _not_looked_up(store: Store, key: str, prompts: pa.Table) -> dict[str, str]:
-    if len(with_messages(prompts)) == len(prompts):
+def _not_looked_up(store: Store, config: QaResponsesConfig, key: str, prompts: pa.Table) -> dict[str, str]:
+    if config.retriever != REMOTE:
         return {}
     shown = store.warehouse.read_or_empty("qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key))
     return failed_look_ups(prompts, shown)
@@ -111,12 +111,14 @@ def _answer(
     group: Sequence[_PartPlan],
     ask: Ask,
 ) -> None:
-    requests = []
+    requests, keys = [], []
     for plan in group:
         with run.attempt(plan.key):
-            requests += [one for spec in specs for one in qa_requests(plan.prompts, spec, config.draws, config.snapshot)]
+            made = [one for spec in specs for one in qa_requests(plan.prompts, spec, config.draws, config.snapshot)]
+            keys += [one.key for one in made]
+            requests += [one for one in made if one.prompt_id not in plan.not_looked_up]
     failures = ask(requests)
-    stored = store.responses.responses([one.key for one in requests])
+    stored = store.responses.responses(keys)
     for plan in group:
         at = {**QA_SPACE.levels(plan.key), "snapshot": config.snapshot}
         with run.attempt(plan.key), store.writing("qa_responses", [plan.key]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
@@ -22,7 +24,9 @@ def made_prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -
     at = QA_SPACE.levels(key)
     examples, documents = (reader.rows(name, **at) for name in ("qa_examples", "qa_documents"))
     vectors, look_ups = KeptVectors(reader.warehouse, key), KeptLookUps(reader.warehouse, key)
-    return part_prompts(rows, examples, documents, how, vectors, look_ups.kept).qa_prompts
+    return part_prompts(
+        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
+    ).qa_prompts
 
 
 def require_server(retriever: str, settings: Settings) -> None:

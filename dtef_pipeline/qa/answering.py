@@ -46,18 +46,20 @@ def with_messages(prompts: pa.Table) -> pa.Table:
 
 
 def failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
-    """By prompt id why nothing could be looked up, of the prompts without messages. `context`: rows of `qa_context` of the part."""
-    failed = prompts.filter(pc.equal(pc.list_value_length(prompts["messages"]), 0))
+    """By prompt id why nothing could be looked up, also of prompts with what was found earlier. `context`: rows of `qa_context` of the part."""
     named = ("item_id", "condition")
-    reasons = dict(
-        zip(zip(*(context[name].to_pylist() for name in named), strict=True), context["problem"].to_pylist(), strict=True)
-    )
-    rows = zip(*(failed[name].to_pylist() for name in (*named, "prompt_id")), strict=True)
-    return {prompt: reasons.get((item, condition)) or "nothing is known of it" for item, condition, prompt in rows}
+    told = context.filter(pc.is_valid(context["problem"]))
+    reasons = dict(zip(zip(*(told[name].to_pylist() for name in named), strict=True), told["problem"].to_pylist(), strict=True))
+    rows = zip(*(prompts[name].to_pylist() for name in (*named, "prompt_id", "messages")), strict=True)
+    return {
+        prompt: reasons.get((item, condition), "nothing is known of it")
+        for item, condition, prompt, messages in rows
+        if not messages or (item, condition) in reasons
+    }
 
 
 def never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
-    """By request key the failures of prompts that nobody is asked. `look_ups`: as of `failed_look_ups`."""
+    """By request key the failures of prompts that nobody is asked, where no response is stored. `look_ups`: as of `failed_look_ups`."""
     found = {}
     for model in models:
         for draw in range(draws):

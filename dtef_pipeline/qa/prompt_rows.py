@@ -140,8 +140,8 @@ def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, r
     """The prompts of items that are asked about documents, with what was retrieved for each, and how well.
 
     Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it. An item for
-    which nothing could be looked up has a prompt without messages, which nobody is asked. How well a server finds is not known: it does not tell
-    of the chunks that it left out.
+    which nothing could be looked up, now or earlier, has a prompt without messages, which nobody is asked. How well a server finds is not known:
+    it does not tell of the chunks that it left out.
     """
     condition = how.condition((), about_documents=True)
     prompts, context, scored = [], [], []
@@ -186,7 +186,7 @@ def _spoken(messages: Sequence[Message]) -> dict[str, Any]:
 def _cited_prompt(item: QaItem, found: Retrieval, condition: str) -> dict[str, Any]:
     schema = cited_schema()
     limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
-    if found.problem is not None:
+    if found.problem is not None and not found.is_earlier:
         return {**_spoken(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
     messages = cited_messages(item.text, item.type, item.options, found.sources)
     turns = [(message.role, message.text) for message in messages]

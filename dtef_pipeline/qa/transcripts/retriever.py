@@ -42,6 +42,8 @@ class Retrieval:
     sources: tuple[SourceText, ...] = ()
     problem: str | None = None
     """Why nothing could be looked up, in words; None: it could, though nothing may have been found."""
+    is_earlier: bool = False
+    """Whether there is a problem now, and the sources are those that were found before it."""
 
 
 class Retriever(Protocol):

@@ -11,6 +11,7 @@ import pytest
 
 from assets.qa.lookups import LOOK_UPS_AT_ONCE, LOOK_UPS_BETWEEN_WRITINGS, KeptLookUps, asked_server
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.transcripts.retriever import Retrieval
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.json_server import answers, serving
@@ -65,9 +66,38 @@ def test_what_differs_in_text_chunks_filter_or_server_is_looked_up_by_itself(tmp
         assert len(server.received) == 4
         KeptLookUps(Warehouse(tmp_path), PART).made(named(other.url), ["a"], 1, {})
         assert len(other.received) == 1
-    kept = KeptLookUps(Warehouse(tmp_path), PART).kept(["a", "c"], 1, {})
-    assert kept.retrieve("a", 1).problem is None
-    assert "not looked up yet" in str(kept.retrieve("c", 1).problem)
+        kept = KeptLookUps(Warehouse(tmp_path), PART).kept(["a", "c"], 1, {})
+        assert kept.retrieve("a", 1).problem is None
+        assert "not looked up yet" in str(kept.retrieve("c", 1).problem)
+        expected = KeptLookUps(Warehouse(tmp_path), PART).expected(named(other.url), ["a", "b"], 1, {})
+        assert expected.retrieve("a", 1).problem is None
+        assert "not looked up yet" in str(expected.retrieve("b", 1).problem), "the other server has not been asked it"
+
+
+def found_by(name: str) -> Any:
+    return answers(200, {"context": [{"page_content": name, "metadata": {}}]})
+
+
+def words(found: Retrieval) -> tuple[list[str], bool]:
+    """What was found, and whether it failed."""
+    return [source.page_content for source in found.sources], found.problem is not None
+
+
+def test_what_a_server_found_outlives_the_failures_of_another_one(tmp_path: Path) -> None:
+    """The failure of one server took the place of what another one had found."""
+
+    def made(url: str) -> Retrieval:
+        return KeptLookUps(Warehouse(tmp_path), PART).made(named(url), ["a"], 1, {}).retrieve("a", 1)
+
+    with serving(found_by("one")) as one, serving(found_by("two")) as two, serving(answers(403)) as fails:
+        assert [words(made(server.url)) for server in (one, two, one)] == [(["one"], False), (["two"], False), (["one"], False)]
+        failed = made(fails.url)
+        assert words(failed) == (["one"], True), "it stays what it was, and nobody is asked"
+        assert failed.is_earlier
+        assert KeptLookUps(Warehouse(tmp_path), PART).kept(["a"], 1, {}).retrieve("a", 1) == failed
+        assert words(made(two.url)) == (["two"], False)
+        assert (len(one.received), len(two.received), len(fails.received)) == (1, 1, 1)
+        assert words(KeptLookUps(Warehouse(tmp_path), PART).kept(["a"], 1, {}).retrieve("a", 1)) == (["two"], False)
 
 
 def test_a_server_that_only_fails_is_given_up_on_and_asked_again_by_the_next_run(tmp_path: Path) -> None:
@@ -98,6 +128,7 @@ def test_what_cannot_be_read_is_looked_up_again(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({}, "DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server"),
+        ({"DTEF_SOCIOSCOPE_URL": "https://me:planted@h/x"}, "DTEF_SOCIOSCOPE_URL has a user name or a password in it"),
         ({"DTEF_SOCIOSCOPE_URL": "ftp://planted/x"}, "DTEF_SOCIOSCOPE_URL is no web address; allowed: https"),
         (
             {"DTEF_SOCIOSCOPE_URL": "https://h/planted", "DTEF_SOCIOSCOPE_MODEL": "mini"},

@@ -82,7 +82,8 @@ def played(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Serve
     monkeypatch.setattr("resources.json_endpoint.Backoff", lambda **_: Backoff(first=0.01, longest=0.1))
     with FakeLLM(reply=players.reply) as model, serving(interviews) as server:
         spec = {"model": "openai/honest", "api_base": model.base_url, "retries": 1}
-        (state / "models.yaml").write_text(yaml.safe_dump({"models": {"honest": spec}}), encoding="utf-8")
+        late = {**spec, "model": "openai/late"}
+        (state / "models.yaml").write_text(yaml.safe_dump({"models": {"honest": spec, "late": late}}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         ok("qa", "add", "socioscope", state / "talks.json", "--corpus", state / "corpus.json")
         yield server, interviews, model
@@ -188,6 +189,30 @@ def test_what_a_server_finds_is_kept_and_what_it_does_not_is_a_failed_row_that_a
     assert {k for _, k in interviews.asked} == {1}, "prompts of the other condition are made again of what was found"
     assert rows("qa_prompts") == made
     assert rows("qa_context")["odd"]["problem"] == form
+
+    asked, answered = len(server.received), {name: row["call_status"] for name, row in rows("qa_responses").items()}
+    scored = rows("qa_scores")
+    with serving(answers(403)) as other:
+        monkeypatch.setenv("DTEF_SOCIOSCOPE_URL", other.url)
+        elsewhere = dtef("qa", "run", *ASKING, "--model", "honest", "--model", "late", "--no-roll-ups")
+    assert "4 look-ups of 4 failed" in elsewhere.stderr
+    assert rows("qa_prompts") == made
+    found = Warehouse(Settings.from_environment().warehouse).read("qa_responses").to_pylist()
+    of_model = {
+        model: {
+            row["item_id"].rpartition("/")[2]: row["call_status"]
+            for row in found
+            if (row["model"], row["condition"]) == (model, "remote,10-chunks")
+        }
+        for model in ("honest", "late")
+    }
+    assert of_model == {"honest": answered, "late": dict.fromkeys(answered, "error")}, "a failed look-up takes nothing away"
+    assert {name: row["score"] for name, row in rows("qa_scores").items()} == {
+        name: row["score"] for name, row in scored.items()
+    }
+    names_the_server(server, monkeypatch)
+    ok("qa", "run", *ASKING, "--no-roll-ups")
+    assert len(server.received) == asked + 1, "what the first server found is kept, and only `odd` is looked up again"
 
     ok("qa", "report", "--out", state / "pages")
     printed = "".join(result.output for result in (before, first, second, again))
