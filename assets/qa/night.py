@@ -1,5 +1,6 @@
 """The nightly schedule of questions: the panel's parts are asked and judged again in a snapshot of the night."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -8,9 +9,11 @@ from assets.qa.files import known_parts
 from assets.qa.judgements import QaJudgementsConfig
 from assets.qa.lookups import asked_server
 from assets.qa.panel_part import qa_panel
+from assets.qa.prompts import HowConfig
 from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
+from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.night_panel import QA_PANEL_SECTION, QaPanel
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
@@ -40,6 +43,8 @@ def nightly_questions(context: dg.ScheduleEvaluationContext, store: Store) -> dg
         return dg.SkipReason("no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does")
     night = context.scheduled_execution_time.date().isoformat()
     config = _config(panel, store, night)
+    for key, text in _filter_faults(config, store, keys).items():
+        context.log.warning(f"{key}: {text}")
     return night_request(context, "questions", night, known, wanted, keys, config)
 
 
@@ -51,6 +56,16 @@ def _config(panel: QaPanel, store: Store, night: str) -> dict[str, dict[str, Any
     config = panel.run_config(night)
     judges = QaJudgementsConfig(**config["qa_judgements"]).arbiter(store) is not None
     return {**config, **(panel.anchors_config(night) if judges else {})}
+
+
+def _filter_faults(config: Mapping[str, dict[str, Any]], store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """By part why its models would be asked about no document. Raises ConfigError where this is so of all that have some."""
+    return filter_faults(
+        keys,
+        HowConfig(**config["qa_prompts"]).how,
+        lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
+        given_as=f"{QA_PANEL_SECTION}.filter",
+    )
 
 
 QA_SCHEDULES = [nightly_questions]

@@ -26,7 +26,7 @@ from tests.dtef_pipeline.cli.commands import ok
 from tests.made.qa_scores import keep_in
 
 SUMS = ROOT / "data" / "questions" / "gsm8k"
-MADE, NEVER_MADE = ("mmlu/law", "mmlu/physics", "gsm8k/all"), "mmlu/biology"
+MADE, NEVER_MADE = ("mmlu/law", "mmlu/physics", "gsm8k/all", "socioscope/talks"), "mmlu/biology"
 
 
 def of_night(day: int) -> datetime:
@@ -41,7 +41,8 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
     keys = [key.split("/") for key in (*MADE, NEVER_MADE)]
     items = [{"suite": suite, "part": part, "item_id": f"{part}/1"} for suite, part in keys if f"{suite}/{part}" in MADE]
-    house = keep_in(state / "warehouse", {"qa_items": items})
+    documents = [{"suite": "socioscope", "part": "talks", "doc_id": "a#0", "project": "US-002"}]
+    house = keep_in(state / "warehouse", {"qa_items": items, "qa_documents": documents})
     with dagster_instance() as instance:
         add_parts(instance, house, [QaSource(suite, part, f"{part}.csv", None, None, part) for suite, part in keys])
 
@@ -130,6 +131,10 @@ class TestTick:
             ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' fits none; known: .*gsm8k"),
             ("qa: {suites: [mmlu], models: [nobody]}\n", "nobody"),
             ("qa: {suites: [mmlu], models: [m], judge: nobody}\n", "nobody"),
+            (
+                "qa: {parts: [law, talks], models: [m], filter: [PROJECT=ZZ]}\n",
+                "qa.filter PROJECT=ZZ matches no document; PROJECT has US-002",
+            ),
         ],
     )
     def test_a_name_that_nothing_has_fails_the_tick(self, night: Any, panel: str, said: str) -> None:
