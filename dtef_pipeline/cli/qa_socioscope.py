@@ -18,12 +18,12 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader
-from dtef_pipeline.cli.qa_filter import unmatched
 from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.added_files import AddedFiles
+from dtef_pipeline.qa.filter_faults import unmatched
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
@@ -44,6 +44,8 @@ _SUITE = "socioscope"
 _CITED_COLUMNS = ("quote", "reason", "doc_id")
 _LARGEST_SOURCE = 2**31 - 1
 _JUDGE_OPTIONS = ("judges_file", "judge", "sample_rate", "daily_budget", "rejudge", "allow_unpriced")
+_ASKING_OPTIONS = ("retriever", "k", "filter", "snapshot", "replace")
+"""What says how models are asked, and where their responses go."""
 _WITHOUT_ANSWER = ("error", "missing")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
@@ -92,12 +94,7 @@ def socioscope(given: Documented, options: qa_run.QaOptions) -> int:
 def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
-        if given := [
-            f"--{name.removesuffix('_file').replace('_', '-')}"
-            for name in _JUDGE_OPTIONS
-            if getattr(options, name) not in (None, ())
-        ]:
-            raise ConfigError(f"{given[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
+        _refuse_options_of_models()
         return ()
     require_safe(options.snapshot)
     settings = Settings.from_environment()
@@ -105,6 +102,21 @@ def _checked_models(options: qa_run.QaOptions) -> tuple[ModelSpec, ...]:
     require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs
+
+
+def _refuse_options_of_models() -> None:
+    """Raises ConfigError where an option was given that does nothing for the answers of a file."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+            continue
+        if name in _JUDGE_OPTIONS:
+            raise ConfigError(f"{option.opts[0]}: answers of a file are scored without a judge: allowed with --model MODEL")
+        if name in _ASKING_OPTIONS:
+            raise ConfigError(
+                f"{option.opts[0]}: answers of a file are scored, and nobody is asked: allowed with --model MODEL"
+            )
 
 
 def _asked(given: Documented, options: qa_run.QaOptions, specs: Sequence[ModelSpec], added: AddedFiles) -> int:

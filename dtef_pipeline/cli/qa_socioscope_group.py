@@ -53,6 +53,7 @@ def socioscope(
     are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each model of
     their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads the answers of models to one kind
     of question alone: those of the type `Yes/No with Rationale` whose metric says {"judge": true}. Answers in the file are scored without one.
+    Without --model nobody is asked, and of the options only --part and --out are allowed.
 
     \b
     Exit code: 0 done; 1 a question was left out, or asking failed; 2 the options or the set-up need mending.

@@ -172,6 +172,9 @@ class TestGiven:
         questions.write_text("{}", encoding="utf-8")
         assert "no question of it can be used" in refused("qa", "socioscope", questions, corpus, "--out", out)
         assert "does not exist" in refused("qa", "socioscope", questions, corpus.parent / "none")
+        for option in ("--k 3", "--retriever remote", "--filter PROJECT=x", "--snapshot base", "--replace"):
+            told = refused("qa", "socioscope", questions, corpus, *option.split())
+            assert f"{option.split()[0]}: answers of a file are scored, and nobody is asked: allowed with --model" in told
         assert not out.exists()
 
 
