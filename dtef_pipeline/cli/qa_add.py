@@ -14,7 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
-from dtef_pipeline.cli.qa_replaced import refuse_replacing
+from dtef_pipeline.cli.qa_replaced import drop_lost, lost_items, refuse_replacing
 from dtef_pipeline.cli.qa_run import known_parts, materialize_parts
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
@@ -86,12 +86,18 @@ def add(
             raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
         sources = _sources(spec, added, path, corpus, suites)
         warehouse = open_warehouse(new=True)
+        lost = list(lost_items(warehouse, added, sources))
         if not replace:
-            refuse_replacing(warehouse, spec, added, sources)
+            refuse_replacing(lost, spec)
         with dagster_instance() as instance:
+            drop_lost(warehouse, lost)
             found = add_parts(instance, warehouse, sources)
             outcome = materialize_parts(instance, ["qa_items"], found.keys, {})
     say_files(outcome)
+    for one in lost:
+        say(f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay")
+    if any(one.scored for one in lost):
+        say(_boards_follow(warehouse))
     click.echo(f"{counted(len(sources), 'part')} of {suite} added, {len(found.changed)} new or changed: {_summary(added)}")
     for line in (*_told(added.loaded.findings), *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
@@ -129,18 +135,23 @@ def remove(patterns: Sequence[str]) -> None:
             keys = fitting(known, patterns, "PART")
             lines = [_removed(warehouse, key) for key in keys]
             remove_parts(instance, warehouse, keys)
-        boards_left = bool(warehouse.tables(["qa_scores"]))
-        if not boards_left:
-            clear_tables(warehouse, RESULTS_OF_PARTS)
-            remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
-        TableReader(warehouse).refresh_database()
+        told = _boards_follow(warehouse)
     for line in lines:
         say(line)
     say("files and stored responses stay: a part that is added again is asked nothing that it was asked before")
+    say(told)
+
+
+def _boards_follow(warehouse: Warehouse) -> str:
+    """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
+    boards_left = bool(warehouse.tables(["qa_scores"]))
+    if not boards_left:
+        clear_tables(warehouse, RESULTS_OF_PARTS)
+        remove_pages(warehouse.fs, f"{warehouse.root}/{QA_PAGES_FOLDER}")
+    TableReader(warehouse).refresh_database()
     if boards_left:
-        say("boards and pages follow at the next `dtef qa rollup`")
-    else:
-        say("nothing is scored any more: boards and pages went too")
+        return "boards and pages follow at the next `dtef qa rollup`"
+    return "nothing is scored any more: boards and pages went too"
 
 
 def read_files(

@@ -285,8 +285,15 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     moved = shutil.copy(talks / "questions.json", state / "questions.json")
     ok("qa", "add", "socioscope", moved, "--corpus", talks)
     assert "lost to" in refused("qa", "socioscope", other, talks, "--model", "local/smollm2-135m", "--out", state / "out")
-    ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace")
+    # Boards went on ranking items that were gone, until the part was run again.
+    kept = {"suite": "socioscope", "part": "cold", "snapshot": "base"}
+    more = [{**kept, **scored, "item_id": "cold/0", "metric": "score", "flags": []}]
+    house.write("qa_scores", pa.Table.from_pylist(more, schema=QA_SCORES), **kept)
+    replaced = " ".join(ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace").split())
     assert listed()["socioscope/questions"][0] == 1
+    assert f"socioscope/questions: gone with {moved}: 20 items with 1 scored response; stored responses stay" in replaced
+    assert "boards and pages follow at the next `dtef qa rollup`" in replaced
+    assert house.read("qa_scores")["item_id"].to_pylist() == ["cold/0"]
     assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
     sums = write_sums(state / "sums.jsonl")
     assert "the files of gsm8k say which parts they have" in refused("qa", "add", "gsm8k", sums, "--part", "mine")
