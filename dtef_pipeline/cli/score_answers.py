@@ -37,9 +37,9 @@ def score_answers(file: TextIO, tasks: Path | None, trust_answers: bool) -> None
          tells beside them, such as raw, binary, rationale, found
 
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
-    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with a task or a
-    reference of prompt, entry_point and test, whose status is the verdict; verbatim, with context and citations. An answer of a type that
-    nothing scores has the status no_scorer, and a line at the end counts these.
+    pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
+    `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
+    verbatim, with context and citations. An answer of a type that nothing scores has the status no_scorer, and a line at the end counts these.
 
     \b
     Exit code: 0 done; 2 a line is not usable: nothing was scored, and the message names it.

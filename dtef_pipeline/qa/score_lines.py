@@ -58,7 +58,7 @@ _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "senses": (lambda value: value in ("first", "all"), "first, all"),
     "finish_reason": (lambda value: isinstance(value, str), "a text"),
     "timeout_s": (lambda value: _is_number(value) and value > 0, "a number of seconds above 0"),
-    "task": (lambda value: isinstance(value, str), "a text"),
+    "task": (lambda value: isinstance(value, str), "a text, the name of a program in the file of --tasks"),
 }
 """What a key of a line may hold, as a test and in words. All but the response may be null, or not there."""
 

@@ -123,7 +123,7 @@ def test_settings_are_those_of_the_line() -> None:
         ({**LINE, "strict": "yes"}, "strict .*; got 'yes'; allowed: true or false"),
         ({**LINE, "finish_reason": 1}, "finish_reason"),
         ({**LINE, "timeout_s": 0}, "timeout_s"),
-        ({**LINE, "task": 5}, "task"),
+        ({**LINE, "task": {"prompt": ""}}, "allowed: a text, the name of a program in the file of --tasks"),
         ({**LINE, "scorer": "PickOne"}, "there are no options"),
         ({**LINE, "scorer": "PickOne", "options": ["car", "bus"]}, "none of the options; got 'bike'; allowed: car, bus"),
     ],
