@@ -22,6 +22,7 @@ from dtef_pipeline.cli.planned_table import (
 )
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_made_prompts import made_prompts
+from dtef_pipeline.cli.qa_others_judged import say_others_judged
 from dtef_pipeline.cli.qa_run import QaOptions, arbiter_given, chosen_parts
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
@@ -53,6 +54,7 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
     if waiting:
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
         click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
+    say_others_judged(reader.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
     frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
     if output != "table":
         click.echo(render(frame, output))

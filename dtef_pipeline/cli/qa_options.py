@@ -117,15 +117,14 @@ of_condition = options(
     ),
     of_filter,
 )
-of_judge = options(
-    click.option(
-        "--judges",
-        "judges_file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
-    ),
-    click.option("--judge", "judge", metavar="MODEL", help="Judge in place of the file's: `none` has nothing judged."),
+_of_judges_file = click.option(
+    "--judges",
+    "judges_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget.  [default: the shipped data/judges.yaml]",
 )
+_JUDGE_HELP = "Judge in place of the file's: `none` has nothing judged."
+of_judge = options(_of_judges_file, click.option("--judge", "judge", metavar="MODEL", help=_JUDGE_HELP))
 of_daily_budget = click.option(
     "--daily-budget", type=click.FloatRange(min=0), help="US dollars for judges per day (UTC).  [default: the file's]"
 )
@@ -136,7 +135,14 @@ of_unpriced_judges = click.option(
     help="Judge to ask under a daily budget though its price is not known; may be repeated.",
 )
 of_arbiter = options(
-    of_judge,
+    _of_judges_file,
+    click.option(
+        "--judge",
+        "judge",
+        metavar="MODEL",
+        help=f"{_JUDGE_HELP} All stored responses of the parts that it has not judged yet are judged, whoever gave them: not only those that "
+        "are asked for now.",
+    ),
     click.option(
         "--sample-rate", type=click.FloatRange(0, 1), help="Share of the responses that is judged.  [default: the file's]"
     ),

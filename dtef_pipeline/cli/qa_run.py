@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import pyarrow as pa
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
@@ -17,6 +18,7 @@ from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_made_prompts import require_server
+from dtef_pipeline.cli.qa_others_judged import say_others_judged
 from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
@@ -129,8 +131,10 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     models = known_models(settings, COMPUTED_MODELS)
     specs = models.resolve(options.models) if options.models else ()
     require_imported(specs, options.snapshot, settings)
-    refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter_given(options, models))
+    arbiter = arbiter_given(options, models)
+    refuse_what_cannot_be_done(options, settings, warehouse, keys, specs, arbiter)
     refuse_empty_filter(warehouse, keys, options.how)
+    say_others_judged(_readable(warehouse), keys, specs, options.snapshot, arbiter, options.rejudge)
     asked = {spec.name for spec in specs}
     config = with_owners(options, asked | set(models.specs), models).config()
     started = time.monotonic()
@@ -159,6 +163,11 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def _readable(warehouse: Warehouse) -> Callable[..., pa.Table]:
+    """Reads tables, less what cannot be read and is made anew by the run."""
+    return lambda table, **given: warehouse.read_readable(table, lambda _: None, **given)
 
 
 def refuse_what_cannot_be_done(

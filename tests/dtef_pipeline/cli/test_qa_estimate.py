@@ -56,6 +56,14 @@ def test_a_run_asks_what_was_estimated_and_then_nothing_is_left(server: FakeLLM)
     }
     assert estimated("--rejudge", "second")["judge"]["calls"] == 8
 
+    # Of one item of another model, all that is stored is judged too: nothing said so.
+    other = ("--model", "judge", "--judge", "judge", "--sample-rate", "1", "--limit", "1")
+    assert "not named" not in dtef("qa", "estimate", *other).stderr, "these are judged already"
+    for command in (("estimate",), ("run", "--no-roll-ups")):
+        told = " ".join(dtef("qa", *command, *other, "--rejudge", "second").stderr.split())
+        assert "also for 8 judgements of stored responses of models that are not named: answerer (8)" in told
+    assert len(server.calls) == 12 + 1 + 10
+
 
 def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(server: FakeLLM) -> None:
     told = ok("qa", "estimate", *ASKING, "--daily-budget", "0.0001", "--max-calls", "100")
