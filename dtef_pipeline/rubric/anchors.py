@@ -112,7 +112,7 @@ def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
     nights = {one.judge: other_nights(one, row) for one in judges}
     if len(set(nights.values())) == 1:
         return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
-    told = [f"{judge} shown answers {other}" for judge, other in nights.items() if other]
+    told = [f"{judge} was shown answers {other}" for judge, other in nights.items() if other]
     return f"; {and_more(told, _JUDGES_NAMED)}"
 
 

@@ -28,7 +28,6 @@ MODELS = load_models(
 )
 (JUDGE,) = MODELS.resolve(["mini"])
 ARBITER = Arbiter(JUDGE)
-GOOD_REPLY = '{"score": 0.8, "reason": "A slip."}'
 
 
 def test_the_document_has_the_documented_block() -> None:
