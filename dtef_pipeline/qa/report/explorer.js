@@ -220,7 +220,8 @@
       + `precision: ${number(found.precision)}; reciprocal rank: ${number(found.mrr)}; nDCG at 10: ${number(found.ndcg)}`) : null;
     const key = make("p", "key", make("mark", "exact", "quoted to the letter"), " ", make("mark", "relaxed", "quoted but for case, marks or white space"), " ",
       make("mark", "evidence", "evidence that the file names"));
-    const problem = asked.problem ? make("p", "flagged", "Nothing could be looked up: ", isolated(asked.problem)) : null;
+    const failed = asked.chunks ? "The last look-up failed, and these chunks were found before it: " : "Nothing could be looked up: ";
+    const problem = asked.problem ? make("p", "flagged", failed, isolated(asked.problem)) : null;
     return make("div", "context", heading, numbers, problem, asked.chunks ? key : null, ...(asked.chunks || []).map(chunk => chunkOf(item, asked, chunk)));
   }
 
