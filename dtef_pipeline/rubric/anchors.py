@@ -112,8 +112,8 @@ def _other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
     nights = {one.judge: other_nights(one, row) for one in judges}
     if len(set(nights.values())) == 1:
         return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
-    told = [f"{judge} was shown answers {other}" for judge, other in nights.items() if other]
-    return f"; {and_more(told, _JUDGES_NAMED)}"
+    told = [f"{judge} {other}" for judge, other in nights.items() if other]
+    return f"; judges shown answers: {and_more(told, _JUDGES_NAMED)}"
 
 
 def _told(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:

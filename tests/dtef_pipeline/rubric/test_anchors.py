@@ -122,11 +122,11 @@ def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_t
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
     found = net_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]], NIGHTS))
     assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
-    nights = f"shown answers in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
-    assert found.text.endswith(f"; judges {nights}")
+    nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
+    assert found.text.endswith(f"; judges shown answers {nights}")
     assert "shown answers" not in net_of_judges(model, judge_drifts(rows, NIGHTS)).text
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert net_of_judges(model, judge_drifts(two, NIGHTS)).text.endswith(f"; standard(j) {nights}")
+    assert net_of_judges(model, judge_drifts(two, NIGHTS)).text.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
