@@ -226,7 +226,8 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     "--since",
     multiple=True,
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models or of one, to accept a known drift; in rubrics and qa by model; may be repeated.",
+    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift; in rubrics and qa by model; "
+    "may be repeated.",
 )
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @writes_a_table
