@@ -18,6 +18,7 @@ import argparse
 import base64
 import json
 import random
+import select
 import socket
 import ssl
 import struct
@@ -189,6 +190,13 @@ class FakeLLM:
         """Calls in progress now."""
         return self._busy
 
+    def await_nobody(self, seconds: float = 60.0) -> None:
+        """Until no client is connected any more: then also what one that was killed had sent before is counted."""
+        deadline = time.monotonic() + seconds
+        while self._server.has_clients:
+            assert time.monotonic() < deadline, "a client stays connected"
+            time.sleep(0.002)
+
     def left(self) -> None:
         with self._lock:
             self._busy -= 1
@@ -207,7 +215,24 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._clients = set[socket.socket]()
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether a client is connected, or waits to be."""
+        return bool(select.select([self.socket], [], [], 0)[0] or self._clients)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._clients.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self._clients.discard(request)
+
+    def handle_error(self, *_: object) -> None:
         """Clients that hang up are part of the tests."""
 
 

@@ -58,8 +58,7 @@ def killed_when(
     os.kill(process, signal.SIGKILL)
     assert runner.ended() == -signal.SIGKILL
     assert reached()
-    while pipeline.server.busy:
-        time.sleep(0.002)
+    pipeline.server.await_nobody()
     return Kill(pipeline.players.answered.total(), committed())
 
 

@@ -35,6 +35,7 @@ class TestKilled:
             process.send_signal(signal.SIGKILL)
             process.communicate()
             assert process.returncode == -signal.SIGKILL
+            server.await_nobody()
             with ResponseStore(ingested / "responses.sqlite") as store:
                 committed = stored(store)
             assert 0 < committed < total

@@ -45,6 +45,7 @@ class TestInterruption:
                 await_answers(server, goal)
                 run.send_signal(signal.SIGKILL)
                 run.communicate()
+            server.await_nobody()
             with ResponseStore(path) as store:
                 committed = stored(store)
             assert server.answered - committed <= 2 * IN_FLIGHT
