@@ -18,7 +18,6 @@ import argparse
 import base64
 import json
 import random
-import select
 import socket
 import ssl
 import struct
@@ -27,9 +26,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal, Self
+
+from tests.counted_clients import CountedClients
 
 DEFAULT_REPLY = "[40.0, 30.0, 20.0, 10.0]"
 
@@ -151,7 +152,7 @@ class FakeLLM:
         self._stopping = threading.Event()
 
     def __enter__(self) -> Self:
-        self._server = _Server(("127.0.0.1", self.port), _handler(self))
+        self._server = CountedClients(("127.0.0.1", self.port), _handler(self))
         if self.certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.certificate)
@@ -209,31 +210,6 @@ class FakeLLM:
         """Sleep, but not beyond the end of the server."""
         if seconds > 0:
             self._stopping.wait(seconds)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._clients = set[socket.socket]()
-
-    @property
-    def has_clients(self) -> bool:
-        """Whether a client is connected, or waits to be."""
-        return bool(select.select([self.socket], [], [], 0)[0] or self._clients)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._clients.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        super().shutdown_request(request)
-        self._clients.discard(request)
-
-    def handle_error(self, *_: object) -> None:
-        """Clients that hang up are part of the tests."""
 
 
 def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
