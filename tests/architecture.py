@@ -16,7 +16,7 @@ LAYERS = ("dtef_pipeline", "resources", "assets")
 """From the inside out: a package imports itself and those before it."""
 EDGES = ("dtef_pipeline/cli",)
 """The rooms of the library that may import `resources` and `assets`."""
-FAMILIES = ("survey", "rubric", "qa")
+FAMILIES = ("survey", "rubric", "qa", "games")
 SHARED = (
     "errors",
     "identity",
@@ -28,6 +28,7 @@ SHARED = (
     "asking",
     "boards",
     "judging",
+    "preference",
     "drift",
     "report",
 )

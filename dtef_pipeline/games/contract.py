@@ -1,0 +1,154 @@
+"""What a game has to bring: states that never change, what a seat may know of them, and who won what in the end.
+
+An episode is one game, from its beginning to its end. A scenario is a kind of game with its rules. Seats are counted from 0. Everything about an
+episode follows from the scenario's version, the seed, the seating and the texts of the players: nothing here knows a clock, the network or
+the random numbers of the process. Engines draw from `random.Random(seed)` alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+IllegalKind = Literal["illegal", "unparsed", "refused"]
+EpisodeOutcome = Literal["win", "loss", "draw", "unsolved", "agreement", "no_agreement"]
+MetricDirection = Literal["higher", "lower", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Illegal:
+    """Why a text is no move. The state stays as it is, and the player is told the reason."""
+
+    reason: str
+    """Told to the player: it names nothing that the player may not know."""
+    kind: IllegalKind = "illegal"
+    """illegal: a command that the rules forbid now | unparsed: no command was found | refused: the player declines to play."""
+
+
+class Count(NamedTuple):
+    """One episode's part of a metric: the metric of many episodes is the sum of `total` over the sum of `of`."""
+
+    total: float
+    of: float = 1
+    """0: the episode says nothing of it, such as a rate of bets where nobody bet."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameResult:
+    """How an episode ended."""
+
+    rewards: tuple[float, ...]
+    """By seat, in the unit of the scenario: higher is better."""
+    outcomes: tuple[EpisodeOutcome, ...]
+    """By seat."""
+    flags: tuple[str, ...] = ()
+    """Words for what was noticed: turn_limit, forfeit, resigned, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameMetric:
+    """A number that a scenario measures beside those which all scenarios have."""
+
+    name: str
+    family: str
+    """efficacy, efficiency, expected value, risk, social, safety or form: see `games.metrics`."""
+    unit: str
+    """share, chips, points, moves, ..."""
+    direction: MetricDirection
+    """Which way is better; none: neither is."""
+    description: str
+    """One sentence: how it is made."""
+
+
+State = TypeVar("State")
+Chooses = Callable[[Any, int, random.Random], str]
+"""A baseline: the command it plays in a state, from a seat, with its own random numbers. It reads nothing that its seat may not know."""
+
+
+class Scenario(Protocol[State]):
+    """A kind of game. States are immutable and hashable, and hold what happened so far where the result or a metric needs it.
+
+    `of_manifest` functions make them: see `games.packs`.
+    """
+
+    name: str
+    """League and scenario: `poker/kuhn`."""
+    seats: tuple[str, ...]
+    """What the seats are called in observations: `("A", "B")`."""
+    unit: str
+    """Of rewards: chips, points, solved."""
+    zero_sum: bool
+    """Whether the rewards of all seats sum to 0 in every episode."""
+    metrics: tuple[GameMetric, ...]
+    """What `measured` counts."""
+    baselines: Mapping[str, Chooses]
+    """By name, without `baseline/`; `random` and `first-legal` are there for every scenario (`games.baselines`)."""
+
+    def reset(self, seed: int, seating: tuple[int, ...]) -> State:
+        """The first state. The deal follows from the seed alone, whoever sits where: `seating` has the number of the player of each seat."""
+
+    def to_move(self, state: State) -> int | None:
+        """The seat whose turn it is; None: the game is over."""
+
+    def observation(self, state: State, seat: int) -> str:
+        """What the seat may know, in words, and nothing else: no seed, no other's cards or values, nothing about who plays there."""
+
+    def legal(self, state: State, seat: int) -> tuple[str, ...]:
+        """The canonical commands that are allowed now, in a fixed order; none where it is not the seat's turn."""
+
+    def read(self, text: str, state: State, seat: int) -> str | Illegal:
+        """The command that a text gives. It is legal now, or it is `Illegal`. Takes any text, in time linear in its length."""
+
+    def step(self, state: State, seat: int, command: str) -> State:
+        """The state after a command that `read` or `legal` gave. Raises ValueError for another one."""
+
+    def result(self, state: State) -> GameResult | None:
+        """How it ended; None while it goes on."""
+
+    def stopped(self, state: State, seat: int | None) -> GameResult:
+        """The result of an episode that ends before its end: the seat forfeits; None: the limit of turns was reached."""
+
+    def default(self, state: State, seat: int) -> str:
+        """The command that is played for a seat without a legal one, where the manifest says `on_illegal: default`."""
+
+    def measured(self, state: State, seat: int) -> Mapping[str, Count]:
+        """What an episode with this last state counts for each of `metrics`, of one seat. Of a metric left out it says nothing."""
+
+    def told(self, state: State) -> dict[str, Any]:
+        """The whole state in JSON values, for people who look at a trace: with what seats hide from each other."""
+
+    def permuted(self, state: State, seat: int, rng: random.Random) -> State:
+        """A state that looks the same to the seat, with all that it cannot see dealt anew: for the test that nothing leaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameMove:
+    """One text or one baseline's move in an episode, and what the game made of it."""
+
+    seat: int
+    turn: int
+    """Number of the turn in the episode, from 0; texts that had to be repeated share their turn."""
+    command: str | None
+    """As it was played; None: the text was no move."""
+    text: str | None = None
+    """What the player wrote; None: a baseline moved."""
+    plan: str = ""
+    """What stood before the action."""
+    illegal: Illegal | None = None
+    reaction: str = ""
+    """What the game answered the player: the reason why the text was no move, else the next observation or the result."""
+    by_default: bool = False
+    """Whether the command was played for the player, whose texts were no moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameTrace:
+    """An episode as it was played."""
+
+    moves: tuple[GameMove, ...]
+    result: GameResult | None
+    """None: it stopped before its end, as a request got no response."""
+    measured: tuple[Mapping[str, Count], ...] = field(default=())
+    """By seat, of an episode with a result."""

@@ -1,0 +1,88 @@
+"""The manifest of a scenario: `scenarios/<league>/<scenario>.yaml`, its rules in words and how it is played and weighed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
+
+SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
+"""What a violation counts in the weighted rate of red flags."""
+ScenarioName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$")]
+Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Weight = Annotated[float, Field(ge=0)]
+
+
+class Weighing(Part):
+    """How a scenario is weighed: parts of a composite score by metric, and what people's votes count in it."""
+
+    algorithmic: dict[str, Weight] = {}
+    """By metric, its weight in the arithmetic mean of normalised metrics; none: there is no composite score."""
+    human: Weight = 0
+
+
+class Seeds(Part):
+    """Which seeds are played where none are named: `count` of them from `first` on."""
+
+    first: Annotated[int, Field(ge=0)] = 1
+    count: Annotated[int, Field(ge=1)]
+
+
+class ScenarioManifest(Part):
+    """One scenario as people wrote it."""
+
+    id: ScenarioName
+    version: Annotated[int, Field(ge=1)]
+    """A new one where the rules in words, the limits or the engine change: episodes of two versions are never averaged."""
+    status: Literal["experimental", "production", "retired"]
+    description: Sentence
+    """One sentence for people who choose scenarios."""
+    rules: Sentence
+    """What every player is told of the rules, word for word."""
+    constraints: list[Sentence] = []
+    """What every player is told not to do."""
+    reply_format: Sentence
+    """What every player is told of the form of a reply."""
+    seats: Annotated[list[Sentence], Field(min_length=1, max_length=8)]
+    seeds: Seeds
+    opponents: list[str] = []
+    """Baselines that every player meets, without `baseline/`; none: the scenario has one seat."""
+    turn_limit: Annotated[int, Field(ge=1, le=1000)]
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    """Texts that a player may write in one turn beside the first, where those before were no move."""
+    on_illegal: Literal["forfeit", "default"]
+    show_legal: bool = False
+    """Whether observations list the legal commands."""
+    severities: dict[str, Literal["low", "medium", "high"]] = {}
+    """How grave each kind of violation is, by its flag."""
+    settings: dict[str, str | int | float | bool] = {}
+    """What the engine is told besides: `price: second`."""
+    evaluation: Weighing = Weighing()
+
+    @property
+    def league(self) -> str:
+        return self.id.split("/")[0]
+
+    @property
+    def scenario(self) -> str:
+        return self.id.split("/")[1]
+
+
+def read_manifest(path: Path) -> ScenarioManifest:
+    """The manifest in a file. Raises ConfigError for its faults, with file and line, and where the id is not that of the file's place."""
+    document = read_document(path, "scenario", tuple(ScenarioManifest.model_fields))
+    found = document.checked(ScenarioManifest)
+    if found.id != f"{path.parent.name}/{path.stem}":
+        raise document.error(("id",), f"got {found.id}; allowed: {path.parent.name}/{path.stem}, as the file is called")
+    return found
+
+
+def read_manifests(folder: Path) -> dict[str, ScenarioManifest]:
+    """All manifests below a folder, `<league>/<scenario>.yaml`, by id. Raises ConfigError for the first with faults."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder; allowed: one with <league>/<scenario>.yaml")
+    return {one.id: one for one in map(read_manifest, sorted(folder.glob("*/*.yaml")))}

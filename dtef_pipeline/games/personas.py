@@ -1,0 +1,46 @@
+"""Personas: what a model is told to be while it plays. A persona has versions; a player is one version of one, played by one model variant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
+
+PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
+
+
+class Persona(Part):
+    """One version of a persona."""
+
+    id: PersonaId
+    version: Annotated[int, Field(ge=1)]
+    status: Literal["draft", "approved", "retired"] = "draft"
+    display_name: Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
+    """What people call it; hidden from reviewers."""
+    system_prompt: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+    """What the model is told in front of the rules of a scenario."""
+    traits: dict[str, str | int | float | bool] = {}
+    """What it is said to be, for people and boards: `risk: low`."""
+
+    @property
+    def name(self) -> str:
+        """Id and version, as tables have it: `cautious:v2`."""
+        return f"{self.id}:v{self.version}"
+
+
+def read_personas(folder: Path) -> dict[str, Persona]:
+    """All personas of a folder, `*.yaml`, by id. Raises ConfigError for faults, with file and line, and for an id that stands twice."""
+    found: dict[str, Persona] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        document = read_document(path, "persona", tuple(Persona.model_fields))
+        persona = document.checked(Persona)
+        if persona.id in found:
+            raise document.error(("id",), f"got {persona.id}, which another file of {folder} has; allowed: an id of its own")
+        found[persona.id] = persona
+    if not found:
+        raise ConfigError(f"{folder}: no persona; allowed: a folder with *.yaml")
+    return found
