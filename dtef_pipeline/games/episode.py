@@ -1,0 +1,125 @@
+"""Episodes with their players: models are asked turn by turn, baselines play at once, and what was played can be played again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baseline_of, baseline_rng
+from dtef_pipeline.games.contract import Chooses, GameTrace
+from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.players import Player
+
+_Automatic = dict[int, tuple[Chooses, random.Random]]
+
+
+@dataclass(slots=True)
+class GameEpisode:
+    """One episode to be played: an episode of `asking.episodes`.
+
+    A model is asked with its seat's own conversation and nothing else. Raises ConfigError for a number of players that is not that of the
+    seats, and for a baseline that the scenario does not have.
+    """
+
+    pack: Pack
+    seed: int
+    players: tuple[Player, ...]
+    """By seat."""
+    draw: int = 0
+    snapshot: str = "base"
+    seating: tuple[int, ...] = ()
+    """As of `Scenario.reset`; none: players are counted as the seats are."""
+    _game: GameInPlay = field(init=False, repr=False)
+    _baselines: _Automatic = field(init=False, repr=False)
+    _heard: list[str] = field(init=False, repr=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        _check_players(self.pack, self.players)
+        self._begin()
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """What is to be asked after these responses, of whoever's turn it is; None: the episode is over.
+
+        It plays on from where it is; after another history than the one it knows it begins again.
+        """
+        texts = [response.text for response in history]
+        if texts[: len(self._heard)] != self._heard:
+            self._begin()
+        for text in texts[len(self._heard) :]:
+            if self._game.seat is None:
+                break
+            self._game.writes(text)
+            self._heard.append(text)
+            _play_on(self._game, self._baselines)
+        if (seat := self._game.seat) is None or (model := self.players[seat].model) is None:
+            return None
+        messages = self._game.messages(seat, self.players[seat].persona)
+        return Request.of_messages(messages, model, self.draw, self.snapshot)
+
+    def trace(self) -> GameTrace:
+        """What was played so far, as the last history had it."""
+        return self._game.trace()
+
+    def _begin(self) -> None:
+        self._game = GameInPlay(self.pack, self.seed, self.seating)
+        self._baselines = _baselines_at(self.pack, self.seed, self.players)
+        self._heard = []
+        _play_on(self._game, self._baselines)
+
+
+def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...], seating: tuple[int, ...] = ()) -> GameTrace:
+    """An episode of baselines alone, which costs nothing. Raises ConfigError as `GameEpisode`, and where a player is a model."""
+    _check_players(pack, players)
+    if models := [player.name for player in players if player.baseline is None]:
+        raise ConfigError(f"{', '.join(models)}: allowed: baselines alone, such as baseline/random")
+    game = GameInPlay(pack, seed, seating)
+    _play_on(game, _baselines_at(pack, seed, players))
+    return game.trace()
+
+
+def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = ()) -> GameTrace:
+    """The episode once more, from its texts and its baselines' commands: the same trace, byte for byte, for the same scenario and seed.
+
+    Raises ValueError where the trace is of another scenario or seed, so that its moves cannot be played.
+    """
+    game = GameInPlay(pack, seed, seating)
+    for move in trace.moves:
+        if move.by_default:
+            continue
+        if game.seat != move.seat:
+            raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
+        if move.text is not None:
+            game.writes(move.text)
+        elif move.command is not None:
+            game.plays(move.command)
+    if trace.result is None and game.seat is not None:
+        game.messages(game.seat)
+    return game.trace()
+
+
+def _check_players(pack: Pack, players: Sequence[Player]) -> None:
+    seats = pack.manifest.seats
+    if len(players) != len(seats):
+        raise ConfigError(f"{pack.name}: got {len(players)} players; allowed: {len(seats)}, one per seat ({', '.join(seats)})")
+    for player in players:
+        if player.baseline is not None:
+            baseline_of(pack.scenario, player.baseline)
+
+
+def _baselines_at(pack: Pack, seed: int, players: Sequence[Player]) -> _Automatic:
+    return {
+        seat: (baseline_of(pack.scenario, player.baseline), baseline_rng(seed, seat))
+        for seat, player in enumerate(players)
+        if player.baseline is not None
+    }
+
+
+def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
+    """Play until it is the turn of a seat without a baseline, or the game is over."""
+    while (seat := game.seat) is not None and seat in baselines:
+        chooses, rng = baselines[seat]
+        game.plays(chooses(game.state, seat, rng))

@@ -1,0 +1,189 @@
+"""Episodes: who is asked what, what happens to texts that are no moves, and that what was played can be played again."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import GameTrace
+from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
+from dtef_pipeline.games.opening import opening_messages
+from dtef_pipeline.games.traces import seat_counts, trace_hash, trace_json, trace_of_json
+from tests.made.made_games import MODEL_B, PERSONA, baseline, model_player, played_with, response_to, show_pack
+
+PACK = show_pack()
+
+
+def asked(*texts: str, seat: int = 0, **changed: object) -> tuple[GameEpisode, list[tuple[str, ...]], GameTrace]:
+    """An episode of a model against a baseline that waits: the episode, what was sent each time, and the trace."""
+    players = (model_player(), baseline("waits")) if seat == 0 else (baseline("waits"), model_player())
+    episode = GameEpisode(show_pack(**changed), 7, players)
+    requests = played_with(episode, texts)
+    return episode, [tuple(message.text for message in one.messages) for one in requests], episode.trace()
+
+
+def test_a_model_is_asked_with_its_own_conversation_and_the_opponent_plays_in_between() -> None:
+    _, sent, trace = asked("I look.\nACTION: wait", "ACTION: show")
+    assert [len(one) for one in sent] == [2, 4]
+    assert sent[1][:2] == sent[0]
+    assert sent[1][2] == "I look.\nACTION: wait"
+    assert sent[1][3].endswith("Said so far: wait, wait.")
+    assert [(move.seat, move.command) for move in trace.moves] == [(0, "wait"), (1, "wait"), (0, "show")]
+    assert trace.result is not None
+
+
+def test_a_move_keeps_the_plan_and_what_the_game_answered() -> None:
+    _, sent, trace = asked("<think>hm</think>I look.\nACTION: wait", "ACTION: show")
+    first, other, last = trace.moves
+    assert (first.plan, first.reaction) == ("I look.", sent[1][3])
+    assert (other.text, other.plan, other.reaction) == (None, "", "")
+    assert last.reaction.startswith("The game is over: ")
+
+
+def test_a_model_at_the_second_seat_sees_what_was_played_before() -> None:
+    _, sent, _ = asked(seat=1)
+    assert sent[0][1].endswith("Said so far: wait.")
+
+
+def test_a_text_that_is_no_move_changes_nothing_and_the_player_is_told_why() -> None:
+    _, sent, trace = asked("ACTION: fly", "ACTION: wait")
+    assert sent[1][:2] == sent[0]
+    assert "fly is no command here." in sent[1][3]
+    assert "End with a line ACTION" in sent[1][3]
+    first, second, *_ = trace.moves
+    assert (first.command, first.turn, second.command, second.turn) == (None, 0, "wait", 0)
+    assert first.reaction == sent[1][3]
+
+
+def test_after_the_last_text_that_is_no_move_the_seat_forfeits() -> None:
+    episode, sent, trace = asked("?", "I refuse", "fly", "ACTION: show")
+    assert len(sent) == 3
+    assert trace.result is not None
+    assert (trace.result.rewards, trace.result.flags) == ((-1.0, 1.0), ("forfeit",))
+    assert "fly is no command here." in trace.moves[-1].reaction
+    counts = seat_counts(trace, 0)
+    assert (counts.turns, counts.texts, counts.illegal, counts.unparsed, counts.refused) == (1, 3, 3, 1, 1)
+    assert counts.forfeited
+    assert not seat_counts(trace, 1).forfeited
+    assert episode.next([]) is not None
+
+
+def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_told() -> None:
+    _, sent, trace = asked("fly", "ACTION: show", on_illegal="default", retries=0)
+    assert "This was played for you: wait" in sent[1][3]
+    assert "Said so far: wait, wait." in sent[1][3]
+    illegal, played, _, _ = trace.moves
+    assert (illegal.turn, played.turn, played.command, played.by_default, played.text) == (0, 0, "wait", True, None)
+    assert seat_counts(trace, 0).by_default == 1
+    assert illegal.reaction == sent[1][3]
+
+
+def test_retries_count_anew_in_each_turn() -> None:
+    _, sent, trace = asked("fly", "wait", "fly", "wait", "fly", "show", retries=1)
+    assert len(sent) == 6
+    assert trace.result is not None
+    assert trace.result.flags == ()
+
+
+def test_the_turn_limit_ends_an_episode() -> None:
+    trace = play_baselines(PACK, 7, (baseline("waits"), baseline("waits")))
+    assert len(trace.moves) == 8
+    assert trace.result is not None
+    assert (trace.result.outcomes, trace.result.flags) == (("draw", "draw"), ("turn_limit",))
+
+
+def test_legal_commands_are_listed_only_where_the_manifest_says_so() -> None:
+    assert "Legal commands" not in asked()[1][0][1]
+    assert asked(show_legal=True)[1][0][1].endswith("Legal commands: wait, show")
+
+
+def test_the_same_history_always_gives_the_same_request() -> None:
+    players = (model_player(), model_player(MODEL_B, PERSONA))
+    episode = GameEpisode(PACK, 7, players)
+    history = []
+    keys = []
+    for text in ("wait", "fly", "wait", "wait"):
+        request = episode.next(history)
+        assert request is not None
+        keys.append(request.key)
+        history.append(response_to(request, text))
+    for end in (0, 3, 1, 4, 2, 2):
+        again, fresh = episode.next(history[:end]), GameEpisode(PACK, 7, players).next(history[:end])
+        assert again is not None
+        assert fresh is not None
+        assert again == fresh
+        assert end == 4 or again.key == keys[end]
+    other = [response_to(episode.next([]), "show")]  # type: ignore[arg-type]
+    assert episode.next(other) is None
+
+
+def test_two_models_each_see_their_own_texts_alone() -> None:
+    episode = GameEpisode(PACK, 7, (model_player(), model_player(MODEL_B, PERSONA)), draw=3, snapshot="s")
+    requests = played_with(episode, ["secret of A\nwait", "secret of B\nwait", "wait"])
+    assert [request.model.name for request in requests] == ["alpha", "beta", "alpha", "beta"]
+    assert not any("secret of B" in message.text for message in requests[2].messages)
+    assert not any("secret of A" in message.text for message in requests[3].messages)
+    assert requests[1].messages[0].text.startswith("You never hurry.")
+    assert {(request.draw, request.snapshot) for request in requests} == {(3, "s")}
+
+
+def test_opening_messages_are_those_of_the_first_request() -> None:
+    player = model_player(persona=PERSONA)
+    request = GameEpisode(PACK, 7, (player, baseline("waits"))).next([])
+    assert request is not None
+    assert opening_messages(PACK, 7, player, 0) == request.messages
+
+
+def test_a_baseline_has_no_opening_messages() -> None:
+    with pytest.raises(ConfigError, match="baseline/waits: a baseline reads none; allowed: a model"):
+        opening_messages(PACK, 7, baseline("waits"), 0)
+
+
+@pytest.mark.parametrize("text", ["", "\0", "\ud800", "x" * 1_000_000, "ACTION:" * 50_000, "\n" * 100_000, "<think>" * 9999])
+def test_no_text_breaks_an_episode(text: str) -> None:
+    episode, sent, trace = asked(text, text, text)
+    assert trace.result is not None
+    assert all(message for one in sent for message in one)
+    assert trace_of_json(trace_json(trace)) == trace
+    assert episode.next([]) is not None
+
+
+def test_a_trace_is_the_same_after_json_and_after_a_replay() -> None:
+    _, _, trace = asked("fly", "I wait.\nwait", "\ud83d odd\nwait", "show", on_illegal="default")
+    assert trace_of_json(trace_json(trace)) == trace
+    again = replay(trace, show_pack(on_illegal="default"), 7)
+    assert trace_json(again).encode() == trace_json(trace).encode()
+    assert trace_hash(again) == trace_hash(trace)
+
+
+def test_a_trace_that_stopped_before_its_end_is_the_same_after_a_replay() -> None:
+    for texts in ((), ("wait",), ("wait", "fly")):
+        _, _, trace = asked(*texts)
+        assert trace.result is None
+        assert trace.measured == ()
+        assert trace_json(replay(trace, PACK, 7)) == trace_json(trace)
+
+
+def test_a_replay_of_another_game_is_refused() -> None:
+    _, _, trace = asked("wait", "show", seat=1)
+    reversed_seats = GameTrace(trace.moves[1:], trace.result)
+    with pytest.raises(ValueError, match="turn 1: the trace has seat 1 move, the game seat 0"):
+        replay(reversed_seats, PACK, 7)
+
+
+def test_baselines_of_a_seed_always_play_alike_and_count_no_texts() -> None:
+    players = (baseline("random"), baseline("first-legal"))
+    first, second = (play_baselines(PACK, 3, players) for _ in range(2))
+    assert trace_hash(first) == trace_hash(second)
+    assert seat_counts(first, 0).texts == 0
+    assert GameEpisode(PACK, 3, players).trace() == first
+    assert GameEpisode(PACK, 3, players).next([]) is None
+
+
+def test_players_that_do_not_fit_the_scenario_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"made/show-cards: got 1 players; allowed: 2, one per seat \(A, B\)"):
+        GameEpisode(PACK, 1, (model_player(),))
+    with pytest.raises(ConfigError, match=r"baseline/carefull: made/show-cards has none of that name; allowed: .*careful"):
+        GameEpisode(PACK, 1, (model_player(), baseline("carefull")))
+    with pytest.raises(ConfigError, match="alpha: allowed: baselines alone"):
+        play_baselines(PACK, 1, (model_player(), baseline("careful")))
