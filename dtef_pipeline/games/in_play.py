@@ -14,7 +14,7 @@ from dtef_pipeline.games.plans import plan_of
 from dtef_pipeline.text.well_formed import well_formed
 
 TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
-_NO_TEXT = "(no text)"
+_BLANK_REPLY = "(no text)"
 """Stands for a blank reply in a conversation: some servers refuse empty messages."""
 
 
@@ -73,7 +73,7 @@ class GameInPlay:
         self.messages(seat)
         said = self._said[seat]
         text = well_formed(text)
-        said.append(Message("assistant", text if text.strip() else _NO_TEXT))
+        said.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
         found = self.pack.scenario.read(text, self.state, seat)
         self._answered_at.append(len(said))
         if isinstance(found, Illegal):
