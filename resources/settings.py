@@ -23,6 +23,8 @@ class Settings:
     `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
     `DTEF_SOCIOSCOPE_URL` (server that looks up chunks of interviews: of its URL only the host is shown), `DTEF_SOCIOSCOPE_AUTH` (its secret,
     which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
+    `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
+    personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -42,6 +44,8 @@ class Settings:
     socioscope_auth_env: str | None = None
     """Name of the variable with the secret of the server; None: it is not set, and the server gets none."""
     socioscope_model: str | None = None
+    scenarios: Path | None = None
+    personas: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -60,6 +64,8 @@ class Settings:
             socioscope_url=env.get("DTEF_SOCIOSCOPE_URL", "").strip() or None,
             socioscope_auth_env=SOCIOSCOPE_AUTH if env.get(SOCIOSCOPE_AUTH, "").strip() else None,
             socioscope_model=env.get("DTEF_SOCIOSCOPE_MODEL", "").strip() or None,
+            scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
+            personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 
@@ -94,6 +100,8 @@ class Settings:
             "DTEF_PANEL": self.panel,
             "DTEF_BATTERIES": self.batteries,
             "DTEF_BLUEPRINTS": self.blueprints,
+            "DTEF_SCENARIOS": self.scenarios,
+            "DTEF_PERSONAS": self.personas,
         }
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import click
 
 from dtef_pipeline.cli.export_blueprints import export_blueprints
+from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.cli.options import (
     ADDED_UP_BY,
     VIEWS_OF_FAMILIES,
@@ -44,7 +45,8 @@ def main() -> None:
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
 
-    `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers.
+    `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers,
+    `dtef games --help` those of games that models, personas, baselines and you play.
     With --family rubric or qa the commands costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
@@ -319,6 +321,7 @@ main.add_command(export_blueprints)
 main.add_command(responses)
 main.add_command(rubric)
 main.add_command(qa)
+main.add_command(games)
 main.add_command(score_answers)
 
 

@@ -26,6 +26,8 @@ class GameInPlay:
     seed: int
     seating: tuple[int, ...] = ()
     """The number of the player of each seat; none: as they are counted."""
+    patient: frozenset[int] = frozenset()
+    """Seats that may write as many texts in a turn as they like, such as that of a person at a terminal."""
     state: Any = field(init=False)
     result: GameResult | None = field(init=False, default=None)
     """None: it goes on."""
@@ -95,7 +97,7 @@ class GameInPlay:
     def _fails(self, seat: int, found: Illegal) -> None:
         manifest = self.pack.manifest
         self._failed.append(found)
-        if len(self._failed) <= manifest.retries:
+        if len(self._failed) <= manifest.retries or seat in self.patient:
             self._said[seat].append(Message("user", again_text(found, manifest)))
         elif manifest.on_illegal == "forfeit":
             self.result = _flagged(self.pack.scenario.stopped(self.state, seat), FORFEIT_FLAG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,14 +34,34 @@ class Persona(Part):
 
 
 def read_personas(folder: Path) -> dict[str, Persona]:
-    """All personas of a folder, `*.yaml`, by id. Raises ConfigError for faults, with file and line, and for an id that stands twice."""
+    """The latest version of all personas of a folder, `*.yaml`, by id.
+
+    Raises ConfigError for faults, with file and line, for a version that stands twice, and for a folder without personas.
+    """
+    found = latest_personas(read_persona_versions(folder).values())
+    if not found:
+        raise ConfigError(f"{folder}: no persona; allowed: a folder with *.yaml")
+    return found
+
+
+def read_persona_versions(folder: Path) -> dict[str, Persona]:
+    """All versions of all personas of a folder, `*.yaml`, by name (`cautious:v2`); none where there is no folder.
+
+    Raises ConfigError for faults, with file and line, and for a version that stands twice.
+    """
     found: dict[str, Persona] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = read_document(path, "persona", tuple(Persona.model_fields))
         persona = document.checked(Persona)
-        if persona.id in found:
-            raise document.error(("id",), f"got {persona.id}, which another file of {folder} has; allowed: an id of its own")
-        found[persona.id] = persona
-    if not found:
-        raise ConfigError(f"{folder}: no persona; allowed: a folder with *.yaml")
+        if persona.name in found:
+            raise document.error(
+                ("id",),
+                f"got {persona.id}, of which another file of {folder} has version {persona.version}; allowed: another version",
+            )
+        found[persona.name] = persona
     return found
+
+
+def latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
+    """The latest version of each persona, by id, in the order of ids."""
+    return {persona.id: persona for persona in sorted(versions, key=lambda one: (one.id, one.version))}

@@ -1,0 +1,52 @@
+"""A person who plays at the terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.plans import ACTION_WORD
+from dtef_pipeline.text.printable import printable
+
+_HELP, _ENDS = "?", ("quit", "exit")
+
+
+class Stopped(Exception):
+    """The person has had enough."""
+
+
+def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
+    """What a person writes whose turn it is, who is told what the seat may see. Raises Stopped at `quit` and at the end of the input."""
+    manifest, told = game.pack.manifest, game.messages(seat)
+    if len(told) == 2:
+        _tell(
+            f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n? lists the commands, quit ends the game.\n",
+            to_stderr,
+        )
+    _tell(told[-1].text, to_stderr)
+    while True:
+        written = _line(f"{manifest.seats[seat]}> ", to_stderr)
+        if written == _HELP:
+            _tell(", ".join(game.pack.scenario.legal(game.state, seat)), to_stderr)
+        elif written.casefold() in _ENDS:
+            raise Stopped
+        elif written:
+            return written if ACTION_WORD in written.casefold() else f"ACTION: {written}"
+
+
+def _line(prompt: str, to_stderr: bool) -> str:
+    click.echo(prompt, nl=False, err=to_stderr)
+    try:
+        line = sys.stdin.readline()
+    except UnicodeDecodeError:
+        return ""
+    if not line:
+        click.echo("", err=to_stderr)
+        raise Stopped
+    return line.strip()
+
+
+def _tell(text: str, to_stderr: bool) -> None:
+    click.echo(printable(text), err=to_stderr)

@@ -1,0 +1,48 @@
+"""An episode in words for the terminal: move by move, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import click
+
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.games.contract import GameMove
+from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.traces import trace_hash
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.printable import printable
+
+
+def tell_trace(game: GameInPlay, names: Sequence[str]) -> None:
+    """Each move with what its player planned, and why a text was none; then the whole state, with what seats hide from each other."""
+    for move in game.trace().moves:
+        for line in _lines(move, game.pack.manifest.seats[move.seat], names[move.seat]):
+            click.echo(printable(line))
+    click.echo(f"\nstate: {json.dumps(game.pack.scenario.told(game.state), ensure_ascii=False)}")
+    click.echo(f"trace: {trace_hash(game.trace())}")
+
+
+def tell_end(game: GameInPlay, names: Sequence[str]) -> None:
+    """How the episode ended for each seat, and how many texts were no moves."""
+    seats, result, trace = game.pack.manifest.seats, game.result, game.trace()
+    if result is None:
+        say(f"not over after {counted(game.turn, 'turn')}")
+        return
+    for seat, name in enumerate(names):
+        outcome = result.outcomes[seat].replace("_", " ")
+        say(f"{seats[seat]} ({name}): {outcome}, {result.rewards[seat]:g} {game.pack.scenario.unit}")
+    flags = f" ({', '.join(result.flags)})" if result.flags else ""
+    illegal = sum(move.illegal is not None for move in trace.moves)
+    say(f"{counted(game.turn, 'turn')}, {counted(illegal, 'text')} that were no moves{flags}")
+
+
+def _lines(move: GameMove, seat: str, name: str) -> Iterator[str]:
+    number = f"{move.turn + 1:>3}  {seat} ({name})"
+    if move.illegal is not None:
+        yield f"{number}  no move ({move.illegal.kind}): {move.illegal.reason}"
+    else:
+        yield f"{number}  {move.command}{'  (played for the seat)' if move.by_default else ''}"
+    for line in move.plan.splitlines():
+        yield f"       | {line}"

@@ -1,0 +1,110 @@
+"""Whether scenario packs are whole: manifest, adapter, tests and playbook, each where it belongs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, adapters
+from dtef_pipeline.text.nearest import nearest
+
+MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
+PLAYBOOKS = "docs/scenarios"
+
+
+@dataclass(slots=True)
+class PackFiles:
+    """One pack of a checkout, and what is wrong with it."""
+
+    name: str
+    """League and scenario."""
+    manifest: ScenarioManifest | None = None
+    faults: list[str] = field(default_factory=list)
+    """Each one sentence: what it lacks or where its manifest is at fault."""
+
+
+def check_packs(folder: Path) -> list[PackFiles]:
+    """All packs of a checkout by name: those with a manifest, with an entry point in its pyproject.toml, or with a playbook alone.
+
+    Raises ConfigError where there is none.
+    """
+    found = _with_manifests(folder)
+    declared = _declared(folder)
+    for name in declared:
+        found.setdefault(name, PackFiles(name, None, [_no_manifest(name)]))
+    scenarios = {name.rpartition("/")[2] for name in found}
+    for playbook in sorted((folder / PLAYBOOKS).glob("*.md")):
+        if playbook.stem not in scenarios and playbook.stem != "README":
+            name = f"*/{playbook.stem}"
+            found[name] = PackFiles(name, None, [_no_manifest(name)])
+    if not found:
+        raise ConfigError(f"{folder}: no scenario; allowed: a folder with {MANIFEST_FOLDERS[0]}/<league>/<scenario>.yaml")
+    tests = {path: path.read_text(encoding="utf-8", errors="replace") for path in sorted((folder / "tests").rglob("test_*.py"))}
+    for one in found.values():
+        one.faults += [*_of_adapter(one, declared), *_of_tests(one.name, tests), *_of_playbook(one.name, folder)]
+    return [found[name] for name in sorted(found)]
+
+
+def _with_manifests(folder: Path) -> dict[str, PackFiles]:
+    found: dict[str, PackFiles] = {}
+    for path in sorted(path for where in MANIFEST_FOLDERS for path in (folder / where).glob("*/*.yaml")):
+        name = f"{path.parent.name}/{path.stem}"
+        try:
+            found[name] = PackFiles(name, read_manifest(path))
+        except ConfigError as error:
+            found[name] = PackFiles(name, None, [f"its manifest has a fault: {error}"])
+    return found
+
+
+def _declared(folder: Path) -> Mapping[str, str]:
+    """The adapters that the checkout's pyproject.toml names."""
+    path = folder / "pyproject.toml"
+    if not path.is_file():
+        return {}
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable: {error}") from error
+    points: Mapping[str, str] = given.get("project", {}).get("entry-points", {}).get(ADAPTERS_GROUP, {})
+    return points
+
+
+def _no_manifest(name: str) -> str:
+    return f"it lacks a manifest: {MANIFEST_FOLDERS[0]}/{name}.yaml"
+
+
+def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
+    if one.name not in adapters():
+        known = f"; pyproject.toml names {declared[one.name]}: install the package again" if one.name in declared else ""
+        yield f"it lacks an adapter: an entry point {one.name} in the group {ADAPTERS_GROUP}{known}"
+    elif one.manifest is not None:
+        try:
+            scenario = adapters()[one.name](one.manifest)
+        except Exception as error:  # an engine may fail in any way while it is imported
+            yield f"its adapter cannot be used: {type(error).__name__}: {error}"
+            return
+        if scenario.name != one.name:
+            yield f"its adapter makes {scenario.name}; allowed: {one.name}"
+        if len(scenario.seats) != len(one.manifest.seats):
+            yield f"its manifest has {len(one.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
+        known_baselines = baselines_of(scenario)
+        for name in one.manifest.opponents:
+            if name not in known_baselines:
+                yield f"its manifest names the opponent {name}; allowed: {nearest(name, known_baselines)}"
+
+
+def _of_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
+    scenario = name.rpartition("/")[2].replace("-", "_")
+    if not any(path.name.startswith(f"test_{scenario}") or name in text for path, text in tests.items()):
+        yield f"it lacks tests: tests/**/test_{scenario}*.py, or a test file that names {name}"
+
+
+def _of_playbook(name: str, folder: Path) -> Iterator[str]:
+    path = f"{PLAYBOOKS}/{name.rpartition('/')[2]}.md"
+    if not (folder / path).is_file() or not (folder / path).read_text(encoding="utf-8", errors="replace").strip():
+        yield f"it lacks a playbook: {path}"
