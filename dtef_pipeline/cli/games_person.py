@@ -25,7 +25,7 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
             f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n? lists the commands, quit ends the game.\n",
             to_stderr,
         )
-    _tell(told[-1].text, to_stderr)
+    _tell(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
     while True:
         written = _line(f"{manifest.seats[seat]}> ", to_stderr)
         if written == _HELP:

@@ -35,7 +35,7 @@ def tell_end(game: GameInPlay, names: Sequence[str]) -> None:
         say(f"{seats[seat]} ({name}): {outcome}, {result.rewards[seat]:g} {game.pack.scenario.unit}")
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     illegal = sum(move.illegal is not None for move in trace.moves)
-    say(f"{counted(game.turn, 'turn')}, {counted(illegal, 'text')} that were no moves{flags}")
+    say(f"{counted(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")
 
 
 def _lines(move: GameMove, seat: str, name: str) -> Iterator[str]:

@@ -52,6 +52,11 @@ class GameInPlay:
         """Whose turn it is; None: the game is over."""
         return None if self.result is not None else self.pack.scenario.to_move(self.state)
 
+    @property
+    def failed(self) -> Illegal | None:
+        """Why the last text of this turn was no move; None: there was no such text."""
+        return self._failed[-1] if self._failed else None
+
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
         """The conversation of the seat whose turn it is, which ends in what it is told now. It holds nothing that other seats were told."""
         said = self._said.setdefault(seat, [])

@@ -38,11 +38,11 @@ def system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) 
 def turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
     """What a seat's player is told when its turn comes: what it sees, with the legal commands where the manifest says so.
 
-    `before`: what it has to know first, such as the command that was played for it.
+    `before`: what it has to know first, such as the command that was played for it. A scenario that lists the commands itself has them once.
     """
     legal = pack.scenario.legal(state, seat) if pack.manifest.show_legal else ()
-    parts = (before, pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else "")
-    return _PARAGRAPHS.join(part for part in parts if part)
+    seen, listed = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
+    return _PARAGRAPHS.join(part for part in (before, seen, "" if listed in seen else listed) if part)
 
 
 def again_text(found: Illegal, manifest: ScenarioManifest) -> str:

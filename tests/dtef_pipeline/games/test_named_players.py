@@ -1,0 +1,61 @@
+"""Players by the names that people give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.named_players import names_of_players, player_named
+from tests.made.made_games import PERSONA, show_pack
+
+MODELS = load_models(
+    "models: {alpha: {model: openai/alpha}, beta: {model: openai/beta}}\ncollections: {both: [alpha, beta]}",
+    computed={"baseline/uniform": None},
+)
+PERSONAS = {"calm": PERSONA, "calm:v2": PERSONA}
+
+
+def named(name: str) -> str:
+    return player_named(show_pack(), MODELS, PERSONAS, name).name
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("baseline/careful", "baseline/careful"),
+        ("baseline/random", "baseline/random"),
+        ("alpha", "alpha"),
+        ("calm@alpha", "calm:v2@alpha"),
+        ("calm:v2@alpha", "calm:v2@alpha"),
+        ("alpha@temperature=0.7", "alpha@temperature=0.7"),
+        ("calm@alpha@temperature=0.7", "calm:v2@alpha@temperature=0.7"),
+        ("calm@openai/gamma", "calm:v2@openai/gamma"),
+    ],
+)
+def test_a_name_stands_for_one_player(name: str, found: str) -> None:
+    assert named(name) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("baseline/uniform", "made/show-cards has none of that name"),
+        ("both", "player both: 2 models; allowed: one model, or a baseline"),
+        ("calm@both", "player calm@both: 2 models"),
+        ("gamma", "no model or collection 'gamma'"),
+        ("clam@alpha", "no model or collection 'clam@alpha'|unknown setting|clam"),
+    ],
+)
+def test_what_is_not_one_player_is_refused(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        named(name)
+
+
+def test_a_comma_in_the_settings_of_a_model_parts_no_players() -> None:
+    assert names_of_players("a@temperature=0,top_p=1, baseline/random ,b") == [
+        "a@temperature=0,top_p=1",
+        "baseline/random",
+        "b",
+    ]
+    assert names_of_players("") == []

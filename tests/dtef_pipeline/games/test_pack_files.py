@@ -1,0 +1,121 @@
+"""Scenario packs that lack a part are told of, each part by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games import pack_files
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.pack_files import check_packs
+from dtef_pipeline.games.packs import OfManifest
+from tests.made.made_games import ShowCards, show_pack
+
+NAME = "made/show-cards"
+MANIFEST = "data/scenarios/made/show-cards.yaml"
+PLAYBOOK = "docs/scenarios/show-cards.md"
+TESTED = "tests/deep/test_show_cards.py"
+
+
+def fails(_: ScenarioManifest) -> ShowCards:
+    raise ModuleNotFoundError("No module named 'engine'")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one whole pack."""
+    adapt(monkeypatch, lambda _: ShowCards())
+    manifest = yaml.safe_dump(show_pack().manifest.model_dump(), sort_keys=False)
+    for name, text in {MANIFEST: manifest, PLAYBOOK: "# Show cards\n", TESTED: "def test_it(): ...\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def adapt(monkeypatch: pytest.MonkeyPatch, maker: OfManifest | None) -> None:
+    monkeypatch.setattr(pack_files, "adapters", lambda: {NAME: maker} if maker else {})
+
+
+def faults(checkout: Path) -> list[str]:
+    (one,) = check_packs(checkout)
+    return one.faults
+
+
+def change(checkout: Path, old: str, new: str) -> None:
+    path = checkout / MANIFEST
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def test_a_whole_pack_has_no_faults(checkout: Path) -> None:
+    assert faults(checkout) == []
+
+
+def test_a_manifest_may_stand_outside_the_data(checkout: Path) -> None:
+    (checkout / "data" / "scenarios").rename(checkout / "scenarios")
+    assert faults(checkout) == []
+
+
+def test_a_pack_without_a_manifest_is_known_by_its_playbook(checkout: Path) -> None:
+    (checkout / MANIFEST).unlink()
+    (one,) = check_packs(checkout)
+    assert one.name == "*/show-cards"
+    assert "it lacks a manifest: data/scenarios/*/show-cards.yaml" in one.faults
+
+
+def test_a_pack_without_a_manifest_is_known_by_its_entry_point(checkout: Path) -> None:
+    (checkout / MANIFEST).unlink()
+    (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
+    (one,) = check_packs(checkout)
+    assert (one.name, one.faults) == (NAME, ["it lacks a manifest: data/scenarios/made/show-cards.yaml"])
+
+
+def test_a_pack_without_an_adapter_is_not_whole(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapt(monkeypatch, None)
+    assert faults(checkout) == [f"it lacks an adapter: an entry point {NAME} in the group dtef.scenarios"]
+    (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
+    assert faults(checkout)[0].endswith("pyproject.toml names made:of_manifest: install the package again")
+
+
+def test_an_adapter_that_cannot_be_used_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapt(monkeypatch, fails)
+    assert faults(checkout) == ["its adapter cannot be used: ModuleNotFoundError: No module named 'engine'"]
+
+
+def test_a_pack_without_tests_is_not_whole(checkout: Path) -> None:
+    (checkout / TESTED).unlink()
+    assert faults(checkout) == [f"it lacks tests: tests/**/test_show_cards*.py, or a test file that names {NAME}"]
+    (checkout / "tests" / "test_cards.py").write_text(f'NAME = "{NAME}"\n')
+    assert faults(checkout) == []
+
+
+@pytest.mark.parametrize("text", [None, " \n"])
+def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None) -> None:
+    (checkout / PLAYBOOK).unlink()
+    if text:
+        (checkout / PLAYBOOK).write_text(text)
+    assert faults(checkout) == [f"it lacks a playbook: {PLAYBOOK}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("turn_limit: 8", "turn_limits: 8", "turn_limits: unknown key; known: id, version"),
+        ("version: 1", "version: one", "version: got 'one'; allowed: a whole number"),
+        ("id: made/show-cards", "id: made/hide-cards", "got made/hide-cards; allowed: made/show-cards"),
+        ("seats:\n- A\n- B", "seats: [A]", "its manifest has 1 seats; allowed: 2"),
+        ("- careful", "- carefull", "its manifest names the opponent carefull; allowed: "),
+        ("id: made", "id: [made", "not a readable scenario"),
+    ],
+)
+def test_a_manifest_with_a_fault_is_told_of(checkout: Path, old: str, new: str, told: str) -> None:
+    change(checkout, old, new)
+    (fault,) = faults(checkout)
+    assert told in fault
+
+
+def test_a_folder_without_scenarios_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no scenario; allowed: a folder with data/scenarios/<league>/<scenario>.yaml"):
+        check_packs(tmp_path)
