@@ -1,0 +1,194 @@
+"""Exact values of small games: what a strategy wins from another, and from it whoever answers it best. No cards are drawn.
+
+A strategy is written as a vector of weights, one per sequence: all commands that a seat gave on its way to a place, whose weight is the
+product of their probabilities. What two seats win is then one product of matrices (von Stengel, Efficient computation of behavior
+strategies, 1996), and a best response is a maximum per information set, from the last to the first. Functions take one strategy or a
+batch of them: arrays (..., choices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.strategies import SmallScenario, Strategy
+
+Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.intp]
+_ROOT = 0
+"""The empty sequence: nothing said yet. Sequence n + 1 ends with choice n of the seat."""
+
+
+class ChoicePoint(NamedTuple):
+    """One information set of a seat, and where its commands stand in the vectors of choices."""
+
+    name: str
+    legal: tuple[str, ...]
+    start: int
+    """The place of the first command; the others follow."""
+    before: int
+    """The sequence of the seat that leads here."""
+
+    @property
+    def places(self) -> slice:
+        return slice(self.start, self.start + len(self.legal))
+
+
+class _Level(NamedTuple):
+    """The information sets of a seat that have equally many choices of the seat before them, as arrays."""
+
+    choices: Whole
+    """All their choices, in order."""
+    starts: Whole
+    """Where each information set begins among them."""
+    owner: Whole
+    """Of each choice, its information set within the level."""
+    before: Whole
+    """Of each information set, the sequence that leads to it."""
+
+
+@dataclass(frozen=True)
+class SeatChoices:
+    """All information sets of one seat, each after those that lead to it."""
+
+    points: tuple[ChoicePoint, ...]
+    levels: tuple[_Level, ...]
+
+    @property
+    def size(self) -> int:
+        """Choices: the length of a strategy of this seat."""
+        return sum(len(point.legal) for point in self.points)
+
+
+@dataclass(frozen=True)
+class ExactGame:
+    """A game of two seats, zero-sum: the choices of both and what seat 0 wins."""
+
+    name: str
+    seats: tuple[SeatChoices, SeatChoices]
+    payoffs: Reals
+    """(sequences of seat 0, sequences of seat 1): what seat 0 wins where both end, times the probability of the deal."""
+
+    def vector(self, strategy: Strategy, seat: int) -> Reals:
+        """(choices,): a strategy's probabilities at one seat. Raises ConfigError where it lacks an information set, where its
+        commands are not legal, and where probabilities are negative, not finite or do not sum to 1."""
+        return np.concatenate([_probabilities(strategy, point, self.name) for point in self.seats[seat].points])
+
+    def weights(self, choices: Reals, seat: int) -> Reals:
+        """(..., sequences): of each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
+        found = np.ones((*choices.shape[:-1], self.seats[seat].size + 1))
+        for level in self.seats[seat].levels:
+            found[..., level.choices + 1] = choices[..., level.choices] * found[..., level.before[level.owner]]
+        return found
+
+    def value(self, first: Reals, second: Reals) -> Reals:
+        """(...): chips that seat 0 wins in a hand, where it plays `first` and seat 1 plays `second`, on average over deals."""
+        won: Reals = np.sum(self.weights(first, 0) @ self.payoffs * self.weights(second, 1), axis=-1)
+        return won
+
+    def against(self, choices: Reals, seat: int) -> Reals:
+        """(..., sequences of the other seat): what each sequence of the other seat wins from a strategy of this one."""
+        weights = self.weights(choices, seat)
+        return -(weights @ self.payoffs) if seat == 0 else weights @ self.payoffs.T
+
+    def best_response(self, choices: Reals, seat: int) -> Reals:
+        """(...): what the other seat wins in a hand when it answers a strategy of this seat as well as can be."""
+        won = self.against(choices, seat)
+        for level in reversed(self.seats[1 - seat].levels):
+            _add_at(won, level.before, np.maximum.reduceat(won[..., level.choices + 1], level.starts, axis=-1))
+        best: Reals = won[..., _ROOT]
+        return best
+
+    def exploitability(self, first: Reals, second: Reals) -> Reals:
+        """(...): the mean of what best responses win from each seat of a player that plays `first` and `second`. 0 is perfect play;
+        lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""
+        return (self.best_response(first, 0) + self.best_response(second, 1)) / 2
+
+
+def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
+    """Adds values to places, some of which are named more than once."""
+    order = np.argsort(places, kind="stable")
+    named, starts = np.unique(places[order], return_index=True)
+    sums[..., named] += np.add.reduceat(values[..., order], starts, axis=-1)
+
+
+def _probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
+    where = f"{game}, information set {point.name}"
+    if point.name not in strategy:
+        raise ConfigError(f"{where}: the strategy does not have it; allowed: one that has every information set of the seat")
+    given = strategy[point.name]
+    if unknown := set(given) - set(point.legal):
+        raise ConfigError(f"{where}: got {', '.join(sorted(unknown))}; allowed: {', '.join(point.legal)}")
+    found = np.array([given.get(command, 0.0) for command in point.legal], dtype=float)
+    if not np.all(found >= 0) or not np.isclose(found.sum(), 1, rtol=0, atol=1e-6):
+        raise ConfigError(f"{where}: got probabilities {found.tolist()}; allowed: from 0 on, with the sum 1")
+    return found
+
+
+@lru_cache(maxsize=8)
+def exact_game(scenario: SmallScenario[Any]) -> ExactGame:
+    """The game of a scenario, gone through once: all deals and all ways to play them."""
+    tree = _Tree(scenario)
+    seats = (_seat_choices(tree.points[0]), _seat_choices(tree.points[1]))
+    payoffs = np.zeros((seats[0].size + 1, seats[1].size + 1))
+    for (first, second), won in tree.won.items():
+        payoffs[first, second] = won / tree.deals
+    return ExactGame(scenario.name, seats, payoffs)
+
+
+class _Tree:
+    """What a walk through all states finds: the information sets of both seats, and what seat 0 wins at each pair of sequences."""
+
+    def __init__(self, scenario: SmallScenario[Any]) -> None:
+        self.points: tuple[dict[str, ChoicePoint], dict[str, ChoicePoint]] = ({}, {})
+        self.won: dict[tuple[int, int], float] = {}
+        self.deals = 0
+        for dealt in scenario.deals():
+            self.deals += 1
+            self._walk(scenario, dealt)
+
+    def _walk(self, scenario: SmallScenario[Any], dealt: Any) -> None:
+        waiting = [(dealt, (_ROOT, _ROOT))]
+        while waiting:
+            state, ends = waiting.pop()
+            seat = scenario.to_move(state)
+            if seat is None:
+                result = scenario.result(state)
+                self.won[ends] = self.won.get(ends, 0.0) + (result.rewards[0] if result else 0.0)
+                continue
+            point = self._point(scenario, state, seat, ends[seat])
+            for place, command in enumerate(point.legal, point.start + 1):
+                reached = (place, ends[1]) if seat == 0 else (ends[0], place)
+                waiting.append((scenario.step(state, seat, command), reached))
+
+    def _point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
+        known, name = self.points[seat], scenario.information(state, seat)
+        if name not in known:
+            last = next(reversed(known.values())) if known else None
+            known[name] = ChoicePoint(name, scenario.legal(state, seat), last.places.stop if last else 0, before)
+        if known[name].before != before:
+            raise ValueError(f"{scenario.name}: seat {seat} forgets what it did before {name}")
+        return known[name]
+
+
+def _seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
+    depths: dict[int, int] = {_ROOT: 0}
+    by_depth: dict[int, list[ChoicePoint]] = {}
+    for point in points.values():
+        depth = depths[point.before]
+        by_depth.setdefault(depth, []).append(point)
+        depths.update(dict.fromkeys(range(point.start + 1, point.places.stop + 1), depth + 1))
+    return SeatChoices(tuple(points.values()), tuple(_level(by_depth[depth]) for depth in sorted(by_depth)))
+
+
+def _level(points: list[ChoicePoint]) -> _Level:
+    sizes = np.array([len(point.legal) for point in points])
+    choices = np.concatenate([np.arange(point.start, point.places.stop) for point in points])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return _Level(choices, starts, np.repeat(np.arange(len(points)), sizes), np.array([point.before for point in points]))

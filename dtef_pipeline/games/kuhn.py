@@ -1,0 +1,103 @@
+"""Kuhn poker: three cards, one chip of ante, one bet of one chip. The smallest poker in which bluffs pay.
+
+Harold W. Kuhn, A simplified two-person poker, 1950. The first seat loses 1/18 of a chip in a hand that both play perfectly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Chooses, Count, GameMetric
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.small_poker import Betting, SmallHand, SmallPoker
+from dtef_pipeline.games.strategies import Strategy, player_of, strategy_of, uniform
+
+KUHN_VALUE = -1 / 18
+"""Chips that the first seat wins in a hand that both seats play perfectly."""
+KUHN_ALPHA = 1 / 3
+"""How often the first seat of `nash` bets with the jack: each share from 0 to 1/3 is perfect."""
+_JACK_BET_RATE = GameMetric(
+    "bluff_rate", "risk", "share", "none", "Bets with the jack, as a share of the turns with it in which one was allowed."
+)
+_KING_BET_RATE = GameMetric(
+    "value_bet_rate", "risk", "share", "none", "Bets with the king, as a share of the turns with it in which one was allowed."
+)
+_KUHN_RANKS = "JQK"
+
+
+def of_manifest(manifest: ScenarioManifest) -> Kuhn:
+    """The scenario `poker/kuhn`. Raises ConfigError for settings, as it has none, and for another number of seats than two."""
+    if manifest.settings or len(manifest.seats) != 2:
+        raise ConfigError(
+            f"{manifest.id}: got settings {manifest.settings} and seats {manifest.seats}; allowed: no settings, two seats"
+        )
+    return Kuhn(manifest)
+
+
+class Kuhn(SmallPoker):
+    """Kuhn poker as a scenario."""
+
+    cards = tuple(_KUHN_RANKS)
+    metrics = (*SmallPoker.metrics, _JACK_BET_RATE, _KING_BET_RATE)
+
+    def __init__(self, manifest: ScenarioManifest) -> None:
+        super().__init__(manifest)
+        self.baselines: Mapping[str, Chooses] = {name: player_of(self, name) for name in ("nash", "always-bet", "always-pass")}
+
+    @cached_property
+    def strategies(self) -> Mapping[str, Strategy]:
+        """The strategy of each baseline that has one."""
+        return {
+            "nash": nash(),
+            "always-bet": strategy_of(self, lambda legal: {legal[-1]: 1.0}),
+            "always-pass": strategy_of(self, lambda legal: {legal[0]: 1.0}),
+            "random": uniform(self),
+        }
+
+    def betting(self, commands: tuple[str, ...]) -> Betting:
+        """Where the betting stands: two checks, or an answer to a bet, end the hand."""
+        return _kuhn_betting(commands)
+
+    def strength(self, state: SmallHand, seat: int) -> int:
+        """The rank of the card."""
+        return _KUHN_RANKS.index(state.deck[seat])
+
+    def measured(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
+        """What is measured of all small poker, and the bets with the lowest and the highest card."""
+        could = [command for before, command in self.turns_of(state, seat) if "bet" in before.legal]
+        bets = Count(could.count("bet"), len(could))
+        of_card = {"J": _JACK_BET_RATE.name, "K": _KING_BET_RATE.name}.get(state.deck[seat])
+        none = dict.fromkeys((_JACK_BET_RATE.name, _KING_BET_RATE.name), Count(0, 0))
+        return {**super().measured(state, seat), **none, **({of_card: bets} if of_card else {})}
+
+
+@cache
+def _kuhn_betting(commands: tuple[str, ...]) -> Betting:
+    seat = len(commands) % 2
+    if commands[-1:] == ("fold",):
+        folded = 1 - seat
+        return Betting((1, 2) if folded == 0 else (2, 1), None, (), folded=folded)
+    if commands[-1:] == ("call",):
+        return Betting((2, 2), None, ())
+    if commands[-1:] == ("bet",):
+        return Betting((1, 2) if seat == 0 else (2, 1), seat, ("fold", "call"))
+    if commands == ("check", "check"):
+        return Betting((1, 1), None, ())
+    return Betting((1, 1), seat, ("check", "bet"))
+
+
+def nash(alpha: float = KUHN_ALPHA) -> Strategy:
+    """A perfect strategy of both seats: the first bets with the jack with probability `alpha`, from 0 to 1/3, and with the king three
+    times as often; the second has one perfect strategy alone. Source: Kuhn 1950. Raises ValueError for another alpha."""
+    if not 0 <= alpha <= 1 / 3:
+        raise ValueError(f"got alpha {alpha}; allowed: from 0 to 1/3")
+    first = {"J": (alpha, 0.0), "Q": (0.0, alpha + 1 / 3), "K": (3 * alpha, 1.0)}
+    second = {"J": (1 / 3, 0.0), "Q": (0.0, 1 / 3), "K": (1.0, 1.0)}
+    found: dict[str, dict[str, float]] = {}
+    for card in _KUHN_RANKS:
+        for bets, calls, open_to, bet_to in ((*first[card], "", "check,bet"), (*second[card], "check", "bet")):
+            found[f"{card}:{open_to}"] = {"check": 1 - bets, "bet": bets}
+            found[f"{card}:{bet_to}"] = {"fold": 1 - calls, "call": calls}
+    return found

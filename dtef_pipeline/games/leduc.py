@@ -1,0 +1,110 @@
+"""Leduc poker: six cards, a public card in the middle, two stages of betting with bets of 2 and 4 chips. Small, yet bluffs are answered by raises.
+
+Southey and others, Bayes' bluff: opponent modelling in poker, UAI 2005. With perfect play the first seat loses .0856 chips in a hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache, cached_property
+from importlib.resources import files
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Chooses
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
+from dtef_pipeline.games.strategies import Strategy, player_of, states_to_move, strategy_of, uniform
+
+LEDUC_VALUE = -0.0856
+"""Chips that the first seat wins in a hand that both seats play perfectly, to four decimals."""
+LEDUC_BETS = (2, 4)
+"""Chips of a bet or raise before and after the public card."""
+LEDUC_RAISES = 2
+"""Bets and raises that are allowed in one stage of betting, of both seats together."""
+_STRATEGY_FILE = "leduc_strategy.json"
+_LEDUC_RANKS = "JQK"
+
+
+def of_manifest(manifest: ScenarioManifest) -> Leduc:
+    """The scenario `poker/leduc`. Raises ConfigError for settings other than `suits`, and for another number of seats than two."""
+    suits = manifest.settings.get("suits", True)
+    if set(manifest.settings) - {"suits"} or not isinstance(suits, bool) or len(manifest.seats) != 2:
+        allowed = "allowed: the setting `suits: true` or `suits: false`, two seats"
+        raise ConfigError(f"{manifest.id}: got settings {manifest.settings} and seats {manifest.seats}; {allowed}")
+    return Leduc(manifest, suits=suits)
+
+
+class Leduc(SmallPoker):
+    """Leduc poker as a scenario.
+
+    `suits`: whether players are told the suits of cards, which never count. With them there are 936 information sets; without,
+    the 288 that a player could tell apart for a reason.
+    """
+
+    public_at = 2
+
+    def __init__(self, manifest: ScenarioManifest, *, suits: bool = True) -> None:
+        super().__init__(manifest)
+        self.cards = tuple(f"{rank}{suit}" for rank in _LEDUC_RANKS for suit in (("s", "h") if suits else ("", "")))
+        self.baselines: Mapping[str, Chooses] = {
+            name: player_of(self, name) for name in ("nash", "always-call", "always-raise")
+        }
+
+    @cached_property
+    def strategies(self) -> Mapping[str, Strategy]:
+        """The strategy of each baseline that has one."""
+        return {
+            "nash": self._of_ranks(leduc_table()),
+            "always-call": strategy_of(self, lambda legal: {next(one for one in legal if one in ("check", "call")): 1.0}),
+            "always-raise": strategy_of(self, lambda legal: {legal[-1]: 1.0}),
+            "random": uniform(self),
+        }
+
+    def _of_ranks(self, table: Strategy) -> Strategy:
+        """A strategy that is told by ranks, for cards as this scenario names them."""
+        return {self.information(state, seat): table[self.by_rank(state, seat)] for state, seat in states_to_move(self)}
+
+    def by_rank(self, state: SmallHand, seat: int) -> str:
+        """The name of an information set without the suits: `K/Q:check,check`."""
+        return self.information(SmallHand(tuple(card[0] for card in state.deck), state.commands), seat)
+
+    def betting(self, commands: tuple[str, ...]) -> Betting:
+        """Where the betting stands: a call, or a check after a check, ends a stage."""
+        return _leduc_betting(commands)
+
+    def strength(self, state: SmallHand, seat: int) -> int:
+        """A pair with the public card wins, then the higher rank."""
+        own, public = state.deck[seat][0], state.deck[2][0]
+        return _LEDUC_RANKS.index(own) + len(_LEDUC_RANKS) * (own == public)
+
+
+@cache
+def leduc_table() -> Strategy:
+    """The shipped strategy of both seats, by ranks; a best response wins .0003 chips from it in a hand (mean of the seats).
+
+    `data/make_leduc_strategy.py` makes it."""
+    read: dict[str, dict[str, float]] = json.loads(
+        files("dtef_pipeline.games").joinpath(_STRATEGY_FILE).read_text(encoding="utf-8")
+    )
+    return read
+
+
+@cache
+def _leduc_betting(commands: tuple[str, ...]) -> Betting:
+    paid, stage, raises, seat, turn = [1, 1], 0, 0, 0, 0
+    for command in commands:
+        if command == "fold":
+            return Betting((paid[0], paid[1]), None, (), stage, folded=seat)
+        raised = command in SMALL_BETS
+        paid[seat] = max(paid) + (LEDUC_BETS[stage] if raised else 0)
+        if command == "call" or (command == "check" and turn == 1):
+            if stage == 1:
+                return Betting((paid[0], paid[1]), None, (), stage)
+            stage, raises, seat, turn = 1, 0, 0, 0
+        else:
+            raises, seat, turn = raises + raised, 1 - seat, turn + 1
+    unanswered = paid[seat] < paid[1 - seat]
+    passive, active = (("fold", "call"), "raise") if unanswered else (("check",), "bet")
+    legal = (*passive, active) if raises < LEDUC_RAISES else passive
+    return Betting((paid[0], paid[1]), seat, legal, stage, bet=LEDUC_BETS[stage])

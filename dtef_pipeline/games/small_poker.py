@@ -1,0 +1,284 @@
+"""Poker small enough to be worked out to the end: what Kuhn's and Leduc poker share, with two seats, an ante and bets of fixed size."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.reading import read_command, spoken_action
+from dtef_pipeline.games.strategies import Strategy
+from dtef_pipeline.text.counted import counted
+
+SMALL_BETS = ("bet", "raise")
+"""The commands that put in more than the other seat has."""
+SMALL_POKER_COMMANDS = ("check", "bet", "fold", "call", "raise")
+SMALL_CARD_NAMES = {"J": "jack", "Q": "queen", "K": "king"}
+SMALL_SUIT_NAMES = {"s": "spades", "h": "hearts"}
+SMALL_BET_RATE = GameMetric(
+    "bet_rate", "risk", "share", "none", "Bets and raises, as a share of the turns in which one was allowed."
+)
+SMALL_SHOWDOWN_RATE = GameMetric(
+    "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
+)
+_COMMAND_WITH_CHIPS = re.compile(r"([a-z]{3,5})(?: (?:to|by|of))? \$?([0-9]{1,4})(?: chips?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallHand:
+    """One hand: the whole deck in the order of the deal, and what was said so far. The first two cards are those of seats 0 and 1."""
+
+    deck: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+
+
+class Betting(NamedTuple):
+    """Where the betting stands; it follows from the commands alone."""
+
+    paid: tuple[int, int]
+    """Chips that each seat has put in, the ante with them."""
+    to_move: int | None
+    legal: tuple[str, ...]
+    stage: int = 0
+    """0: before the public card."""
+    folded: int | None = None
+    """The seat that folded."""
+    bet: int = 1
+    """Chips that a bet or raise puts in beyond a call."""
+
+    @property
+    def showdown(self) -> bool:
+        return self.to_move is None and self.folded is None
+
+
+class SmallPoker(ABC):
+    """A scenario of `poker` whose every deal and every way of betting can be gone through. See `games.contract.Scenario`."""
+
+    zero_sum = True
+    unit = "chips"
+    cards: tuple[str, ...]
+    """The deck before it is shuffled; the first letter of a card is its rank."""
+    public_at: int | None = None
+    """Where in the deal the public card lies; None: there is none."""
+    metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
+    baselines: Mapping[str, Chooses]
+
+    def __init__(self, manifest: ScenarioManifest) -> None:
+        self.name = manifest.id
+        self.seats = tuple(manifest.seats)
+        self._show_legal = manifest.show_legal
+
+    @property
+    @abstractmethod
+    def strategies(self) -> Mapping[str, Strategy]:
+        """The strategies of both seats that baselines play, by name."""
+
+    @abstractmethod
+    def betting(self, commands: tuple[str, ...]) -> Betting:
+        """Where the betting stands after commands that were all legal."""
+
+    @abstractmethod
+    def strength(self, state: SmallHand, seat: int) -> int:
+        """Of a hand at a showdown: the higher wins, equal ones split."""
+
+    def deals(self) -> Iterator[SmallHand]:
+        """All first states that differ in a card that can be seen, each as likely as any other."""
+        seen = 2 if self.public_at is None else self.public_at + 1
+        for places in itertools.permutations(range(len(self.cards)), seen):
+            rest = [card for place, card in enumerate(self.cards) if place not in places]
+            yield SmallHand((*(self.cards[place] for place in places), *rest))
+
+    def reset(self, seed: int, seating: tuple[int, ...]) -> SmallHand:
+        """The first state: the cards as `random.Random(seed)` shuffles them, whoever sits where."""
+        deck = list(self.cards)
+        random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
+        return SmallHand(tuple(deck))
+
+    def to_move(self, state: SmallHand) -> int | None:
+        """The seat whose turn it is; None: the hand is over."""
+        return self.betting(state.commands).to_move
+
+    def legal(self, state: SmallHand, seat: int) -> tuple[str, ...]:
+        """The allowed commands, the one that puts in least first; none where it is not the seat's turn."""
+        now = self.betting(state.commands)
+        return now.legal if now.to_move == seat else ()
+
+    def step(self, state: SmallHand, seat: int, command: str) -> SmallHand:
+        """The state after a legal command. Raises ValueError for another one."""
+        if command not in (allowed := self.legal(state, seat)):
+            raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(allowed) or 'nothing'}")
+        return SmallHand(state.deck, (*state.commands, command))
+
+    def public_card(self, state: SmallHand) -> str | None:
+        """The public card, once it is dealt."""
+        dealt = self.public_at is not None and self.betting(state.commands).stage > 0
+        return state.deck[self.public_at] if dealt and self.public_at is not None else None
+
+    def information(self, state: SmallHand, seat: int) -> str:
+        """The name of what a seat knows when it is to move: own card, public card, betting: `K:check,bet`, `Ks/Qh:check,check,bet`."""
+        public = self.public_card(state)
+        return f"{state.deck[seat]}{f'/{public}' if public else ''}:{','.join(state.commands)}"
+
+    def observation(self, state: SmallHand, seat: int) -> str:
+        """Own card, public card, pot and betting, and at a showdown the other card."""
+        now, other = self.betting(state.commands), 1 - seat
+        lines = [f"You are the {self.seats[seat]}.", f"Your card: {_card(state.deck[seat])}."]
+        if self.public_at is not None:
+            public = self.public_card(state)
+            lines.append(f"Public card: {_card(public) if public else 'not dealt yet'}.")
+        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, the {self.seats[other]} {now.paid[other]}.")
+        lines.append(f"Betting so far: {self._told_betting(state.commands, seat)}.")
+        if now.to_move is None:
+            return "\n".join([*lines, *self._told_end(state, seat)])
+        if now.to_move == seat:
+            if due := now.paid[other] - now.paid[seat]:
+                lines.append(f"To call costs {counted(due, 'chip')}.")
+            lines.append("It is your turn.")
+            if self._show_legal:
+                lines.append(f"Legal commands: {', '.join(now.legal)}")
+        return "\n".join(lines)
+
+    def _told_betting(self, commands: tuple[str, ...], seat: int) -> str:
+        """What was said, stage by stage, in the order in which it was said."""
+        stages: dict[int, list[str]] = {}
+        for place, command in enumerate(commands):
+            before = self.betting(commands[:place])
+            stages.setdefault(before.stage, []).append(
+                f"{'you' if before.to_move == seat else f'the {self.seats[1 - seat]}'} {command}"
+            )
+        if self.public_at is None or not stages:
+            return ", ".join(stages.get(0, [])) or "nothing yet"
+        told = [f"{'before' if stage == 0 else 'after'} the public card: {', '.join(said)}" for stage, said in stages.items()]
+        return "; ".join(told)
+
+    def _told_end(self, state: SmallHand, seat: int) -> Iterator[str]:
+        """How the hand ended, as the seat sees it."""
+        now, won = self.betting(state.commands), self._rewards(state)[seat]
+        if now.showdown:
+            yield f"Showdown: the {self.seats[1 - seat]} has the {_card(state.deck[1 - seat])}."
+        yield f"The hand is over. You {_won(won)}."
+
+    def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
+        """The command that a text gives, `bet 2` as `bet` where 2 is the size of a bet; else why it is none."""
+        now, legal = self.betting(state.commands), self.legal(state, seat)
+        if not legal:
+            return Illegal("It is not your turn.")
+
+        def normalised(command: str) -> str:
+            return _plain_command(command, now, seat)
+
+        found = read_command(text, legal, normalised)
+        if isinstance(found, str) or found.kind == "refused":
+            return found
+        spoken = spoken_action(text)
+        if spoken is None:
+            return found
+        return Illegal(_why_illegal(normalised(spoken), now, seat), "illegal")
+
+    def result(self, state: SmallHand) -> GameResult | None:
+        """Net chips of each seat; None while the hand goes on."""
+        return None if self.to_move(state) is not None else _result(self._rewards(state))
+
+    def _rewards(self, state: SmallHand) -> tuple[int, int]:
+        now = self.betting(state.commands)
+        if now.folded is not None:
+            return _lost(now.folded, now.paid[now.folded])
+        mine, others = self.strength(state, 0), self.strength(state, 1)
+        return (0, 0) if mine == others else _lost(0 if mine < others else 1, now.paid[0])
+
+    def stopped(self, state: SmallHand, seat: int | None) -> GameResult:
+        """A seat that forfeits loses what it has put in; at the limit of turns everyone gets its chips back."""
+        if seat is None:
+            return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
+        return _result(_lost(seat, self.betting(state.commands).paid[seat]), "forfeit")
+
+    def default(self, state: SmallHand, seat: int) -> str:
+        """Check, else fold."""
+        return "check" if "check" in self.legal(state, seat) else "fold"
+
+    def turns_of(self, state: SmallHand, seat: int) -> Iterator[tuple[Betting, str]]:
+        """Each turn that a seat had: the betting it met and what it said."""
+        for place, command in enumerate(state.commands):
+            before = self.betting(state.commands[:place])
+            if before.to_move == seat:
+                yield before, command
+
+    def measured(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
+        """Bets among the turns in which one was allowed, and whether the hand came to a showdown."""
+        could = [command for before, command in self.turns_of(state, seat) if set(SMALL_BETS) & set(before.legal)]
+        return {
+            SMALL_BET_RATE.name: Count(sum(command in SMALL_BETS for command in could), len(could)),
+            SMALL_SHOWDOWN_RATE.name: Count(self.betting(state.commands).showdown),
+        }
+
+    def told(self, state: SmallHand) -> dict[str, Any]:
+        """The whole hand, with both cards."""
+        now = self.betting(state.commands)
+        return {
+            "cards": list(state.deck[:2]),
+            "public_card": self.public_card(state),
+            "undealt": list(state.deck[2:]),
+            "commands": list(state.commands),
+            "paid": list(now.paid),
+            "to_move": now.to_move,
+        }
+
+    def permuted(self, state: SmallHand, seat: int, rng: random.Random) -> SmallHand:
+        """The same hand with all cards dealt anew that the seat has not seen: the other's, unless there was a showdown, and those to come."""
+        seen = {0, 1} if self.betting(state.commands).showdown else {seat}
+        if self.public_card(state) is not None and self.public_at is not None:
+            seen.add(self.public_at)
+        hidden = [place for place in range(len(state.deck)) if place not in seen]
+        dealt = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
+        return SmallHand(tuple(dealt.get(place, card) for place, card in enumerate(state.deck)), state.commands)
+
+
+def _card(card: str) -> str:
+    """`king of spades` for Ks, `king` for K."""
+    return SMALL_CARD_NAMES[card[0]] + (f" of {SMALL_SUIT_NAMES[card[1]]}" if len(card) > 1 else "")
+
+
+def _won(chips: int) -> str:
+    return "get your chips back" if chips == 0 else f"{'win' if chips > 0 else 'lose'} {counted(abs(chips), 'chip')}"
+
+
+def _lost(seat: int, chips: int) -> tuple[int, int]:
+    """Rewards where a seat loses chips to the other."""
+    return (-chips, chips) if seat == 0 else (chips, -chips)
+
+
+def _result(rewards: tuple[int, int], *flags: str) -> GameResult:
+    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if won > 0 else "loss" if won < 0 else "draw" for won in rewards)
+    return GameResult((float(rewards[0]), float(rewards[1])), outcomes, flags)
+
+
+def _plain_command(command: str, now: Betting, seat: int) -> str:
+    """Small letters, one space, without a full stop; and without the number of chips where it is the one that the command puts in."""
+    plain = " ".join(command[:100].casefold().split()).strip(" .!*`\"'")
+    if found := _COMMAND_WITH_CHIPS.fullmatch(plain):
+        due = now.paid[1 - seat] - now.paid[seat]
+        if int(found[2]) == {"bet": now.bet, "raise": now.bet, "call": due}.get(found[1]):
+            return found[1]
+    return plain
+
+
+def _why_illegal(command: str, now: Betting, seat: int) -> str:
+    """Told to a player who spoke a command that is none, or not now."""
+    allowed = f"allowed: {', '.join(now.legal)}"
+    word = command.split(" ")[0]
+    if word not in SMALL_POKER_COMMANDS:
+        return f"This is no command of the game; {allowed}."
+    if command != word:
+        return f"The size of bets is fixed, here {counted(now.bet, 'chip')}: say the word alone; {allowed}."
+    due = now.paid[1 - seat] - now.paid[seat]
+    if due and word in ("check", "bet"):
+        return f"You cannot {word}, because the other player has bet; {allowed}."
+    if not due and word in ("call", "fold", "raise"):
+        return f"You cannot {word}, because there is no bet; {allowed}."
+    return f"You cannot {word} any more in this stage of betting; {allowed}."

@@ -1,0 +1,64 @@
+"""Strategies: how often each command is chosen in each information set, and the baselines that play so.
+
+An information set is all states that look the same to the seat that is to move. A small game has few of them, each with a name.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, TypeVar
+
+from dtef_pipeline.games.contract import Chooses, Scenario
+
+SmallState = TypeVar("SmallState")
+Strategy = Mapping[str, Mapping[str, float]]
+"""By information set, the probability of each command; of a command left out it is 0. It may cover one seat or both."""
+
+
+class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
+    """A scenario of two seats, zero-sum, so small that all its states can be gone through. Seats forget nothing."""
+
+    @property
+    def strategies(self) -> Mapping[str, Strategy]:
+        """The strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
+
+    def deals(self) -> Iterator[SmallState]:
+        """All first states, each as likely as any other."""
+
+    def information(self, state: SmallState, seat: int) -> str:
+        """The name of the information set of a seat that is to move; those of different seats have different names."""
+
+
+def states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
+    """All states in which a seat is to move, with the seat: deal by deal, a state before those that follow from it."""
+    for dealt in scenario.deals():
+        waiting = [dealt]
+        while waiting:
+            state = waiting.pop()
+            seat = scenario.to_move(state)
+            if seat is None:
+                continue
+            yield state, seat
+            waiting += [scenario.step(state, seat, command) for command in reversed(scenario.legal(state, seat))]
+
+
+def strategy_of(scenario: SmallScenario[SmallState], chosen: Callable[[tuple[str, ...]], Mapping[str, float]]) -> Strategy:
+    """The strategy of both seats that follows from the legal commands alone."""
+    return {scenario.information(state, seat): chosen(scenario.legal(state, seat)) for state, seat in states_to_move(scenario)}
+
+
+def uniform(scenario: SmallScenario[SmallState]) -> Strategy:
+    """The strategy of both seats that plays each legal command equally often."""
+    return strategy_of(scenario, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
+
+
+def player_of(scenario: SmallScenario[SmallState], name: str) -> Chooses:
+    """The baseline that plays one of the scenario's strategies: it draws a command where more than one has a probability above 0."""
+
+    def chosen(state: SmallState, seat: int, rng: random.Random) -> str:
+        shares = scenario.strategies[name][scenario.information(state, seat)]
+        played = {command: share for command, share in shares.items() if share > 0}
+        return next(iter(played)) if len(played) == 1 else rng.choices([*played], [*played.values()])[0]
+
+    return chosen
