@@ -1,4 +1,4 @@
-"""Leduc poker: six cards, a public card in the middle, two stages of betting with bets of 2 and 4 chips. Small, yet bluffs are answered by raises.
+"""Leduc poker: six cards, a public card in the middle, two stages of betting with bets of 2 and 4 chips.
 
 Southey and others, Bayes' bluff: opponent modelling in poker, UAI 2005. With perfect play the first seat loses .0856 chips in a hand.
 """
@@ -107,4 +107,4 @@ def _leduc_betting(commands: tuple[str, ...]) -> Betting:
     unanswered = paid[seat] < paid[1 - seat]
     passive, active = (("fold", "call"), "raise") if unanswered else (("check",), "bet")
     legal = (*passive, active) if raises < LEDUC_RAISES else passive
-    return Betting((paid[0], paid[1]), seat, legal, stage, bet=LEDUC_BETS[stage])
+    return Betting((paid[0], paid[1]), seat, legal, stage)

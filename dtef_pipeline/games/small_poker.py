@@ -27,7 +27,8 @@ SMALL_BET_RATE = GameMetric(
 SMALL_SHOWDOWN_RATE = GameMetric(
     "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
 )
-_COMMAND_WITH_CHIPS = re.compile(r"([a-z]{3,5})(?: (?:to|by|of))? \$?([0-9]{1,4})(?: chips?)?")
+_FIRST_WORD = re.compile(r"[a-z]+")
+_COMMAND_LENGTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,6 @@ class Betting(NamedTuple):
     """0: before the public card."""
     folded: int | None = None
     """The seat that folded."""
-    bet: int = 1
-    """Chips that a bet or raise puts in beyond a call."""
 
     @property
     def showdown(self) -> bool:
@@ -165,21 +164,13 @@ class SmallPoker(ABC):
         yield f"The hand is over. You {_won(won)}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
-        """The command that a text gives, `bet 2` as `bet` where 2 is the size of a bet; else why it is none."""
-        now, legal = self.betting(state.commands), self.legal(state, seat)
+        """The command that a text gives, else why it is none. The size of bets is fixed, so that a number behind a command says nothing."""
+        legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
-
-        def normalised(command: str) -> str:
-            return _plain_command(command, now, seat)
-
-        found = read_command(text, legal, normalised)
-        if isinstance(found, str) or found.kind == "refused":
-            return found
-        spoken = spoken_action(text)
-        if spoken is None:
-            return found
-        return Illegal(_why_illegal(normalised(spoken), now, seat), "illegal")
+        found = read_command(text, legal)
+        spoken = None if isinstance(found, str) or found.kind != "illegal" else spoken_action(text)
+        return found if spoken is None else Illegal(_why_illegal(spoken, self.betting(state.commands), seat))
 
     def result(self, state: SmallHand) -> GameResult | None:
         """Net chips of each seat; None while the hand goes on."""
@@ -258,27 +249,16 @@ def _result(rewards: tuple[int, int], *flags: str) -> GameResult:
     return GameResult((float(rewards[0]), float(rewards[1])), outcomes, flags)
 
 
-def _plain_command(command: str, now: Betting, seat: int) -> str:
-    """Small letters, one space, without a full stop; and without the number of chips where it is the one that the command puts in."""
-    plain = " ".join(command[:100].casefold().split()).strip(" .!*`\"'")
-    if found := _COMMAND_WITH_CHIPS.fullmatch(plain):
-        due = now.paid[1 - seat] - now.paid[seat]
-        if int(found[2]) == {"bet": now.bet, "raise": now.bet, "call": due}.get(found[1]):
-            return found[1]
-    return plain
-
-
-def _why_illegal(command: str, now: Betting, seat: int) -> str:
+def _why_illegal(spoken: str, now: Betting, seat: int) -> str:
     """Told to a player who spoke a command that is none, or not now."""
     allowed = f"allowed: {', '.join(now.legal)}"
-    word = command.split(" ")[0]
-    if word not in SMALL_POKER_COMMANDS:
+    word = _FIRST_WORD.match(spoken[:_COMMAND_LENGTH].casefold())
+    command = word[0] if word else ""
+    if command not in SMALL_POKER_COMMANDS:
         return f"This is no command of the game; {allowed}."
-    if command != word:
-        return f"The size of bets is fixed, here {counted(now.bet, 'chip')}: say the word alone; {allowed}."
-    due = now.paid[1 - seat] - now.paid[seat]
-    if due and word in ("check", "bet"):
-        return f"You cannot {word}, because the other player has bet; {allowed}."
-    if not due and word in ("call", "fold", "raise"):
-        return f"You cannot {word}, because there is no bet; {allowed}."
-    return f"You cannot {word} any more in this stage of betting; {allowed}."
+    unanswered = now.paid[seat] < now.paid[1 - seat]
+    if unanswered and command in ("check", "bet"):
+        return f"You cannot {command}, because the other player has bet; {allowed}."
+    if not unanswered and command in ("call", "fold", "raise"):
+        return f"You cannot {command}, because there is no bet; {allowed}."
+    return f"You cannot {command} in this stage of betting any more; {allowed}."

@@ -23,6 +23,9 @@ class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
     def strategies(self) -> Mapping[str, Strategy]:
         """The strategies of both seats that its baselines play, by name: `nash`, `random` and others."""
 
+    def __hash__(self) -> int:
+        """The game of a scenario is gone through once and kept."""
+
     def deals(self) -> Iterator[SmallState]:
         """All first states, each as likely as any other."""
 

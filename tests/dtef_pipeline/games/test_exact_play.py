@@ -1,0 +1,171 @@
+"""Exact play: known values of both games, OpenSpiel's numbers for strategies at random, and a naive walk through the tree."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.exact_play import exact_game
+from dtef_pipeline.games.kuhn import KUHN_VALUE, nash
+from dtef_pipeline.games.leduc import LEDUC_VALUE
+from dtef_pipeline.games.small_poker import SmallPoker
+from dtef_pipeline.games.strategies import Strategy, states_to_move, uniform
+from tests.conftest import SHARED
+from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
+
+
+def value(game: SmallPoker, first: Strategy, second: Strategy) -> float:
+    exact = exact_game(game)
+    return float(exact.value(exact.vector(first, 0), exact.vector(second, 1)))
+
+
+def exploitability(game: SmallPoker, strategy: Strategy) -> float:
+    exact = exact_game(game)
+    return float(exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1)))
+
+
+@pytest.mark.parametrize(
+    ("game", "strategy", "wins", "loses"),
+    [
+        ("kuhn", "nash", -1 / 18, 0),
+        ("kuhn", "random", 0.125, 0.4583333),
+        ("kuhn", "always-bet", 0, 1 / 3),
+        ("kuhn", "always-pass", 0, 1),
+        ("leduc", "random", -0.078125, 2.3736111),
+        ("leduc without suits", "random", -0.078125, 2.3736111),
+    ],
+)
+def test_values_that_are_known(game: str, strategy: str, wins: float, loses: float) -> None:
+    found = small_poker(game).strategies[strategy]
+    assert value(small_poker(game), found, found) == pytest.approx(wins, abs=1e-7)
+    assert exploitability(small_poker(game), found) == pytest.approx(loses, abs=1e-7)
+
+
+def test_the_values_of_the_shared_cases() -> None:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"no cases at {path}")
+    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "game_oracle"]
+    assert len(cases) >= 3
+    for case in cases:
+        game = small_poker(case["in"]["game"].removesuffix("_poker"))
+        found = {
+            "nash_value_first_player": lambda game=game: value(game, game.strategies["nash"], game.strategies["nash"]),
+            "uniform_exploitability": lambda game=game: exploitability(game, uniform(game)),
+            "uniform_value_first_player": lambda game=game: value(game, uniform(game), uniform(game)),
+        }[case["in"]["quantity"]]()
+        assert found == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+
+
+@pytest.mark.parametrize("alpha", [0, 0.1, 1 / 3])
+def test_kuhns_strategy_cannot_be_beaten_whatever_its_alpha(alpha: float) -> None:
+    game = small_poker("kuhn")
+    assert exploitability(game, nash(alpha)) == pytest.approx(0, abs=1e-12)
+    assert value(game, nash(alpha), nash(1 / 3 - alpha)) == pytest.approx(KUHN_VALUE)
+
+
+@pytest.mark.parametrize("alpha", [-0.01, 0.34, float("nan")])
+def test_another_alpha_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match="allowed: from 0 to 1/3"):
+        nash(alpha)
+
+
+@pytest.mark.parametrize("name", ["leduc", "leduc without suits"])
+def test_the_shipped_strategy_of_leduc_is_nearly_perfect(name: str) -> None:
+    game = small_poker(name)
+    shipped = game.strategies["nash"]
+    assert exploitability(game, shipped) < 0.001
+    assert value(game, shipped, shipped) == pytest.approx(LEDUC_VALUE, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("evenness", [0.1, 1.0])
+def test_strategies_at_random_are_worth_what_openspiel_says(name: str, evenness: float) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    game, strategy = small_poker(name), random_strategy(small_poker(name), np.random.default_rng(3), evenness)
+    oracle, policy = pyspiel.load_game(GAMES[name]), {}
+    for ours, theirs in side_by_side(name, oracle):
+        seat = game.to_move(ours)
+        if seat is not None:
+            shares = strategy[game.information(ours, seat)]
+            policy[theirs.information_state_string()] = [(number_of(name, command), shares[command]) for command in shares]
+    table = pyspiel.PartialTabularPolicy(policy)
+    assert exploitability(game, strategy) == pytest.approx(pyspiel.nash_conv(oracle, table) / 2, abs=1e-9)
+    returns = pyspiel.expected_returns(oracle.new_initial_state(), table, -1, False)
+    assert value(game, strategy, strategy) == pytest.approx(returns[0], abs=1e-9)
+
+
+def naive_value(game: SmallPoker, state: Any, strategies: tuple[Strategy, Strategy]) -> float:
+    """The value of a state to seat 0, by the definition."""
+    seat = game.to_move(state)
+    if seat is None:
+        result = game.result(state)
+        assert result is not None
+        return result.rewards[0]
+    shares = strategies[seat][game.information(state, seat)]
+    return sum(share * naive_value(game, game.step(state, seat, command), strategies) for command, share in shares.items())
+
+
+def naive_best_response(game: SmallPoker, strategy: Strategy, answering: int) -> float:
+    """The best of all pure strategies, tried one by one: of Kuhn's seats, 64 each."""
+    points = sorted(
+        {
+            game.information(state, seat): game.legal(state, seat) for state, seat in states_to_move(game) if seat == answering
+        }.items()
+    )
+    worth = []
+    for number in range(2 ** len(points)):
+        pure = {name: {legal[number >> place & 1]: 1.0} for place, (name, legal) in enumerate(points)}
+        both = (pure, strategy) if answering == 0 else (strategy, pure)
+        worth.append(sum(naive_value(game, dealt, both) for dealt in game.deals()) / 6 * (1 if answering == 0 else -1))
+    return max(worth)
+
+
+def test_values_and_best_responses_are_what_trying_everything_finds() -> None:
+    game, rng = small_poker("kuhn"), np.random.default_rng(8)
+    exact = exact_game(game)
+    first, second = random_strategy(game, rng, 0.4), random_strategy(game, rng, 0.4)
+    by_hand = sum(naive_value(game, dealt, (first, second)) for dealt in game.deals()) / 6
+    assert value(game, first, second) == pytest.approx(by_hand)
+    for seat, strategy in ((0, first), (1, second)):
+        won = float(exact.best_response(exact.vector(strategy, seat), seat))
+        assert won == pytest.approx(naive_best_response(game, strategy, 1 - seat))
+
+
+def test_a_batch_of_strategies_is_worth_what_each_is_alone() -> None:
+    game = small_poker("leduc without suits")
+    exact, rng = exact_game(game), np.random.default_rng(9)
+    some = [random_strategy(game, rng) for _ in range(3)]
+    first, second = (np.stack([exact.vector(one, seat) for one in some]) for seat in (0, 1))
+    assert exact.exploitability(first, second) == pytest.approx([exploitability(game, one) for one in some])
+    assert exact.value(first, second) == pytest.approx([value(game, one, one) for one in some])
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_nobody_wins_more_from_a_strategy_than_its_best_response(name: str) -> None:
+    game, rng = small_poker(name), np.random.default_rng(4)
+    exact, strategy = exact_game(game), random_strategy(game, rng)
+    for other in (*game.strategies.values(), random_strategy(game, rng)):
+        assert value(game, other, strategy) <= exact.best_response(exact.vector(strategy, 1), 1) + 1e-9
+        assert -value(game, strategy, other) <= exact.best_response(exact.vector(strategy, 0), 0) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        (None, "the strategy does not have it; allowed: one that has every information set of the seat"),
+        ({"call": 1.0}, "got call; allowed: check, bet"),
+        ({"check": 0.4, "bet": 0.4}, r"got probabilities \[0.4, 0.4\]; allowed: from 0 on, with the sum 1"),
+        ({"check": -1.0, "bet": 2.0}, "got probabilities .*from 0 on"),
+        ({"check": float("nan")}, "got probabilities .*from 0 on"),
+    ],
+)
+def test_what_is_no_strategy_is_refused(shares: dict[str, float] | None, message: str) -> None:
+    game = small_poker("kuhn")
+    given = {name: found for name, found in uniform(game).items() if name != "Q:"} | ({} if shares is None else {"Q:": shares})
+    with pytest.raises(ConfigError, match=f"poker/kuhn, information set Q:: {message}"):
+        exact_game(game).vector(given, 0)

@@ -1,0 +1,202 @@
+"""Kuhn and Leduc poker: the tree and the payoffs are OpenSpiel's, a seat sees its own cards alone, and every text is read or refused."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games import kuhn, leduc
+from dtef_pipeline.games.contract import Count, Illegal
+from dtef_pipeline.games.manifest import read_manifest
+from dtef_pipeline.games.small_poker import SmallHand
+from dtef_pipeline.games.strategies import states_to_move
+from tests.conftest import ROOT
+from tests.made.small_poker import GAMES, number_of, side_by_side, small_poker
+
+ALL = ("kuhn", "leduc", "leduc without suits")
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_tree_and_every_payoff_are_those_of_openspiel(name: str) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    game, told, states = small_poker(name), defaultdict(set), 0
+    for ours, theirs in side_by_side(name, pyspiel.load_game(GAMES[name])):
+        states += 1
+        seat = game.to_move(ours)
+        if seat is None:
+            result = game.result(ours)
+            assert theirs.is_terminal()
+            assert result is not None
+            assert list(result.rewards) == theirs.returns()
+            continue
+        assert theirs.current_player() == seat
+        assert [number_of(name, command) for command in game.legal(ours, seat)] == sorted(theirs.legal_actions())
+        told[game.information(ours, seat)].add(theirs.information_state_string())
+    assert states > 50
+    assert all(len(names) == 1 for names in told.values())
+    assert len({next(iter(names)) for names in told.values()}) == len(told) == {"kuhn": 12, "leduc": 936}[name]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_seat_is_told_tells_information_sets_apart_and_nothing_more(name: str) -> None:
+    game = small_poker(name)
+    observed: dict[str, set[str]] = defaultdict(set)
+    for state, seat in states_to_move(game):
+        observed[game.information(state, seat)].add(game.observation(state, seat))
+    assert all(len(texts) == 1 for texts in observed.values())
+    assert len({text for texts in observed.values() for text in texts}) == len(observed)
+    assert len(observed) == {"kuhn": 12, "leduc": 936, "leduc without suits": 288}[name]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("seat", [0, 1])
+def test_hidden_cards_dealt_anew_change_neither_observation_nor_baseline(name: str, seat: int) -> None:
+    game, rng, others = small_poker(name), random.Random(5), set()
+    for seed in range(40):
+        state = game.reset(seed, (0, 1))
+        while True:
+            hidden = game.permuted(state, seat, rng)
+            others.add(hidden.deck != state.deck)
+            assert sorted(hidden.deck) == sorted(state.deck)
+            assert game.observation(hidden, seat) == game.observation(state, seat)
+            mover = game.to_move(state)
+            if mover is None:
+                break
+            if mover == seat:
+                for baseline in game.baselines.values():
+                    assert baseline(hidden, seat, random.Random(1)) == baseline(state, seat, random.Random(1))
+            state = game.step(state, mover, rng.choice(game.legal(state, mover)))
+    assert others == {True, False}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_hand_sums_to_zero_and_ends_as_it_was_paid(name: str) -> None:
+    game = small_poker(name)
+    for dealt in game.deals():
+        for state, seat in [(dealt, 0)]:
+            while (mover := game.to_move(state)) is not None:
+                stopped = game.stopped(state, mover)
+                assert sum(stopped.rewards) == 0
+                assert stopped.rewards[mover] == -game.told(state)["paid"][mover] < 0
+                assert stopped.flags == ("forfeit",)
+                state = game.step(state, mover, game.legal(state, mover)[-1])
+            result = game.result(state)
+            assert result is not None
+            assert sum(result.rewards) == 0
+            assert abs(result.rewards[seat]) in (0, *game.told(state)["paid"])
+    assert game.stopped(dealt, None).rewards == (0.0, 0.0)
+
+
+def test_the_deal_is_pythons_shuffle_whoever_sits_where() -> None:
+    cards = list("JQK")
+    random.Random(7).shuffle(cards)
+    game = small_poker("kuhn")
+    assert game.reset(7, (0, 1)) == game.reset(7, (1, 0)) == SmallHand(tuple(cards))
+    six = ["J", "J", "Q", "Q", "K", "K"]
+    random.Random(7).shuffle(six)
+    assert small_poker("leduc without suits").reset(7, (0, 1)).deck == tuple(six)
+    assert tuple(card[0] for card in small_poker("leduc").reset(7, (0, 1)).deck) == tuple(six)
+
+
+def test_an_observation_reads_as_a_person_would_tell_it() -> None:
+    game = small_poker("leduc")
+    state = SmallHand(("Ks", "Jh", "Qs", "Js", "Qh", "Kh"), ("check", "bet", "call", "check", "bet"))
+    assert game.observation(state, 0).splitlines() == [
+        "You are the first player.",
+        "Your card: king of spades.",
+        "Public card: queen of spades.",
+        "Pot: 10 chips. You put in 3, the second player 7.",
+        "Betting so far: before the public card: you check, the second player bet, you call; "
+        "after the public card: you check, the second player bet.",
+        "To call costs 4 chips.",
+        "It is your turn.",
+        "Legal commands: fold, call, raise",
+    ]
+    over = game.step(state, 0, "call")
+    assert game.observation(over, 1).splitlines()[-2:] == [
+        "Showdown: the first player has the king of spades.",
+        "The hand is over. You lose 7 chips.",
+    ]
+
+
+def test_legal_commands_are_listed_only_where_the_manifest_says_so() -> None:
+    manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / "kuhn.yaml").model_copy(update={"show_legal": False})
+    game = kuhn.of_manifest(manifest)
+    assert "Legal" not in game.observation(game.reset(1, (0, 1)), 0)
+
+
+@pytest.mark.parametrize(
+    ("commands", "text", "read"),
+    [
+        ((), "ACTION: Bet", "bet"),
+        ((), "I have the king.\n**ACTION: bet 1**", "bet"),
+        ((), "Check.", "check"),
+        (("bet",), "ACTION: call", "call"),
+        ((), "ACTION: raise", "You cannot raise, because there is no bet; allowed: check, bet."),
+        (("bet",), "ACTION: check", "You cannot check, because the other player has bet; allowed: fold, call."),
+        (("bet",), "ACTION: raise", "You cannot raise in this stage of betting any more; allowed: fold, call."),
+        ((), "ACTION: dance", "This is no command of the game; allowed: check, bet."),
+    ],
+)
+def test_a_text_gives_its_command_or_the_reason_why_it_is_none(commands: tuple[str, ...], text: str, read: str) -> None:
+    found = small_poker("kuhn").read(text, SmallHand(("K", "Q", "J"), commands), len(commands) % 2)
+    assert (found.reason if isinstance(found, Illegal) else found) == read
+
+
+def test_a_text_out_of_turn_is_illegal() -> None:
+    assert small_poker("kuhn").read("ACTION: bet", SmallHand(("K", "Q", "J")), 1) == Illegal("It is not your turn.")
+
+
+@given(
+    st.one_of(
+        st.text(), st.lists(st.sampled_from(["ACTION:", "bet", "raise", "call", "\n", " ", "\x00", "\ud800", "9"])).map("".join)
+    )
+)
+def test_any_text_is_read_as_a_legal_command_or_refused(text: str) -> None:
+    for name, commands in (("kuhn", ("bet",)), ("leduc", ("bet", "call"))):
+        game = small_poker(name)
+        state = SmallHand(game.cards, commands)
+        seat = game.to_move(state)
+        assert seat is not None
+        found = game.read(text, state, seat)
+        assert isinstance(found, Illegal) or found in game.legal(state, seat)
+
+
+def test_a_command_that_is_not_legal_is_never_played() -> None:
+    with pytest.raises(ValueError, match=r"poker/kuhn: got 'call' from seat 0; allowed: check, bet"):
+        small_poker("kuhn").step(SmallHand(("K", "Q", "J")), 0, "call")
+
+
+def test_who_does_not_move_checks_and_else_folds() -> None:
+    game = small_poker("leduc")
+    state = SmallHand(game.cards)
+    assert game.default(state, 0) == "check"
+    assert game.default(game.step(state, 0, "bet"), 1) == "fold"
+
+
+def test_bluffs_and_bets_for_value_are_counted_by_card() -> None:
+    game = small_poker("kuhn")
+    bluff = SmallHand(("J", "K", "Q"), ("bet", "fold"))
+    assert game.measured(bluff, 0) == {
+        "bet_rate": Count(1, 1),
+        "showdown_rate": Count(0),
+        "bluff_rate": Count(1, 1),
+        "value_bet_rate": Count(0, 0),
+    }
+    assert game.measured(bluff, 1)["bet_rate"] == Count(0, 0)
+    slow = SmallHand(("Q", "K", "J"), ("check", "check"))
+    assert game.measured(slow, 1)["value_bet_rate"] == Count(0, 1)
+    assert game.measured(slow, 1)["showdown_rate"] == Count(1)
+    assert {metric.name for metric in game.metrics} == set(game.measured(slow, 0))
+
+
+def test_settings_that_nobody_knows_are_refused() -> None:
+    for module, name in ((kuhn, "kuhn"), (leduc, "leduc")):
+        manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / f"{name}.yaml")
+        with pytest.raises(ConfigError, match=f"poker/{name}: got settings .*'jokers': 2.*; allowed: "):
+            module.of_manifest(manifest.model_copy(update={"settings": {"jokers": 2}}))
