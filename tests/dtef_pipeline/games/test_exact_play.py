@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.exact_play import exact_game
 from dtef_pipeline.games.kuhn import KUHN_VALUE, nash
-from dtef_pipeline.games.leduc import LEDUC_VALUE
+from dtef_pipeline.games.leduc import LEDUC_VALUE, leduc_table
 from dtef_pipeline.games.small_poker import SmallPoker
 from dtef_pipeline.games.strategies import Strategy, states_to_move, uniform
-from tests.conftest import SHARED
+from tests.conftest import ROOT, SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
 
 
@@ -169,3 +170,16 @@ def test_what_is_no_strategy_is_refused(shares: dict[str, float] | None, message
     given = {name: found for name, found in uniform(game).items() if name != "Q:"} | ({} if shares is None else {"Q:": shares})
     with pytest.raises(ConfigError, match=f"poker/kuhn, information set Q:: {message}"):
         exact_game(game).vector(given, 0)
+
+
+def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
+    spec = importlib.util.spec_from_file_location("make_leduc_strategy", ROOT / "data" / "make_leduc_strategy.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    game = small_poker("leduc without suits")
+    exact = exact_game(game)
+    learned = script.table(exact, script.solved(exact, 60))
+    assert set(learned) == set(leduc_table())
+    assert exploitability(game, learned) < 0.03
