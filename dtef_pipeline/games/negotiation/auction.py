@@ -1,0 +1,61 @@
+"""One auction by sealed bids: who wins, at what price, and what a bidder could have had at best.
+
+Bids and values are whole points by bidder. The highest bid wins and pays itself (first price) or the highest of the others (second price,
+Vickrey 1961). Of equal highest bids `random.Random(seed).choice` takes one, of the names in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+HIGHEST_BID = 100
+Price = Literal["first", "second"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuctionResult:
+    """How one auction ended."""
+
+    winner: str
+    price: int
+    """What the winner pays, in points."""
+    surplus: Mapping[str, int]
+    """By bidder, in points: value - price of the winner, below 0 where it paid too much; 0 of all others."""
+    tied: tuple[str, ...]
+    """The bidders of the highest bid in name order; with more than one, the lot decided."""
+
+
+def auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int) -> AuctionResult:
+    """The result of all bids. Raises ValueError for fewer than two bidders, and where bids and values are not of the same bidders."""
+    if len(bids) < 2 or set(bids) != set(values):
+        raise ValueError(
+            f"got bids of {sorted(bids)} and values of {sorted(values)}; allowed: two or more bidders, each with both"
+        )
+    highest = max(bids.values())
+    tied = tuple(sorted(name for name, bid in bids.items() if bid == highest))
+    winner = tied[0] if len(tied) == 1 else random.Random(seed).choice(tied)  # noqa: S311 - a game's lot, no secret
+    paid = highest if price == "first" else max(bid for name, bid in bids.items() if name != winner)
+    surplus = {name: values[name] - paid if name == winner else 0 for name in bids}
+    return AuctionResult(winner, paid, surplus, tied)
+
+
+def best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+    """The highest surplus, in points and 0 or more, that any one whole bid of the bidder would have had against the others' bids.
+
+    Only three bids can be best: 0, the others' highest, where the lot may decide, and one point more.
+    """
+    highest = max(bid for name, bid in bids.items() if name != bidder)
+    tried = {0, highest, min(highest + 1, HIGHEST_BID)}
+    return max(auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in tried)
+
+
+def regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+    """Best possible surplus against the others' bids minus the own one, in points: 0 or more, lower is better.
+
+    With the second price it is 0 for a bid of the own value, whatever the others bid.
+    """
+    best = best_surplus(bids, values, price, seed, bidder)
+    return best - auction(bids, values, price, seed).surplus[bidder]

@@ -1,0 +1,135 @@
+"""The referee of a division of items: whether a proposal is one, and how well off and how fair everybody is with it.
+
+`values` has, by party, what each item is worth to it: whole numbers of 0 or more, which add up over the items of a bundle. A `Division` has,
+by party, the items that it gets. All formulas are pure functions; none needs a language model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PartyValues = Mapping[str, Mapping[str, int]]
+Division = Mapping[str, Collection[str]]
+NO_PROPOSAL = "not a proposal"
+UNKNOWN_PARTY = "unknown party"
+UNKNOWN_ITEM = "unknown item"
+ITEM_TWICE = "item twice"
+MISSING_ITEM = "missing item"
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """What the referee says of one division, by party where it is about a party."""
+
+    utility: Mapping[str, int]
+    """Points, 0 or more; higher is better."""
+    normalised: Mapping[str, float | None]
+    """Share of what all items together are worth to the party, 0 to 1; higher is better; None where they are worth nothing."""
+    envy: Mapping[str, int]
+    """Points, 0 or more; lower is better."""
+    ef1: Mapping[str, bool]
+    """Whether the party envies nobody by more than one item."""
+    jain: float | None
+    """1/n to 1; higher is more even; None where nobody gets anything of worth."""
+    nash: float
+    """Points, 0 or more; higher is better."""
+    efficiency: float | None
+    """0 to 1; higher is better; None where no item is worth anything to anybody."""
+    pareto: bool
+    """Whether nobody could have more without somebody having less."""
+
+
+def fairness(values: PartyValues, division: Division) -> Fairness:
+    """All that the referee says of a division. Raises ValueError for one that is no division of the items among the parties."""
+    items = list(next(iter(values.values())))
+    if fault := proposal_fault({party: list(bundle) for party, bundle in division.items()}, items, list(values)):
+        raise ValueError(f"{fault}: {division}")
+    utility = utilities(values, division)
+    normalised = {party: share_of(points, sum(values[party].values())) for party, points in utility.items()}
+    return Fairness(
+        utility,
+        normalised,
+        envy={party: envy(values[party], division, party) for party in values},
+        ef1={party: envy_free_but_one(values[party], division, party) for party in values},
+        jain=jain_index([share or 0.0 for share in normalised.values()]),
+        nash=nash_welfare(list(utility.values())),
+        efficiency=share_of(sum(utility.values()), best_sum(values)),
+        pareto=is_pareto(values, list(utility.values())),
+    )
+
+
+def proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[str]) -> str | None:
+    """Why a decoded JSON value is no proposal; None: it is one.
+
+    A proposal is an object that has, by party, the list of its items, and each item exactly once. A party that is left out gets nothing.
+    """
+    if not isinstance(proposal, Mapping) or not proposal:
+        return NO_PROPOSAL
+    bundles = list(proposal.values())
+    if not all(isinstance(bundle, list) and all(isinstance(item, str) for item in bundle) for bundle in bundles):
+        return NO_PROPOSAL
+    given = [item for bundle in bundles for item in bundle]
+    if not set(proposal) <= set(parties):
+        return UNKNOWN_PARTY
+    if not set(given) <= set(items):
+        return UNKNOWN_ITEM
+    if len(given) > len(set(given)):
+        return ITEM_TWICE
+    return None if len(given) == len(items) else MISSING_ITEM
+
+
+def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
+    """Sum of the values of the items of a bundle, in points."""
+    return sum(values[item] for item in bundle)
+
+
+def utilities(values: PartyValues, division: Division) -> dict[str, int]:
+    """Worth of each party's own bundle to it, in points; higher is better."""
+    return {party: worth(own, division.get(party, ())) for party, own in values.items()}
+
+
+def share_of(part: int, whole: int) -> float | None:
+    """part / whole, from 0 to 1; None where the whole is 0."""
+    return part / whole if whole else None
+
+
+def envy(own: Mapping[str, int], division: Division, party: str) -> int:
+    """max(0, worth of the best bundle of another - worth of the own bundle), in points by the party's own values; 0 is best."""
+    return max(0, *(worth(own, bundle) for bundle in division.values())) - worth(own, division.get(party, ()))
+
+
+def envy_free_but_one(own: Mapping[str, int], division: Division, party: str) -> bool:
+    """EF1: of every other's bundle there is one item without which the party likes its own at least as much. (Budish 2011.)"""
+    mine = worth(own, division.get(party, ()))
+    others = (bundle for other, bundle in division.items() if other != party and bundle)
+    return all(mine >= worth(own, bundle) - max(own[item] for item in bundle) for bundle in others)
+
+
+def jain_index(shares: Sequence[float]) -> float | None:
+    """(sum u)^2 / (n sum u^2), 1/n (one has all) to 1 (all have alike); None where all are 0. (Jain, Chiu and Hawe 1984.)"""
+    squares = sum(share * share for share in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares else None
+
+
+def nash_welfare(points: Sequence[int]) -> float:
+    """Geometric mean of the utilities, in points: 0 as soon as one party has nothing; higher is better."""
+    return math.pow(math.prod(points), 1 / len(points))
+
+
+def best_sum(values: PartyValues) -> int:
+    """Highest sum of all utilities, in points: each item goes to whom it is worth most."""
+    items = next(iter(values.values()))
+    return sum(max(own[item] for own in values.values()) for item in items)
+
+
+def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:
+    """Whether no other division gives everybody at least these utilities and somebody more: by trying all of them, n ** items."""
+    least = tuple(points)
+    reached = {(0,) * len(least)}
+    for item in next(iter(values.values())):
+        gains = [own[item] for own in values.values()]
+        reached = {(*at[:i], at[i] + gain, *at[i + 1 :]) for at in reached for i, gain in enumerate(gains)}
+    return not any(at != least and all(map(int.__ge__, at, least)) for at in reached)

@@ -1,0 +1,177 @@
+"""The referee of divisions: shared vectors, values by hand, naive definitions, and what must not change them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.games.negotiation.referee import Fairness, fairness, proposal_fault
+from tests.conftest import SHARED
+
+VECTORS = SHARED / "votes" / "vectors.json"
+ITEMS = ("x", "y", "z", "w")
+
+
+def vectors(fn: str) -> list[dict[str, Any]]:
+    if not VECTORS.exists():
+        pytest.skip(f"no shared vectors at {VECTORS}")
+    return [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
+
+
+def test_the_shared_allocations_are_judged_as_they_say() -> None:
+    cases = vectors("allocation")
+    assert cases
+    for case in cases:
+        told = fairness(case["in"]["values"], case["in"]["allocation"])
+        for name, expected in case["out"].items():
+            assert getattr(told, name) == pytest.approx(expected, abs=case.get("tol", 1e-4)), (case["id"], name)
+
+
+def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
+    cases = vectors("allocation_invalid")
+    assert cases
+    for case in cases:
+        assert proposal_fault(case["in"]["proposal"], case["in"]["items"], case["in"]["parties"]) == case["out"], case["id"]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "fault"),
+    [
+        ({"A": ["x"], "B": ["y", "z"]}, None),
+        ({"A": ["x", "y", "z"]}, None),
+        ({"A": ["x", "x"], "B": ["y", "z"]}, "item twice"),
+        ({"A": ["x", "y"], "B": ["y", "z"]}, "item twice"),
+        ({"A": ["x"], "B": ["y"]}, "missing item"),
+        ({"A": [], "B": []}, "missing item"),
+        ({"A": ["x", "q"], "B": ["y", "z"]}, "unknown item"),
+        ({"A": ["x"], "C": ["y", "z"]}, "unknown party"),
+        ("hello", "not a proposal"),
+        (None, "not a proposal"),
+        ({}, "not a proposal"),
+        ([["x"], ["y", "z"]], "not a proposal"),
+        ({"A": "xyz"}, "not a proposal"),
+        ({"A": {"x": 1}, "B": ["y", "z"]}, "not a proposal"),
+        ({"A": [1], "B": ["x", "y", "z"]}, "not a proposal"),
+    ],
+)
+def test_a_proposal_gives_each_item_to_one_party(proposal: Any, fault: str | None) -> None:
+    assert proposal_fault(proposal, ["x", "y", "z"], ["A", "B"]) == fault
+
+
+def test_a_division_by_hand() -> None:
+    values = {"A": {"x": 6, "y": 3, "z": 1}, "B": {"x": 2, "y": 5, "z": 3}}
+    told = fairness(values, {"A": ["z"], "B": ["x", "y"]})
+    assert told.utility == {"A": 1, "B": 7}
+    assert told.envy == {"A": 8, "B": 0}
+    assert told.ef1 == {"A": False, "B": True}, "without x, A would still like y better than z"
+    assert told.jain == pytest.approx(0.8**2 / (2 * 0.5))
+    assert told.efficiency == pytest.approx(8 / 14)
+    assert not told.pareto, "A: x and B: y, z gives both more"
+
+
+def test_of_nothing_worth_anything_there_is_no_share_and_no_index() -> None:
+    told = fairness({"A": {"x": 0}, "B": {"x": 4}}, {"A": ["x"], "B": []})
+    assert told.normalised == {"A": None, "B": 0.0}
+    assert told.jain is None
+    assert told.nash == 0
+    assert fairness({"A": {"x": 0}, "B": {"x": 0}}, {"A": ["x"]}).efficiency is None
+
+
+def test_a_division_that_is_none_is_rejected() -> None:
+    with pytest.raises(ValueError, match="missing item"):
+        fairness({"A": {"x": 1, "y": 2}, "B": {"x": 1, "y": 2}}, {"A": ["x"], "B": []})
+
+
+def test_it_agrees_with_naive_definitions_on_lopsided_values() -> None:
+    rng = random.Random(3)
+    for _ in range(200):
+        parties = "ABCD"[: rng.randint(2, 4)]
+        items = ITEMS[: rng.randint(1, 4)]
+        values = {party: {item: rng.choice([0, 0, 1, 2, 9]) for item in items} for party in parties}
+        owners = [rng.choice(parties) for _ in items]
+        told = fairness(values, bundles(items, owners, parties))
+        assert same(told, naive(values, items, owners, parties)), (values, owners)
+
+
+def bundles(items: tuple[str, ...], owners: Any, parties: str) -> dict[str, list[str]]:
+    return {party: [item for item, owner in zip(items, owners, strict=True) if owner == party] for party in parties}
+
+
+def naive(values: Any, items: tuple[str, ...], owners: list[str], parties: str) -> dict[str, Any]:
+    """Each definition as its words have it, over lists of owners."""
+
+    def points(who: str, whose: str, of: list[str] = owners, without: str = "") -> int:
+        return sum(values[who][item] for item, owner in zip(items, of, strict=True) if owner == whose and item != without)
+
+    def shares(of: list[str]) -> list[int]:
+        return [points(party, party, of) for party in parties]
+
+    divisions = [list(one) for one in itertools.product(parties, repeat=len(items))]
+    own = shares(owners)
+    normalised = [u / (sum(values[p].values()) or 1) for u, p in zip(own, parties, strict=True)]
+    best = max(sum(shares(one)) for one in divisions)
+    return {
+        "envy": {i: max([0, *(points(i, j) - points(i, i) for j in parties if j != i)]) for i in parties},
+        "ef1": {
+            i: all(
+                points(i, i) >= points(i, j) or any(points(i, i) >= points(i, j, without=item) for item in items)
+                for j in parties
+                if j != i
+            )
+            for i in parties
+        },
+        "jain": sum(normalised) ** 2 / len(parties) / sum(s**2 for s in normalised) if any(normalised) else None,
+        "nash": math.exp(sum(map(math.log, own)) / len(own)) if all(own) else 0.0,
+        "efficiency": sum(own) / best if best else None,
+        "pareto": not any(
+            all(a >= b for a, b in zip(shares(one), own, strict=True)) and sum(shares(one)) > sum(own) for one in divisions
+        ),
+    }
+
+
+def same(told: Fairness, expected: dict[str, Any]) -> bool:
+    return all(getattr(told, name) == pytest.approx(value, abs=1e-9) for name, value in expected.items())
+
+
+four_values = st.lists(st.integers(0, 10), min_size=4, max_size=4)
+
+
+@given(four_values, four_values, st.permutations(range(4)), st.lists(st.sampled_from("AB"), min_size=4, max_size=4))
+def test_the_order_of_items_changes_nothing(a: list[int], b: list[int], order: list[int], owners: list[str]) -> None:
+    def judged(places: list[int]) -> Fairness:
+        items = tuple(ITEMS[i] for i in places)
+        values = {"A": {ITEMS[i]: a[i] for i in places}, "B": {ITEMS[i]: b[i] for i in places}}
+        return fairness(values, bundles(items, [owners[i] for i in places], "AB"))
+
+    assert judged([0, 1, 2, 3]) == judged(order)
+
+
+@given(four_values, four_values, st.integers(2, 5), st.lists(st.sampled_from("AB"), min_size=4, max_size=4))
+def test_a_party_that_counts_in_other_points_is_as_well_off(a: list[int], b: list[int], by: int, owners: list[str]) -> None:
+    def judged(factor: int) -> Fairness:
+        values = {"A": {i: v * factor for i, v in zip(ITEMS, a, strict=True)}, "B": dict(zip(ITEMS, b, strict=True))}
+        return fairness(values, bundles(ITEMS, owners, "AB"))
+
+    one, more = judged(1), judged(by)
+    assert more.normalised == pytest.approx(one.normalised)
+    assert more.jain == pytest.approx(one.jain)
+    assert (more.ef1, more.pareto) == (one.ef1, one.pareto)
+    assert more.envy == {"A": one.envy["A"] * by, "B": one.envy["B"]}
+    assert more.nash == pytest.approx(one.nash * math.sqrt(by))
+
+
+@given(four_values, four_values, st.lists(st.sampled_from("AB"), min_size=4, max_size=4))
+def test_indices_stay_in_their_ranges(a: list[int], b: list[int], owners: list[str]) -> None:
+    values = {"A": dict(zip(ITEMS, a, strict=True)), "B": dict(zip(ITEMS, b, strict=True))}
+    told = fairness(values, bundles(ITEMS, owners, "AB"))
+    assert told.jain is None or 0.5 - 1e-9 <= told.jain <= 1 + 1e-9
+    assert told.efficiency is None or 0 <= told.efficiency <= 1
+    assert all(points >= 0 for points in told.envy.values())
+    assert all(told.ef1[party] for party, points in told.envy.items() if points == 0), "who envies nobody is EF1"
