@@ -31,14 +31,13 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
     """
     spoken = spoken_action(text)
     if spoken is not None:
-        amount = _amount(spoken)
-        return _judged(amount) if amount is not None else Illegal(_why_no_bid(spoken))
+        return _of_action(spoken, text)
     text = without_thinking(text)[-_LONGEST_BID_TEXT:]
     lines = [amount for line in text.splitlines() if (amount := _amount(line)) is not None]
     if lines:
         whole = [found for amount in lines if isinstance(found := _judged(amount), str)]
         return whole[-1] if whole else _judged(lines[-1])
-    amounts = {_bare(found[1]) for found in _BID_IN_WORDS.finditer(_one_line(text))}
+    amounts = _amounts_in(text)
     if len(amounts) == 1:
         return _judged(amounts.pop())
     if amounts:
@@ -47,6 +46,21 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
         )
     found = read_command(text, (), _one_line)
     return found if isinstance(found, Illegal) else Illegal(_why_no_bid(text), "unparsed")
+
+
+def _of_action(spoken: str, text: str) -> str | Illegal:
+    """The bid behind `ACTION:`, with or without words behind it."""
+    amount = _amount(spoken)
+    amounts = {amount} if amount is not None else _amounts_in(spoken)
+    if len(amounts) == 1:
+        return _judged(amounts.pop())
+    found = read_command(text, (), _one_line)
+    return found if isinstance(found, Illegal) and found.kind == "refused" else Illegal(_why_no_bid(spoken))
+
+
+def _amounts_in(text: str) -> set[str]:
+    """The different amounts that a text calls bids."""
+    return {_bare(found[1]) for found in _BID_IN_WORDS.finditer(_one_line(text))}
 
 
 def _amount(line: str) -> str | None:

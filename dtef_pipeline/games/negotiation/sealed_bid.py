@@ -93,8 +93,9 @@ class SealedBid:
     def observation(self, state: SealedBids, seat: int) -> str:
         """The own value and the rule of the price; of the others' bids nothing until all have bid, of their values never anything."""
         others = [name for at, name in enumerate(self.seats) if at != seat]
+        called = "bidder is" if len(others) == 1 else "bidders are"
         lines = [
-            f"You are bidder {self.seats[seat]}. The other bidders: {', '.join(others)}.",
+            f"You are bidder {self.seats[seat]}. The other {called} {', '.join(others)}.",
             f"The object is worth {state.values[seat]} points to you.",
             f"The highest bid wins and pays {'its own bid' if self.price == 'first' else 'the highest of the other bids'}.",
         ]
@@ -160,10 +161,10 @@ class SealedBid:
         values = self._by_name(state.values)
         return {
             **measured,
-            "win_share": Count(ended.winner == name),
+            "win_share": Count(int(ended.winner == name)),
             "surplus": Count(ended.surplus[name]),
             "regret": Count(regret(self._by_name(state.bids), values, self.price, state.seed, name)),
-            "efficiency": Count(values[ended.winner] == max(state.values)),
+            "efficiency": Count(int(values[ended.winner] == max(state.values))),
         }
 
     def told(self, state: SealedBids) -> dict[str, Any]:

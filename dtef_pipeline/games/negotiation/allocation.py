@@ -1,0 +1,156 @@
+"""Allocation: parties who value items differently divide them by words, offers and acceptances; without agreement nobody gets any."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Count, EpisodeOutcome, GameResult, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, allocation_measured, judged_division
+from dtef_pipeline.games.negotiation.bargain import FEWEST_ITEMS, ITEM_NAMES, Bargain, Owners, dealt_bargain, dealt_values
+from dtef_pipeline.games.negotiation.bargain_words import bargain_words
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, message_of
+from dtef_pipeline.games.negotiation.negotiators import ACCEPTANCE, SILENCE, negotiators
+from dtef_pipeline.games.negotiation.proposals import Table, read_message
+
+Knowledge = Literal["private", "public"]
+_KNOWLEDGE = ("private", "public")
+_ITEM_NUMBERS = range(FEWEST_ITEMS, len(ITEM_NAMES) + 1)
+
+
+def of_manifest(manifest: ScenarioManifest) -> Allocation:
+    """The scenario of a manifest. Settings: `values: private|public` (whether parties know what items are worth to others), and `items: 3..6`.
+
+    Its limit of turns is the number of messages. Raises ConfigError for other settings, and for what is no 2 to 4 seats.
+    """
+    settings, seats = manifest.settings, tuple(manifest.seats)
+    known, n_items = settings.get("values", "private"), settings.get("items")
+    if set(settings) - {"values", "items"} or known not in _KNOWLEDGE or (n_items is not None and n_items not in _ITEM_NUMBERS):
+        raise ConfigError(f"{manifest.id}: settings: got {settings}; allowed: values: {' or '.join(_KNOWLEDGE)}, items: 3 to 6")
+    if not 2 <= len({name.casefold() for name in seats}) == len(seats) <= 4 or any("\n" in name for name in seats):
+        raise ConfigError(f"{manifest.id}: seats: got {', '.join(seats)}; allowed: 2 to 4 different names")
+    if manifest.turn_limit < len(seats):
+        raise ConfigError(
+            f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(seats)} or more, a message per seat"
+        )
+    return Allocation(manifest.id, seats, manifest.turn_limit, cast(Knowledge, known), cast("int | None", n_items))
+
+
+class Allocation:
+    """The scenario `negotiation/allocation`. See `games.contract.Scenario`."""
+
+    unit = "points"
+    zero_sum = False
+    metrics = ALLOCATION_METRICS
+
+    def __init__(
+        self, name: str, seats: tuple[str, ...], most_messages: int, known: Knowledge, n_items: int | None = None
+    ) -> None:
+        self.name, self.seats = name, seats
+        self.baselines = negotiators(seats)
+        self._most_messages, self._public, self._n_items = most_messages, known == "public", n_items
+
+    def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
+        """Items and values as `random.Random(seed)` deals them, whoever sits where."""
+        return dealt_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
+
+    def to_move(self, state: Bargain) -> int | None:
+        """The parties write in turn; None: they agree, or the last message is written."""
+        return None if len(state.messages) >= self._most_messages or state.agreed() is not None else state.writer
+
+    def observation(self, state: Bargain, seat: int) -> str:
+        """The items, their worth to the seat, all messages, and the offer that stands. Others' words stand behind `NAME>` on every line."""
+        return bargain_words(
+            state, seat, self.seats, self._most_messages, public=self._public, over=self.to_move(state) is None
+        )
+
+    def legal(self, state: Bargain, seat: int) -> tuple[str, ...]:
+        """Messages without words: to accept where another's offer stands, all offers (seats ** items, at most 4,096), and to say nothing."""
+        if self.to_move(state) != seat:
+            return ()
+        offers = _all_offers(state.items, self.seats)
+        return (ACCEPTANCE.command(state.items, self.seats), *offers) if self._may_accept(state, seat) else offers
+
+    def read(self, text: str, state: Bargain, seat: int) -> str | Illegal:
+        """The message that a text is, with its words, as canonical JSON; else why it is none."""
+        if self.to_move(state) != seat:
+            return Illegal("It is not your turn.")
+        offer = state.standing()
+        table = Table(state.items, self.seats, seat, offer.by if offer else None, bool(offer and seat in offer.accepted))
+        message = read_message(text, table)
+        return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
+
+    def step(self, state: Bargain, seat: int, command: str) -> Bargain:
+        """The state after a message. Raises ValueError for what is none, or not allowed now."""
+        message = self._message(state, command)
+        if self.to_move(state) != seat or (message.accepts and not self._may_accept(state, seat)):
+            raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
+        return replace(state, messages=(*state.messages, message))
+
+    def _message(self, state: Bargain, command: str) -> NegotiationMessage:
+        return message_of(command, state.items, self.seats)
+
+    def _may_accept(self, state: Bargain, seat: int) -> bool:
+        offer = state.standing()
+        return offer is not None and offer.by != seat and seat not in offer.accepted
+
+    def result(self, state: Bargain) -> GameResult | None:
+        """By agreement each gets the worth of its items in points; without one, all 0."""
+        if self.to_move(state) is not None:
+            return None
+        owners = state.agreed()
+        return self.stopped(state, None) if owners is None else self._agreed(state, owners)
+
+    def _agreed(self, state: Bargain, owners: Owners) -> GameResult:
+        seats = range(len(self.seats))
+        agreement: EpisodeOutcome = "agreement"
+        return GameResult(tuple(float(state.worth(owners, seat, seat)) for seat in seats), (agreement,) * len(seats))
+
+    def stopped(self, state: Bargain, seat: int | None) -> GameResult:
+        """Nobody gets anything. Who forfeits has lost."""
+        outcomes: list[EpisodeOutcome] = ["loss" if at == seat else "no_agreement" for at in range(len(self.seats))]
+        return GameResult((0.0,) * len(self.seats), tuple(outcomes), ("turn_limit" if seat is None else "forfeit",))
+
+    def default(self, state: Bargain, seat: int) -> str:
+        """To say nothing."""
+        return SILENCE.command(state.items, self.seats)
+
+    def measured(self, state: Bargain, seat: int) -> Mapping[str, Count]:
+        """See `allocation_metrics`."""
+        return allocation_measured(state, seat, self.seats, public=self._public)
+
+    def told(self, state: Bargain) -> dict[str, Any]:
+        """Items, values of all, messages, and what the referee says of an agreement."""
+        owners = state.agreed()
+        return {
+            "items": list(state.items),
+            "values": {party: dict(own) for party, own in state.named_values(self.seats).items()},
+            "messages": [{"party": self.seats[one.seat], **self._told_message(state, one.message)} for one in state.answers()],
+            "agreement": None if owners is None else state.named_division(owners, self.seats),
+            "referee": None if owners is None else judged_division(state, owners, self.seats),
+        }
+
+    def _told_message(self, state: Bargain, message: NegotiationMessage) -> dict[str, Any]:
+        offer = {} if message.offer is None else {"propose": state.named_division(message.offer, self.seats)}
+        return {"words": message.words, **({"accept": True} if message.accepts else {}), **offer}
+
+    def permuted(self, state: Bargain, seat: int, rng: random.Random) -> Bargain:
+        """The others' values dealt anew; the same state where values are public."""
+        if self._public:
+            return state
+        values = tuple(own if at == seat else dealt_values(rng, len(state.items)) for at, own in enumerate(state.values))
+        return replace(state, values=values)
+
+
+@lru_cache(maxsize=64)
+def _all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, ...]:
+    """Every offer without words, that which gives all to the first party first, and silence last."""
+    owners = itertools.product(range(len(parties)), repeat=len(items))
+    offers = (NegotiationMessage(offer=one).command(items, parties) for one in owners)
+    return (*offers, SILENCE.command(items, parties))

@@ -1,0 +1,118 @@
+"""What a negotiation measures of each party.
+
+What every negotiation has counts in each of them: an agreement or none, utilities, which are 0 without one, and with them the Nash welfare
+and the efficiency, also 0. What is said of a division (envy, EF1, Jain's index, Pareto) counts where there is one: without one it is unknown.
+
+Decision points are a party's offers, and its messages while another's offer stands that it has not accepted. Such a message is cooperative
+
+- where it offers to leave every other party at least 1/n of what all items are worth to it, as far as the writer was told: by the true values
+  where all know them, else by the number of items, since each item is then worth as much as another in expectation: n times the number of a
+  party's items is at least the number of all;
+- where it accepts an offer that leaves the writer at least 1/n of what all items are worth to it, by its own values.
+
+All others are not: talk while an offer stands is an answer that is no acceptance. What parties say of their values in words decides nothing,
+as nobody can tell whether it is true or meant. No flag is raised for what words claim: only a reader could judge that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from dtef_pipeline.games.contract import Count, GameMetric
+from dtef_pipeline.games.negotiation.bargain import Answer, Bargain, Owners, is_answer
+from dtef_pipeline.games.negotiation.referee import Fairness, fairness
+
+ALLOCATION_METRICS = (
+    GameMetric(
+        "cooperation_rate", "social", "share", "higher", "Cooperative offers and answers, as a share of all offers and answers."
+    ),
+    GameMetric("agreement_rate", "social", "share", "higher", "Negotiations that ended in an agreement, as a share of all."),
+    GameMetric(
+        "utility_share",
+        "expected value",
+        "share",
+        "higher",
+        "Worth of the own items as a share of that of all; 0 without agreement.",
+    ),
+    GameMetric(
+        "envy", "social", "points", "lower", "By how much the best bundle of another is worth more than the own, in agreements."
+    ),
+    GameMetric(
+        "ef1", "social", "share", "higher", "Agreements in which the party envies nobody by more than one item, as a share."
+    ),
+    GameMetric(
+        "jain", "social", "index", "higher", "Jain's index of the parties' shares, 1/n to 1, in agreements that give anything."
+    ),
+    GameMetric("nash", "social", "points", "higher", "Geometric mean of all parties' points; 0 without agreement."),
+    GameMetric(
+        "efficiency", "social", "share", "higher", "All points as a share of the most that were possible; 0 without agreement."
+    ),
+    GameMetric(
+        "pareto", "social", "share", "higher", "Agreements that nobody could improve on without a loss to another, as a share."
+    ),
+    GameMetric("messages", "efficiency", "messages", "none", "Messages of all parties together, from the first to the last."),
+)
+
+
+def allocation_measured(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
+    """What a negotiation counts for each of `ALLOCATION_METRICS`, of one seat. `public`: whether all know all values."""
+    owners = state.agreed()
+    tagged = [one for one in state.answers() if one.seat == seat and is_decision_point(one)]
+    measured = {
+        "cooperation_rate": Count(sum(is_cooperative(state, one, public=public) for one in tagged), len(tagged)),
+        "agreement_rate": Count(int(owners is not None)),
+        "messages": Count(len(state.messages)),
+    }
+    if owners is None:
+        return {**measured, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
+    told, party = _judged(Bargain(state.items, state.values), owners, parties), parties[seat]
+    return {
+        **measured,
+        "utility_share": _counted(told.normalised[party]),
+        "envy": Count(told.envy[party]),
+        "ef1": Count(int(told.ef1[party])),
+        "jain": _counted(told.jain),
+        "nash": Count(told.nash),
+        "efficiency": _counted(told.efficiency),
+        "pareto": Count(int(told.pareto)),
+    }
+
+
+def judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
+    """What the referee says of a division, in JSON values."""
+    return asdict(_judged(Bargain(state.items, state.values), owners, parties))
+
+
+def is_decision_point(one: Answer) -> bool:
+    """Whether a message is an offer, or an answer to one."""
+    return one.message.offer is not None or is_answer(one)
+
+
+def is_cooperative(state: Bargain, one: Answer, *, public: bool) -> bool:
+    """Whether a message is cooperative, as the module says."""
+    n = len(state.values)
+    if one.message.offer is not None:
+        others = (seat for seat in range(n) if seat != one.seat)
+        return all(_leaves_a_share(state, one.message.offer, seat, public=public) for seat in others)
+    if one.message.accepts and one.before is not None:
+        return state.worth(one.before.owners, one.seat, one.seat) * n >= sum(state.values[one.seat])
+    return False
+
+
+def _leaves_a_share(state: Bargain, offer: Owners, seat: int, *, public: bool) -> bool:
+    n = len(state.values)
+    if public:
+        return state.worth(offer, seat, seat) * n >= sum(state.values[seat])
+    return offer.count(seat) * n >= len(state.items)
+
+
+def _counted(value: float | None) -> Count:
+    return Count(0, 0) if value is None else Count(value)
+
+
+@lru_cache(maxsize=1024)
+def _judged(dealt: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
+    return fairness(dealt.named_values(parties), dealt.named_division(owners, parties))

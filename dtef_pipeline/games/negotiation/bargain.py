@@ -1,0 +1,110 @@
+"""A negotiation as it stands: what there is to divide, what was said, which offer stands, and who has accepted it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, bundles_of
+from dtef_pipeline.games.negotiation.referee import PartyValues
+
+ITEM_NAMES = ("boat", "clock", "drum", "lamp", "ring", "tent")
+FEWEST_ITEMS = 3
+TOTAL_VALUE = 10
+"""Points that all items together are worth to each party."""
+Owners = tuple[int, ...]
+"""By item, the seat that gets it."""
+
+
+class StandingOffer(NamedTuple):
+    """The last offer that was made."""
+
+    owners: Owners
+    by: int
+    """The seat that made it."""
+    accepted: frozenset[int] = frozenset()
+    """The seats that have accepted it since."""
+
+
+class Answer(NamedTuple):
+    """One message, with the offer that stood before it."""
+
+    seat: int
+    message: NegotiationMessage
+    before: StandingOffer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """One negotiation: items, what they are worth, and the messages so far. The seats write in turn, from seat 0 on."""
+
+    items: tuple[str, ...]
+    values: tuple[tuple[int, ...], ...]
+    """By seat, what each item is worth to it, in points."""
+    messages: tuple[NegotiationMessage, ...] = ()
+
+    @property
+    def writer(self) -> int:
+        """The seat that writes next, if anyone does."""
+        return len(self.messages) % len(self.values)
+
+    def standing(self) -> StandingOffer | None:
+        """The offer that stands; None: nobody has made one."""
+        offer = None
+        for number, message in enumerate(self.messages):
+            offer = _after(offer, message, number % len(self.values))
+        return offer
+
+    def agreed(self) -> Owners | None:
+        """Who gets what, once all others have accepted an offer; None: there is no agreement yet."""
+        offer = self.standing()
+        return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
+
+    def answers(self) -> Iterator[Answer]:
+        """Each message with what it may be an answer to."""
+        offer = None
+        for number, message in enumerate(self.messages):
+            seat = number % len(self.values)
+            yield Answer(seat, message, offer)
+            offer = _after(offer, message, seat)
+
+    def worth(self, owners: Owners, whose: int, to: int) -> int:
+        """What a seat's bundle is worth to a seat, in points."""
+        return sum(value for value, owner in zip(self.values[to], owners, strict=True) if owner == whose)
+
+    def named_values(self, parties: tuple[str, ...]) -> PartyValues:
+        """The values by party and item."""
+        return {party: dict(zip(self.items, own, strict=True)) for party, own in zip(parties, self.values, strict=True)}
+
+    def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
+        """A division by party."""
+        return bundles_of(owners, self.items, parties)
+
+
+def _after(offer: StandingOffer | None, message: NegotiationMessage, seat: int) -> StandingOffer | None:
+    if message.offer is not None:
+        return StandingOffer(message.offer, seat)
+    if message.accepts and offer is not None:
+        return offer._replace(accepted=offer.accepted | {seat})
+    return offer
+
+
+def is_answer(one: Answer) -> bool:
+    """Whether a message answers another's offer, which its writer has not accepted already."""
+    return one.before is not None and one.before.by != one.seat and one.seat not in one.before.accepted
+
+
+def dealt_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
+    """Items and values. `n_items` None: 3 to 6, each as likely as any other."""
+    items = ITEM_NAMES[: n_items or rng.randint(FEWEST_ITEMS, len(ITEM_NAMES))]
+    return Bargain(items, tuple(dealt_values(rng, len(items)) for _ in range(n_seats)))
+
+
+def dealt_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
+    """Whole values of 0 or more that sum to `TOTAL_VALUE`: each such list is as likely as any other (stars and bars)."""
+    bars = sorted(rng.sample(range(TOTAL_VALUE + n_items - 1), n_items - 1))
+    edges = (-1, *bars, TOTAL_VALUE + n_items - 1)
+    return tuple(after - before - 1 for before, after in itertools.pairwise(edges))

@@ -1,0 +1,175 @@
+"""What a text of a negotiation says: the one JSON object that counts, as an offer or an acceptance, and the words around it.
+
+The last object outside the thinking with the key `propose` or `accept` counts, wherever it stands. What says neither is talk, unless it
+speaks of a proposal that cannot be read. Looked at are the last `_LOOKED_AT` characters for objects, and at most `_MOST_OPENINGS` openings of
+objects, so that no text takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from dtef_pipeline.games.contract import Illegal
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, owners_of, words_told
+from dtef_pipeline.games.negotiation.referee import (
+    ITEM_TWICE,
+    MISSING_ITEM,
+    NO_PROPOSAL,
+    UNKNOWN_ITEM,
+    UNKNOWN_PARTY,
+    proposal_fault,
+)
+from dtef_pipeline.games.reading import spoken_action
+from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.structured import Pairs, value_at
+
+PROPOSE, ACCEPT, SAID_WORDS = "propose", "accept", "words"
+_LOOKED_AT = 15_000
+_MOST_OPENINGS = 64
+_OPENING = re.compile(r"\{\s{0,50}\"")
+_SPEAKS_OF_ONE = re.compile(
+    r"\{\s{0,50}[\"'“”]?(?:propose|accept)[\"'“”]?\s{0,50}:|[\"'](?:propose|accept)[\"']\s{0,50}:", re.IGNORECASE
+)
+_BEFORE_AN_OBJECT = re.compile(r"(?:```(?:json)?|[*_]{0,3}action[*_]{0,3}\s{0,3}:[*_]{0,3}|[*`])\s{0,20}\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a message can be about: the items, the parties, and whether its writer may accept now."""
+
+    items: tuple[str, ...]
+    parties: tuple[str, ...]
+    seat: int
+    offered_by: int | None
+    """The seat whose offer stands."""
+    has_accepted: bool = False
+    """Whether the writer has accepted this offer already."""
+
+
+class _Said(NamedTuple):
+    """A JSON object of a text, and where it stands."""
+
+    pairs: Pairs
+    start: int
+    end: int
+
+
+def read_message(text: str, table: Table) -> NegotiationMessage | Illegal:
+    """The message that a text is, else why it is none. A text without an object of JSON is talk; a blank one says nothing."""
+    shown = without_thinking(text)
+    said = _object_of(shown)
+    if said is None:
+        return _talk(shown, text)
+    around = _without_label(shown[: said.start]) + "\n" + shown[said.end :].strip().removeprefix("```")
+    inside = _here(said.pairs, SAID_WORDS)
+    words = words_told("\n".join([around, *(one for one in inside if isinstance(one, str))]))
+    proposals, accepts = _here(said.pairs, PROPOSE), _here(said.pairs, ACCEPT)
+    if not proposals and not accepts:
+        if len(inside) == len(said.pairs) == 1 and isinstance(inside[0], str):
+            return NegotiationMessage(words)
+        return _no_proposal('the JSON has neither "propose" nor "accept"')
+    if len(proposals) + len(accepts) > 1:
+        return _no_proposal('the JSON says more than one thing; allowed: "propose" or "accept", once')
+    return _accepting(accepts[0], words, table) if accepts else _offering(proposals[0], words, table)
+
+
+def _object_of(text: str) -> _Said | None:
+    """The last object with a key that counts; without one the last outermost object; None: there is no object."""
+    first = max(0, len(text) - _LOOKED_AT)
+    found: _Said | None = None
+    openings = [one.start() for one in _OPENING.finditer(text, first)]
+    for start in islice(reversed(openings), _MOST_OPENINGS):
+        decoded = value_at(text, start)
+        if decoded is None or not isinstance(decoded.value, Pairs):
+            if _SPEAKS_OF_ONE.match(text, start):
+                return None
+            continue
+        if _here(decoded.value, PROPOSE) or _here(decoded.value, ACCEPT):
+            return _Said(decoded.value, start, decoded.end)
+        if found is None or decoded.end >= found.end:
+            found = _Said(decoded.value, start, decoded.end)
+    return found
+
+
+def _here(pairs: Pairs, name: str) -> list[Any]:
+    return [value for key, value in pairs if key.strip().casefold() == name]
+
+
+def _talk(shown: str, text: str) -> NegotiationMessage | Illegal:
+    if _SPEAKS_OF_ONE.search(shown, max(0, len(shown) - _LOOKED_AT)):
+        return Illegal(
+            'broken JSON: the offer cannot be read; allowed: {"propose": {"A": [...], "B": [...]}} or {"accept": true}'
+        )
+    if spoken_action(text) is not None:
+        return _no_proposal("what follows ACTION: is no JSON")
+    words = words_told(shown)
+    return NegotiationMessage(words) if words else Illegal("The message is empty.", "unparsed")
+
+
+def _accepting(value: Any, words: str, table: Table) -> NegotiationMessage | Illegal:
+    if value is not True:
+        return _no_proposal('"accept" is true or left out: write words without JSON to decline')
+    if table.offered_by is None:
+        return Illegal("accept without an offer: nobody has offered anything yet.")
+    if table.offered_by == table.seat:
+        return Illegal("accepting one's own offer: the offer that stands is yours; others may accept it.")
+    if table.has_accepted:
+        return Illegal("accepting twice: you have accepted this offer already.")
+    return NegotiationMessage(words, accepts=True)
+
+
+def _offering(value: Any, words: str, table: Table) -> NegotiationMessage | Illegal:
+    bundles = _named_as_ours(value, table)
+    if isinstance(bundles, Illegal):
+        return bundles
+    if fault := proposal_fault(bundles, table.items, table.parties):
+        return Illegal(_why(fault, table))
+    return NegotiationMessage(words, owners_of(bundles, table.items, table.parties))
+
+
+def _named_as_ours(value: Any, table: Table) -> Any:
+    """The proposal with parties and items spelled as they are called here, whatever their case."""
+    if not isinstance(value, Pairs):
+        return value
+    parties = {party.casefold(): party for party in table.parties}
+    items = {item.casefold(): item for item in table.items}
+    bundles: dict[str, Any] = {}
+    for key, bundle in value:
+        party = parties.get(key.strip().casefold(), key)
+        if party in bundles:
+            return _no_proposal("a party stands in it twice")
+        bundles[party] = (
+            [items.get(one.strip().casefold(), one) if isinstance(one, str) else one for one in bundle]
+            if isinstance(bundle, list) and not isinstance(bundle, Pairs)
+            else None
+        )
+    return bundles
+
+
+def _why(fault: str, table: Table) -> str:
+    allowed = {
+        ITEM_TWICE: "allowed: each item once",
+        MISSING_ITEM: f"allowed: each item once, of {', '.join(table.items)}",
+        UNKNOWN_ITEM: f"allowed: {', '.join(table.items)}",
+        UNKNOWN_PARTY: f"allowed: {', '.join(table.parties)}",
+        NO_PROPOSAL: "allowed: by party the list of its items",
+    }
+    return f"{fault}; {allowed[fault]}."
+
+
+def _no_proposal(why: str) -> Illegal:
+    return Illegal(f"{NO_PROPOSAL}: {why}.")
+
+
+def _without_label(before: str) -> str:
+    """The words in front of an object without the fence and the `ACTION:` that lead to it."""
+    before = before.rstrip()
+    for _ in range(4):
+        found = _BEFORE_AN_OBJECT.search(before, max(0, len(before) - 80))
+        if found is None:
+            break
+        before = before[: found.start()].rstrip()
+    return before
