@@ -1,0 +1,315 @@
+"""Scores of players from comparisons of two at a time (Bradley & Terry 1952), by maximum likelihood, with their errors.
+
+General: it knows players by number and clusters of rows, nothing of any family. A player i beats j with probability
+exp(beta_i) / (exp(beta_i) + exp(beta_j)). Where there is no finite answer, none is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.davidson import OutcomeTerms, davidson_terms, half_win_terms
+from dtef_pipeline.statistics.strength_graph import components, grows_forever, strong_groups
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+TIES = ("half", "davidson", "drop")
+Ties = Literal["half", "davidson", "drop"]
+_MOST_STEPS = 200
+_CLOSE = 1e-8
+"""The last step of Newton's method: what is left after it is of the order of its square."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedOutcomes:
+    """What came of comparisons of two players; arrays of (rows,) unless it is said otherwise."""
+
+    players: int
+    left: Codes
+    """Players from 0; left and right of a row differ."""
+    right: Codes
+    outcome: Codes
+    """1: the left one won, -1: the right one, 0: a tie."""
+    weight: Floats
+    """How much one comparison of the row counts, above 0."""
+    times: Floats
+    """How many equal comparisons the row stands for, above 0."""
+    cluster: Codes | None
+    """Who made it, from 0; None: every comparison is independent of all others."""
+    covariates: Floats
+    """(rows, covariates): differences, left less right, of what else may decide; of none (rows, 0)."""
+
+    def where(self, rows: Flags) -> PairedOutcomes:
+        """The rows that are true in `rows` (rows,)."""
+        return PairedOutcomes(
+            self.players,
+            self.left[rows],
+            self.right[rows],
+            self.outcome[rows],
+            self.weight[rows],
+            self.times[rows],
+            None if self.cluster is None else self.cluster[rows],
+            self.covariates[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StrengthFit:
+    """Scores and all that errors are made of. NaN: no finite value; `no_answer` says why of each player, in one word."""
+
+    beta: Floats
+    """(players,) in logits, 0 on average over each component; higher is better."""
+    share: Floats
+    """(players,) exp(beta) over the sum of its component, 0-1."""
+    component: Codes
+    """(players,) from 0; betas of different components cannot be compared."""
+    no_answer: tuple[str, ...]
+    """`separable`, `unconverged`, or empty."""
+    coefficients: Floats
+    """(covariates,) logits per unit of each."""
+    nu: float | None
+    """Davidson's tie parameter, 0 or more: two equal players tie with probability nu / (2 + nu). None: none was fitted."""
+    rows: PairedOutcomes
+    """The rows that decide: those between players that have a beta."""
+    inverse: Floats
+    """(parameters, parameters) inverse of the information about betas, coefficients and ln(nu), in this order; 0 where there is no beta.
+    Of equal and independent comparisons it is the covariance."""
+    terms: OutcomeTerms
+    """Of `rows`, at the maximum."""
+
+    @property
+    def separable(self) -> bool:
+        return "separable" in self.no_answer
+
+    @property
+    def model_errors(self) -> Floats:
+        """(parameters,) standard errors as if every comparison were independent and the model were true; NaN where there is no score."""
+        variance = np.diag(self.inverse)
+        return np.where(variance > 0, np.sqrt(np.abs(variance)), np.nan)
+
+
+def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
+    """The betas that make the outcomes most likely, and with `ties` davidson also nu.
+
+    `ties`: half a win for each player, by Davidson's model (1970), or dropped. `l2` is the penalty of l2 * sum(beta^2), a normal prior of
+    variance 1 / (2 l2): with it all betas are finite. Without, a component has finite betas if each of its players can be reached from
+    each by "beat or tied"; with nu or covariates there must also be no direction in which these and the betas grow without end. A
+    component without is left out, and of the others nothing changes (with nu: it is made of the others). Raises ConfigError for an
+    unknown way with ties and a negative or infinite penalty.
+    """
+    if ties not in TIES:
+        raise ConfigError(f"ties {ties!r}: allowed: {', '.join(TIES)}")
+    if not (np.isfinite(l2) and l2 >= 0):
+        raise ConfigError(f"l2 {l2}: allowed: 0 or more")
+    rows = given.where(given.outcome != 0) if ties == "drop" else given
+    component = components(rows.players, rows.left, rows.right)
+    finite = np.ones(rows.players, dtype=bool) if l2 else _finite(rows, component)
+    rows = rows.where(finite[rows.left])
+    has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
+    if (has_theta or rows.covariates.size) and grows_forever(_must_not_fall(_merged(rows), has_theta, fixed=l2 > 0)):
+        alone = np.bincount(component)[component] == 1
+        finite, rows = finite & alone, rows.where(np.zeros(len(rows.left), dtype=bool))
+        has_theta = False
+    why = np.where(finite, "", "separable")
+    newton = _Newton(_merged(rows), component, has_theta, l2)
+    if not newton.converged():
+        why = np.where(finite & (np.bincount(component)[component] > 1), "unconverged", why)
+    return _answer(newton, rows, component, why, davidson=ties == "davidson")
+
+
+def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
+    """Who beat or tied whom; a tie stands in both directions."""
+    won, lost = rows.outcome >= 0, rows.outcome <= 0
+    better = np.concatenate([rows.left[won], rows.right[lost]])
+    return better, np.concatenate([rows.right[won], rows.left[lost]])
+
+
+def _finite(rows: PairedOutcomes, component: Codes) -> Flags:
+    """(players,) whether the component of each is strongly connected."""
+    group = strong_groups(rows.players, *better_and_worse(rows))
+    of_both = np.unique(np.stack([component, group]), axis=1)
+    return np.asarray(np.bincount(of_both[0], minlength=rows.players)[component] == 1)
+
+
+def _must_not_fall(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
+    """Of each row what must not fall, by betas, coefficients and theta; `fixed`: the betas do not move, because a prior holds them."""
+    apart = np.column_stack(
+        [np.zeros((len(rows.left), rows.players)), rows.covariates, np.zeros((len(rows.left), int(has_theta)))]
+    )
+    if not fixed:
+        at = np.arange(len(rows.left))
+        apart[at, rows.left], apart[at, rows.right] = 1.0, -1.0
+    sign, tied = rows.outcome[:, None], rows.outcome == 0
+    if not has_theta:
+        return np.concatenate([(sign * apart)[~tied], apart[tied], -apart[tied]])
+    theta = np.zeros(apart.shape[1])
+    theta[-1] = 1.0
+    won = (sign * apart)[~tied]
+    return np.concatenate([won, won / 2 - theta, theta - apart[tied] / 2, theta + apart[tied] / 2])
+
+
+def _merged(rows: PairedOutcomes) -> PairedOutcomes:
+    """The same likelihood in fewer rows: equal comparisons as one, whoever made them."""
+    if rows.covariates.size:
+        return rows
+    swap = rows.left > rows.right
+    low, high = np.where(swap, rows.right, rows.left), np.where(swap, rows.left, rows.right)
+    cells = (low * rows.players + high) * 3 + np.where(swap, -rows.outcome, rows.outcome) + 1
+    kinds, place = np.unique(cells, return_inverse=True)
+    total = np.bincount(place, weights=rows.weight * rows.times, minlength=len(kinds)).astype(np.float64)
+    pair = kinds // 3
+    none = np.zeros((len(kinds), rows.covariates.shape[1]))
+    return PairedOutcomes(
+        rows.players, pair // rows.players, pair % rows.players, kinds % 3 - 1, total, np.ones(len(kinds)), None, none
+    )
+
+
+class _Newton:
+    """Newton's method on the logarithm of the likelihood, with steps that are halved until they rise."""
+
+    def __init__(self, rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> None:
+        self.rows, self.has_theta, self.l2 = rows, has_theta, l2
+        self.counts = rows.weight * rows.times
+        together = component[:, None] == component[None, :]
+        self.means = together / together.sum(axis=1)
+        """(players, players): the mean over each component, which no comparison says anything of."""
+        self.at = np.zeros(rows.players + rows.covariates.shape[1] + has_theta)
+        if has_theta:
+            tied = float(self.counts[rows.outcome == 0].sum())
+            self.at[-1] = np.log(2 * tied / max(float(self.counts.sum()) - tied, tied / 1e3))
+
+    @property
+    def theta(self) -> float | None:
+        return float(self.at[-1]) if self.has_theta else None
+
+    @property
+    def betas(self) -> Floats:
+        return self.at[: self.rows.players]
+
+    @property
+    def coefficients(self) -> Floats:
+        return self.at[self.rows.players : self.rows.players + self.rows.covariates.shape[1]]
+
+    def converged(self) -> bool:
+        for _ in range(_MOST_STEPS):
+            terms = self.terms(self.rows)
+            step: Floats = np.asarray(
+                np.linalg.solve(self._held(self.information(terms)), self._gradient(terms)), dtype=np.float64
+            )
+            if not np.isfinite(step).all():
+                return False
+            if np.abs(step).max(initial=0.0) <= _CLOSE * (1 + np.abs(self.at).max(initial=0.0)):
+                self.at = self.at + step
+                return True
+            if not self._risen(step, self._value(terms)):
+                return False
+        return False
+
+    def terms(self, rows: PairedOutcomes) -> OutcomeTerms:
+        """Of any rows, at the present place."""
+        difference = self.betas[rows.left] - self.betas[rows.right] + rows.covariates @ self.coefficients
+        if self.theta is None:
+            return half_win_terms(difference, rows.outcome)
+        return davidson_terms(difference, rows.outcome, self.theta)
+
+    def information(self, terms: OutcomeTerms) -> Floats:
+        """(parameters, parameters), with the penalty; 0 along the mean of each component without it."""
+        rows, k = self.rows, self.rows.players
+        strength = self.counts * terms.information
+        between = np.bincount(rows.left * k + rows.right, weights=strength, minlength=k * k).reshape(k, k)
+        between = between + between.T
+        found = np.zeros((len(self.at), len(self.at)))
+        found[:k, :k] = np.diag(between.sum(axis=1) + 2 * self.l2) - between
+        others = np.column_stack([rows.covariates * strength[:, None], *[self.counts * terms.crossed] * self.has_theta])
+        for place, values in enumerate(others.T, k):
+            found[:k, place] = found[place, :k] = _by_player(rows, values)
+        c = k + rows.covariates.shape[1]
+        found[k:c, k:c] = rows.covariates.T @ others[:, : c - k]
+        if self.has_theta:
+            found[k:c, -1] = found[-1, k:c] = rows.covariates.T @ others[:, -1]
+            found[-1, -1] = (self.counts * terms.of_theta).sum()
+        return found
+
+    def inverse(self) -> Floats:
+        """Inverse of the information at the present place, without the direction of the means of components."""
+        found = np.linalg.inv(self._held(self.information(self.terms(self.rows))))
+        k = self.rows.players
+        found[:k] -= self.means @ found[:k]
+        found[:, :k] -= found[:, :k] @ self.means
+        return np.asarray(found)
+
+    def _held(self, information: Floats) -> Floats:
+        """The information with the mean of each component held at 0."""
+        k = self.rows.players
+        own = np.diag(information)[:k]
+        size = own.mean() if own.any() else 1.0
+        held = information.copy()
+        # A player whom no row is about stays where it is.
+        held[:k, :k] += self.means * size + np.diag(np.where(own == 0, size, 0.0))
+        return held
+
+    def _gradient(self, terms: OutcomeTerms) -> Floats:
+        pull = self.counts * terms.by_difference
+        of_betas = _by_player(self.rows, pull) - 2 * self.l2 * self.betas
+        return np.concatenate(
+            [of_betas, self.rows.covariates.T @ pull, [(self.counts * terms.by_theta).sum()] * self.has_theta]
+        )
+
+    def _value(self, terms: OutcomeTerms) -> float:
+        return float((self.counts * terms.value).sum() - self.l2 * (self.betas**2).sum())
+
+    def _risen(self, step: Floats, before: float) -> bool:
+        """Takes the step, halved until the likelihood does not fall by more than rounding."""
+        start = self.at
+        for _ in range(60):
+            self.at = start + step
+            if self._value(self.terms(self.rows)) >= before - 1e-12 * (1 + abs(before)):
+                return True
+            step = step / 2
+        return False
+
+
+def _by_player(rows: PairedOutcomes, values: Floats) -> Floats:
+    gained = np.bincount(rows.left, weights=values, minlength=rows.players)
+    return np.asarray(gained - np.bincount(rows.right, weights=values, minlength=rows.players))
+
+
+def _answer(
+    newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
+) -> StrengthFit:
+    if failed := bool((why == "unconverged").any()):
+        rows = rows.where(np.zeros(len(rows.left), dtype=bool))
+    known, decided = why == "", len(rows.left) > 0
+    beta = np.where(known, newton.betas - newton.means @ newton.betas, np.nan)
+    return StrengthFit(
+        beta=beta,
+        share=_shares(beta, component),
+        component=component,
+        no_answer=tuple(why.tolist()),
+        coefficients=newton.coefficients if decided else np.full_like(newton.coefficients, np.nan),
+        nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and decided else None,
+        rows=rows,
+        inverse=np.zeros((len(newton.at), len(newton.at))) if failed else _of_known(newton.inverse(), known, any_rows=decided),
+        terms=newton.terms(rows),
+    )
+
+
+def _shares(beta: Floats, component: Codes) -> Floats:
+    known = np.isfinite(beta)
+    highest = np.full(len(beta), -np.inf)
+    np.maximum.at(highest, component[known], beta[known])
+    strength = np.where(known, np.exp(np.where(known, beta - highest[component], 0.0)), 0.0)
+    total = np.bincount(component, weights=strength, minlength=len(beta))[component]
+    return np.where(known, strength / np.where(known, total, 1.0), np.nan)
+
+
+def _of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
+    kept = np.concatenate([known & any_rows, np.full(len(inverse) - len(known), any_rows)])
+    return np.where(kept[:, None] & kept[None, :], inverse, 0.0)

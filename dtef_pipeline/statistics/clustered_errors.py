@@ -1,0 +1,164 @@
+"""Errors of scores from comparisons that hang together: who compares several pairs brings a taste along.
+
+General: it knows players and clusters by number, nothing of any family. The covariance is the sandwich of whole clusters (Huber 1967; Liang &
+Zeger 1986): inverse information, sum over clusters of the outer products of their scores, inverse information, times R / (R - 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
+
+from dtef_pipeline.statistics.bradley_terry import StrengthFit
+from dtef_pipeline.statistics.permutation import holm
+from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+FEWEST_VOTES = 10
+"""Comparisons of a player of which an interval is made."""
+_NO_SPREAD = 1e-9
+"""Relative to the error as if every comparison were independent: what rounding makes of scores that leave nothing to vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredErrors:
+    """What is known of the errors of a fit's parameters: betas, coefficients, ln(nu)."""
+
+    covariance: Floats
+    """(parameters, parameters)"""
+    clusters: Codes
+    """(parameters,) clusters of the component of each; of all rows for coefficients and ln(nu)."""
+    own: Codes
+    """(players,) clusters that compared each player."""
+    votes: Floats
+    """(players,) comparisons that each player was in."""
+
+    @property
+    def errors(self) -> Floats:
+        """(parameters,) standard errors; 0 where the covariance has none."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+
+class Bounds(NamedTuple):
+    """Standard error and ends of the interval; NaN: none."""
+
+    se: Floats
+    low: Floats
+    high: Floats
+
+
+class PairTests(NamedTuple):
+    """Of every two players of one component that have an interval each; arrays of (pairs,)."""
+
+    better: Codes
+    """The player with the higher beta."""
+    worse: Codes
+    difference: Floats
+    """Betas, better less worse, in logits."""
+    se: Floats
+    p: Floats
+    """Two-sided, of t = difference / se with R - 1 degrees of freedom; NaN where the data leave the difference no error."""
+    p_holm: Floats
+    """Adjusted for all pairs of the component."""
+
+
+def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
+    """The clustered sandwich of a fit, times R / (R - 1) with R the clusters of the component. Rows without clusters are each their own."""
+    rows, players = fit.rows, len(fit.beta)
+    cluster, clusters = _codes_of_clusters(fit)
+    scores = _scores(fit, cluster, clusters)
+    middle = (scores.T @ scores).toarray()
+    of_component = _clusters_of(fit.component[rows.left], cluster, players, rows.times, alone=rows.cluster is None)
+    both = np.concatenate([rows.left, rows.right])
+    times = np.tile(rows.times, 2)
+    own = _clusters_of(both, np.tile(cluster, 2), players, times, alone=rows.cluster is None)
+    everyone = rows.times.sum() if rows.cluster is None else clusters
+    n = np.concatenate([of_component[fit.component], np.full(len(fit.inverse) - players, everyone)]).astype(np.int64)
+    scale = np.sqrt(np.divide(n, n - 1, out=np.zeros(len(n)), where=n > 1))
+    covariance = fit.inverse @ middle @ fit.inverse * np.outer(scale, scale)
+    votes = np.bincount(both, weights=times, minlength=players).astype(np.float64)
+    return ClusteredErrors(covariance, n, own.astype(np.int64), votes)
+
+
+def bounds(estimates: Floats, errors: Floats, clusters: Codes, allowed: npt.NDArray[np.bool_]) -> Bounds:
+    """Estimates -+ t times their errors, t with R - 1 degrees of freedom at 95 %; NaN where it is not allowed. Arrays of one shape."""
+    t = stdtrit(np.maximum(clusters - 1, 1), (1 + CONFIDENCE) / 2)
+    se = np.where(allowed, errors, np.nan)
+    return Bounds(se, estimates - t * se, estimates + t * se)
+
+
+def enough(fit: StrengthFit, found: ClusteredErrors) -> npt.NDArray[np.bool_]:
+    """(players,) whether there is enough for an interval: clusters of the component and of the player, and comparisons of the player.
+
+    A player that a few compared is fitted to their tastes exactly, so that the sandwich would see no spread between them.
+    """
+    players = len(fit.beta)
+    many = (found.clusters[:players] >= MIN_CLUSTERS) & (found.own >= MIN_CLUSTERS) & (found.votes >= FEWEST_VOTES)
+    spread = found.errors[:players] > _NO_SPREAD * np.nan_to_num(fit.model_errors[:players])
+    return np.asarray(np.isfinite(fit.beta) & many & spread)
+
+
+def pair_tests(fit: StrengthFit, found: ClusteredErrors) -> PairTests:
+    """Which differences of two betas are more than chance, adjusted by Holm's method over the pairs of each component."""
+    able = np.flatnonzero(enough(fit, found))
+    first, second = (able[places] for places in np.triu_indices(len(able), 1))
+    alike = fit.component[first] == fit.component[second]
+    first, second = first[alike], second[alike]
+    swap = fit.beta[first] < fit.beta[second]
+    better, worse = np.where(swap, second, first), np.where(swap, first, second)
+    difference = fit.beta[better] - fit.beta[worse]
+    se = np.sqrt(np.maximum(_of_difference(found.covariance, better, worse), 0.0))
+    least = _NO_SPREAD * np.sqrt(np.maximum(_of_difference(fit.inverse, better, worse), 0.0))
+    t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > least)
+    p = 2 * stdtr(found.clusters[better] - 1, -np.abs(t))
+    adjusted = np.full(len(p), np.nan)
+    for number in np.unique(fit.component[better]):
+        here = fit.component[better] == number
+        adjusted[here] = holm(p[here])
+    return PairTests(better, worse, difference, se, p, adjusted)
+
+
+def _of_difference(covariance: Floats, better: Codes, worse: Codes) -> Floats:
+    variance = np.diag(covariance)
+    return np.asarray(variance[better] + variance[worse] - 2 * covariance[better, worse])
+
+
+def _codes_of_clusters(fit: StrengthFit) -> tuple[Codes, int]:
+    """(rows,) the cluster of each from 0 without gaps, and how many there are."""
+    rows = fit.rows
+    if rows.cluster is None:
+        return np.arange(len(rows.left)), len(rows.left)
+    distinct, codes = np.unique(rows.cluster, return_inverse=True)
+    return codes, len(distinct)
+
+
+def _scores(fit: StrengthFit, cluster: Codes, clusters: int) -> Any:
+    """Sparse (clusters, parameters): sums of the derivatives of the logarithm of the likelihood."""
+    from scipy.sparse import coo_array
+
+    rows, terms, players = fit.rows, fit.terms, len(fit.beta)
+    # Equal comparisons of nobody in particular are clusters of one each: their outer products add up, not their scores.
+    counts = rows.weight * (np.sqrt(rows.times) if rows.cluster is None else rows.times)
+    pull = counts * terms.by_difference
+    last = len(fit.inverse) - 1
+    columns = [(rows.left, pull), (rows.right, -pull)]
+    columns += [(np.full(len(pull), players + place), pull * values) for place, values in enumerate(rows.covariates.T)]
+    if last >= players + rows.covariates.shape[1]:
+        columns.append((np.full(len(pull), last), counts * terms.by_theta))
+    at = np.concatenate([places for places, _ in columns])
+    values = np.concatenate([of_column for _, of_column in columns])
+    return coo_array((values, (np.tile(cluster, len(columns)), at)), shape=(clusters, len(fit.inverse))).tocsr()
+
+
+def _clusters_of(what: Codes, cluster: Codes, size: int, times: Floats, *, alone: bool) -> Floats:
+    """(size,) how many different clusters each has."""
+    if alone:
+        return np.asarray(np.bincount(what, weights=times, minlength=size))
+    many = int(cluster.max(initial=0)) + 1
+    return np.bincount(np.unique(what * many + cluster) // many, minlength=size).astype(np.float64)

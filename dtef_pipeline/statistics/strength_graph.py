@@ -1,0 +1,70 @@
+"""When scores of players that were compared in pairs have a finite value: a matter of who was compared with whom, and who beat whom.
+
+General: it knows players by number, nothing of any family.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+_RISES = 1e-7
+"""What a linear program must gain to count: its tolerance is 1e-9, and a direction that gains at all can be made to gain 1."""
+
+
+def components(players: int, left: Codes, right: Codes) -> Codes:
+    """(players,) the connected component of each, numbered from 0 in the order of their first players.
+
+    `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared with each other.
+    """
+    return _first_come(_connected(players, left, right, "weak"))
+
+
+def strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
+    """(players,) the strongly connected component of each, numbered as components are.
+
+    `better` and `worse` (rows,): who beat or tied whom; a tie stands in both directions. Scores have a finite maximum-likelihood value
+    exactly where a connected component is one such group (Zermelo 1929; Ford 1957).
+    """
+    return _first_come(_connected(players, better, worse, "strong"))
+
+
+def unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
+    """(players,) whether nobody outside of a player's group (as of `strong_groups`) ever beat or tied one of it."""
+    beaten = groups[worse][groups[better] != groups[worse]]
+    return ~np.isin(groups, beaten)
+
+
+def grows_forever(constraints: Floats) -> bool:
+    """Whether some direction satisfies constraints @ direction >= 0, and one of them with more than 0.
+
+    `constraints` (constraints, parameters): each row says what must not fall for the likelihood not to fall. In such a direction the
+    likelihood rises without end, so that there is no finite maximum. Method: linear program (Konis 2007, ch. 4).
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    distinct = np.unique(constraints, axis=0)
+    if not distinct.size:
+        return False
+    found = linprog(
+        -distinct.sum(axis=0), A_ub=-csr_array(distinct), b_ub=np.zeros(len(distinct)), bounds=(-1, 1), method="highs"
+    )
+    return bool(found.status != 0 or -found.fun > _RISES)
+
+
+def _connected(players: int, first: Codes, second: Codes, connection: str) -> Codes:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(first)), (first, second)), shape=(players, players))
+    return np.asarray(connected_components(edges, connection=connection)[1], dtype=np.int64)
+
+
+def _first_come(labels: Codes) -> Codes:
+    """The same groups, numbered in the order in which they first occur."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first)))[inverse]
