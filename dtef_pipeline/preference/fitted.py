@@ -1,0 +1,257 @@
+"""Scores of players from votes on pairs of their responses: with intervals, ranks and tiers, or with the reason why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.boards.comparisons import tiers
+from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.preference.response_lengths import Lengths, LongerShare, doublings, lengths_of_votes, longer_share
+from dtef_pipeline.preference.vote_files import VoteColumns
+from dtef_pipeline.preference.votes import MOST_CONFIDENT
+from dtef_pipeline.preference.why_unscored import why_no_beta, why_no_bounds
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
+from dtef_pipeline.statistics.clustered_errors import Bounds, ClusteredErrors, bounds, clustered_errors, enough, pair_tests
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+VOTE_KEYS = Keys(
+    space=("family", "item_id"),
+    item="pair_id",
+    noun="vote",
+    asked=("component",),
+    cluster="reviewer_id",
+    cluster_noun="reviewer",
+)
+"""By what tiers of preference are told apart: players of one component."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceOptions:
+    """How votes become scores."""
+
+    ties: Ties = "half"
+    """A tie is half a win of each, has a parameter of its own (Davidson), or is left out."""
+    l2: float = 0.0
+    """Penalty l2 * sum(beta^2), a prior: 0 for none."""
+    weight: Literal["confidence"] | None = None
+    """A vote of confidence c counts c / 5; None: every vote counts 1."""
+    control: Literal["length"] | None = None
+    """Betas are those of responses of equal length."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceScore:
+    """One player's score; None where there is no such number, and `reason` says why."""
+
+    model: str
+    component: int
+    """Place in the list of components, from 0: betas and ranks of different components cannot be compared."""
+    rank: int | None
+    """Within the component, 1 is best."""
+    tier: int | None
+    """Within the component, from 1: see `boards.comparisons.tiers`."""
+    beta: float | None
+    """Logits, 0 on average over the component; higher is preferred."""
+    share: float | None
+    """exp(beta) over the sum of the component, 0-1."""
+    se: float | None
+    """Of beta, by whole reviewers."""
+    low: float | None
+    """95 % interval of beta."""
+    high: float | None
+    se_model: float | None
+    """As if every vote were independent; in general too small."""
+    n: int
+    """Votes that count, on pairs with this player."""
+    n_reviewers: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LengthEffect:
+    """What the length of responses did."""
+
+    coefficient: float | None
+    """Logits for a response that is twice as long as the other; above 0: the longer one is preferred."""
+    se: float | None
+    low: float | None
+    high: float | None
+    longer: LongerShare
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPreference:
+    """Scores of all players, and what they were made of."""
+
+    options: PreferenceOptions
+    votes: int
+    """In the file; with ties `drop` some do not count."""
+    counted: int
+    """Votes that scores are made of, or would be if they had a finite value."""
+    reviewers: int | None
+    """None: nobody says who voted, so that each vote is taken for independent."""
+    separable: bool
+    """Whether some component has no finite scores."""
+    components: tuple[tuple[str, ...], ...]
+    nu: float | None
+    nu_low: float | None
+    nu_high: float | None
+    scores: tuple[PreferenceScore, ...]
+    """By component and rank."""
+    length: LengthEffect | None
+
+    def document(self) -> dict[str, Any]:
+        """What `dtef preference fit --json` writes."""
+        length = None if self.length is None else {**asdict(self.length), "longer": self.length.longer._asdict()}
+        found = {
+            "votes": self.votes,
+            "counted": self.counted,
+            "reviewers": self.reviewers,
+            "ties": self.options.ties,
+            "prior": {"l2": self.options.l2} if self.options.l2 else None,
+            "weight": self.options.weight,
+            "control": self.options.control,
+            "separable": self.separable,
+            "components": [list(players) for players in self.components],
+            "nu": self.nu,
+            "nu_low": self.nu_low,
+            "nu_high": self.nu_high,
+            "scores": [asdict(score) for score in self.scores],
+        }
+        return found if length is None else {**found, "length": length}
+
+
+def fit_votes(votes: VoteColumns, options: PreferenceOptions | None = None, lengths: Lengths | None = None) -> FittedPreference:
+    """The scores of votes; `lengths` is needed for control by length, and without it shows what length did.
+
+    Raises ConfigError for weights without confidences, and for control without lengths.
+    """
+    options = options or PreferenceOptions()
+    of_votes = None if lengths is None else lengths_of_votes(votes, lengths)
+    rows = _rows(votes, options, of_votes)
+    fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
+    errors = clustered_errors(fit)
+    counts = rows.where(rows.outcome != 0) if options.ties == "drop" else rows
+    low_nu, high_nu = _nu_ends(fit, errors)
+    return FittedPreference(
+        options=options,
+        votes=votes.votes,
+        counted=int(counts.times.sum()),
+        reviewers=None if rows.cluster is None else len(np.unique(rows.cluster)),
+        separable=fit.separable,
+        components=_components(votes, fit),
+        nu=fit.nu,
+        nu_low=low_nu,
+        nu_high=high_nu,
+        scores=_scores(votes, counts, fit, errors),
+        length=None if of_votes is None else _length(fit, errors, longer_share(of_votes, rows.outcome, rows.cluster)),
+    )
+
+
+def _rows(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None) -> PairedOutcomes:
+    n = len(votes.left)
+    weight = np.ones(n)
+    if options.weight == "confidence":
+        if votes.confidence is None:
+            raise ConfigError(
+                f"{votes.where}: no column confidence; --weight confidence needs 1 to {MOST_CONFIDENT} in every vote"
+            )
+        weight = votes.confidence / MOST_CONFIDENT
+    if options.control and lengths is None:
+        raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
+    reviewer = None if votes.reviewer_ids is None else np.unique(votes.reviewer_ids, return_inverse=True)[1]
+    control = doublings(lengths) if options.control and lengths is not None else np.zeros((n, 0))
+    return PairedOutcomes(len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control)
+
+
+def _components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
+    found: list[list[str]] = [[] for _ in range(int(fit.component.max(initial=-1)) + 1)]
+    for name, number in zip(votes.players, fit.component.tolist(), strict=True):
+        found[number].append(name)
+    return tuple(map(tuple, found))
+
+
+def _scores(
+    votes: VoteColumns, counts: PairedOutcomes, fit: StrengthFit, errors: ClusteredErrors
+) -> tuple[PreferenceScore, ...]:
+    allowed, players = enough(fit, errors), len(votes.players)
+    ends = bounds(fit.beta, errors.errors[:players], errors.clusters[:players], allowed)
+    n = np.bincount(np.concatenate([counts.left, counts.right]), weights=np.tile(counts.times, 2), minlength=players).astype(
+        np.float64
+    )
+    rank = ranks(fit.beta, fit.component)
+    tier = _tiers(votes, fit, errors, rank)
+    unscored, unbounded = why_no_beta(fit, counts, votes.players), why_no_bounds(fit, errors, n)
+    found = [
+        PreferenceScore(
+            model=name,
+            component=int(fit.component[at]),
+            rank=None if np.isnan(rank[at]) else int(rank[at]),
+            tier=tier[at],
+            beta=_number(fit.beta[at]),
+            share=_number(fit.share[at]),
+            se=_number(ends.se[at]),
+            low=_number(ends.low[at]),
+            high=_number(ends.high[at]),
+            se_model=_number(fit.model_errors[at]),
+            n=int(n[at]),
+            n_reviewers=None if fit.rows.cluster is None else _reviewers_of(counts, at),
+            reason=unscored[at] or ("" if allowed[at] else unbounded[at]),
+        )
+        for at, name in enumerate(votes.players)
+    ]
+    return tuple(sorted(found, key=lambda score: (score.component, score.rank or players + 1, score.model)))
+
+
+def _tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
+    """By the rule of the leaderboards: a tier holds its first player and all that follow until one that the first is better than."""
+    tests = pair_tests(fit, errors)
+    names = np.array(votes.players, dtype=object)
+    board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
+    sides = dict.fromkeys(MODEL, names[tests.better]) | dict.fromkeys(OTHER, names[tests.worse])
+    verdict = np.where(tests.p_holm < SIGNIFICANCE, BETTER, ALIKE)
+    compared = pd.DataFrame(
+        {"component": board["component"].to_numpy()[tests.better], **sides, "p": tests.p, "verdict": verdict}
+    )
+    return [None if pd.isna(found) else int(found) for found in tiers(board, compared.assign(note=""), VOTE_KEYS)]
+
+
+def _reviewers_of(counts: PairedOutcomes, player: int) -> int:
+    assert counts.cluster is not None
+    return len(np.unique(counts.cluster[(counts.left == player) | (counts.right == player)]))
+
+
+def _length(fit: StrengthFit, errors: ClusteredErrors, longer: LongerShare) -> LengthEffect:
+    if not fit.coefficients.size:
+        return LengthEffect(None, None, None, None, longer)
+    ends = _of_parameter(fit, errors, len(fit.beta), fit.coefficients[0])
+    return LengthEffect(_number(fit.coefficients[0]), _number(ends.se[0]), _number(ends.low[0]), _number(ends.high[0]), longer)
+
+
+def _nu_ends(fit: StrengthFit, errors: ClusteredErrors) -> tuple[float | None, float | None]:
+    """95 % interval of nu, from that of its logarithm; none where there was no tie."""
+    if not fit.nu:
+        return None, None
+    ends = _of_parameter(fit, errors, len(fit.inverse) - 1, np.log(fit.nu))
+    return _number(np.exp(ends.low[0])), _number(np.exp(ends.high[0]))
+
+
+def _of_parameter(fit: StrengthFit, errors: ClusteredErrors, at: int, estimate: float) -> Bounds:
+    many = errors.clusters[at : at + 1] >= MIN_CLUSTERS
+    return bounds(np.array([estimate]), errors.errors[at : at + 1], errors.clusters[at : at + 1], many)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

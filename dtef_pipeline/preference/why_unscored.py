@@ -1,0 +1,55 @@
+"""Why a player has no score, or a score without an interval, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse
+from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
+from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten
+from dtef_pipeline.text.counted import and_more, counted
+
+_PLAYERS_NAMED = 3
+
+
+def why_no_beta(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
+    """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
+    better, worse = better_and_worse(counts)
+    group = strong_groups(len(players), better, worse)
+    top = unbeaten(group, better, worse)
+    return [_why(fit, group, top, players, at) for at in range(len(players))]
+
+
+def why_no_bounds(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
+    """Of each player the reason why its score has no interval, were it to have none. `votes` (players,): those that count."""
+    kind = "vote" if fit.rows.cluster is None else "reviewer"
+    return [_why_no_interval(errors, at, int(n), kind) for at, n in enumerate(votes.tolist())]
+
+
+def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int) -> str:
+    if not fit.no_answer[at]:
+        return ""
+    if fit.no_answer[at] == "unconverged":
+        return "no score: the fit did not converge"
+    here = fit.component == fit.component[at]
+    if len(np.unique(group[here])) == 1:
+        return "no finite score: ties or lengths explain the votes better without end"
+    names = [players[place] for place in np.flatnonzero(here & top).tolist()]
+    return f"no finite score: none of the others ever beat or tied {and_more(names, _PLAYERS_NAMED)}"
+
+
+def _why_no_interval(errors: ClusteredErrors, at: int, votes: int, kind: str) -> str:
+    if votes == 0:
+        return "no vote on it counts"
+    reviewers, own = int(errors.clusters[at]), int(errors.own[at])
+    if reviewers < MIN_CLUSTERS:
+        return f"no interval: {counted(reviewers, kind)}, at least {MIN_CLUSTERS} are needed"
+    if votes < FEWEST_VOTES:
+        return f"no interval: {counted(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
+    if own < MIN_CLUSTERS:
+        return f"no interval: {counted(own, kind)} compared it, at least {MIN_CLUSTERS} are needed"
+    return "no interval: the votes leave its score nothing to vary by"
