@@ -24,6 +24,7 @@ from dtef_pipeline.cli.options import (
     reads_families,
     writes_a_table,
 )
+from dtef_pipeline.cli.preference_group import preference
 from dtef_pipeline.cli.qa_group import qa
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
@@ -322,6 +323,7 @@ main.add_command(responses)
 main.add_command(rubric)
 main.add_command(qa)
 main.add_command(games)
+main.add_command(preference)
 main.add_command(score_answers)
 
 

@@ -1,0 +1,100 @@
+"""What `dtef preference fit` does; the words are in `dtef_pipeline/cli/preference_fit_group.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.response_lengths import read_lengths
+from dtef_pipeline.preference.vote_files import read_votes
+from dtef_pipeline.statistics.bradley_terry import Ties
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.printable import printable
+
+_SCORE_COLUMNS = {
+    "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
+    "rank": "Place by beta, 1 is best",
+    "tier": "Players that are not told apart from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
+    "beta": "Score in logits, 0 on average; higher is preferred. A difference of 0.69 is preferred 2 to 1",
+    "interval": "95 % interval of beta, over whole reviewers",
+    "share": "exp(beta) as a share of the sum over all players, 0-1",
+    "n": "Votes on pairs with the player",
+}
+
+
+class _ScoreView(NamedTuple):
+    columns: tuple[str, ...] = ("component", "rank", "tier", "model", "beta", "interval", "share", "n")
+    kept: tuple[str, ...] = ("model", "beta")
+    first_out: tuple[str, ...] = ("share", "n")
+    estimate: str = "beta"
+    notes: str = "reason"
+    who: tuple[str, ...] = ("model",)
+
+
+def fit(
+    file: Path,
+    as_json: bool,
+    *,
+    ties: Ties,
+    prior: float,
+    weight: Literal["confidence"] | None,
+    control: Literal["length"] | None,
+    responses: Path | None,
+) -> None:
+    if control and responses is None:
+        raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
+    options = PreferenceOptions(ties, prior, weight, control)
+    found = fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses))
+    if as_json:
+        click.echo(json.dumps(found.document(), ensure_ascii=False, indent=1, allow_nan=False))
+        return
+    if not found.scores:
+        say(f"{file} holds no votes")
+        return
+    frame = pd.DataFrame([asdict(score) for score in found.scores], columns=list(PreferenceScore.__slots__))
+    frame["model"] = frame["model"].map(printable)
+    frame["reason"] = frame["reason"].map(printable)
+    frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
+    if len(found.components) == 1:
+        frame = frame.drop(columns="component")
+    print_rows(_ScoreView(), frame, "table", _lines(found), _SCORE_COLUMNS)
+
+
+def _lines(found: FittedPreference) -> Iterator[str]:
+    who = "nobody says who voted" if found.reviewers is None else counted(found.reviewers, "reviewer")
+    left_out = found.votes - found.counted
+    yield f"{counted(found.counted, 'vote')}, {who}" + (f"; {counted(left_out, 'tie')} left out" if left_out else "")
+    if found.options.l2:
+        yield f"prior l2={found.options.l2:g}: scores are pulled towards 0"
+    if found.options.weight:
+        yield "votes are weighted by confidence"
+    if found.nu is not None:
+        chance = found.nu / (2 + found.nu)
+        yield f"nu {found.nu:.3f}{_ends(found.nu_low, found.nu_high)}: two equal players tie {chance:.0%} of the time"
+    if found.length is not None:
+        yield from _of_length(found.length)
+
+
+def _of_length(length: LengthEffect) -> Iterator[str]:
+    if length.coefficient is not None:
+        told = f"{length.coefficient:+.3f}{_ends(length.low, length.high)}"
+        yield f"length: a response twice as long as the other has {told} logits; the scores are those of equally long responses"
+    longer = length.longer
+    if longer.share is None:
+        yield f"longer response: {longer.reason}"
+        return
+    ends = _ends(longer.low, longer.high) or f" ({longer.reason})"
+    yield f"the longer response is preferred in {longer.share:.3f}{ends} of {counted(longer.votes, 'vote')} that are no ties"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"

@@ -1,0 +1,68 @@
+"""`dtef preference fit`: scores from a file of votes. Heavy packages are imported inside it, as in `dtef.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dtef_pipeline.cli.reported import reports_errors
+
+
+def _l2(context: click.Context, param: click.Parameter, value: str | None) -> float:
+    """X of `l2=X`; 0 where nothing is given."""
+    kind, _, number = (value or "l2=0").partition("=")
+    try:
+        found = float(number)
+    except ValueError:
+        found = float("nan")
+    if kind != "l2" or not 0 <= found <= 1e6:
+        raise click.BadParameter(f"{value!r}; allowed: l2=X with X from 0 to 1e6, such as l2=0.01", context, param)
+    return found
+
+
+@click.command(short_help="Fit scores to a file of votes.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--ties",
+    type=click.Choice(["half", "davidson", "drop"]),
+    default="half",
+    show_default=True,
+    help="What a tie is: half a win of each, an outcome with a parameter of its own, or nothing.",
+)
+@click.option(
+    "--prior", type=_Prior(), help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]"
+)
+@click.option(
+    "--weight",
+    type=click.Choice(["confidence"]),
+    help="Let a vote of confidence c count c / 5.  [default: every vote counts 1]",
+)
+@click.option(
+    "--control",
+    type=click.Choice(["length"]),
+    help="Compare players as if their responses were equally long; needs --responses.",
+)
+@click.option(
+    "--responses",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON lines with prompt_id, model and text: how long the responses are. Shows what length did, also without --control.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object with all numbers in full.")
+@reports_errors
+def fit(file: Path, as_json: bool, **given: Any) -> None:
+    """Fit Bradley-Terry scores to the votes in FILE: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)).
+
+    FILE is a CSV with the columns left, right, choice (A: left, B: right, tie) and, where they are known, reviewer_id, confidence (1 to 5) and
+    prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}.
+
+    Intervals are 95 %, over whole reviewers; without reviewers each vote is taken for independent. Players that were never compared, directly or
+    through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component is finite.
+
+    \b
+    Exit code: 0 done; 2 the file or the options need mending.
+    """
+    from dtef_pipeline.cli import preference_fit
+
+    preference_fit.fit(file, as_json, **given)

@@ -1,0 +1,77 @@
+"""How far two orders of the same players agree, such as that of people's votes and that of an automated metric.
+
+General: it knows two columns of numbers, nothing of any family.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import CONFIDENCE
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_RANKED = 10
+"""Players of which an interval is made: with fewer, those of the jackknife hold the truth too rarely."""
+_FARTHEST_TAU = 0.999_999
+
+
+class OrderAgreement(NamedTuple):
+    """Kendall's tau-b with its 95 % interval; None where there is none, for the `reason`."""
+
+    tau: float | None
+    """-1 (one order is the other reversed) to 1 (the same order); 0: they have nothing to do with each other."""
+    low: float | None
+    high: float | None
+    n: int
+    """Players that both orders have."""
+    reason: str
+
+
+def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreement:
+    """Kendall's tau-b of two columns of scores (players,), over the players that have both; NaN: no score.
+
+    tau_b = sum over pairs of sign(a_i - a_j) sign(b_i - b_j) over the root of the pairs that a does not tie times those that b does not tie
+    (Kendall 1945). The interval is the jackknife's over players (Arvesen 1969) on the scale atanh(tau), with t of n - 1 degrees of freedom:
+    it says how two such orders of other players like these would agree, and takes the scores as they are. Errors of the scores
+    themselves pull tau towards 0. Raises ConfigError for columns of different lengths.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ConfigError(f"orders: got shapes {a.shape} and {b.shape}; allowed: two columns of one length")
+    known = np.isfinite(a) & np.isfinite(b)
+    a, b = a[known], b[known]
+    n = len(a)
+    signs_a, signs_b = (np.sign(values[:, None] - values[None, :]) for values in (a, b))
+    agreeing, told_a, told_b = (signs_a * signs_b).sum(axis=1), (signs_a**2).sum(axis=1), (signs_b**2).sum(axis=1)
+    whole = agreeing.sum(), told_a.sum(), told_b.sum()
+    if n < 2 or not whole[1] or not whole[2]:
+        reason = "at least 2 players are needed" if n < 2 else "one order puts all players at the same place"
+        return OrderAgreement(None, None, None, n, f"no tau: {reason}")
+    tau = float(_tau(*map(np.asarray, whole)))
+    if n < FEWEST_RANKED:
+        return OrderAgreement(tau, None, None, n, f"no interval: {n} players, at least {FEWEST_RANKED} are needed")
+    # Without player i, every sum loses the pairs of i in both directions.
+    without = _tau(*(total - 2 * own for total, own in zip(whole, (agreeing, told_a, told_b), strict=True)))
+    return _with_ends(tau, without, n)
+
+
+def _tau(agreeing: Floats, told_a: Floats, told_b: Floats) -> Floats:
+    size = np.sqrt(told_a * told_b)
+    return np.clip(np.divide(agreeing, size, out=np.full(np.shape(size), np.nan), where=size > 0), -1, 1)
+
+
+def _with_ends(tau: float, without: Floats, n: int) -> OrderAgreement:
+    if abs(tau) > _FARTHEST_TAU or not np.isfinite(without).all():
+        return OrderAgreement(
+            tau, None, None, n, "no interval: the order of no two players differs, or nearly all are at one place"
+        )
+    scaled = np.arctanh(np.clip(without, -_FARTHEST_TAU, _FARTHEST_TAU))
+    se = float(np.sqrt((n - 1) / n * ((scaled - scaled.mean()) ** 2).sum()))
+    half, middle = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * se, float(np.arctanh(tau))
+    return OrderAgreement(tau, float(np.tanh(middle - half)), float(np.tanh(middle + half)), n, "")
