@@ -32,7 +32,10 @@ def _l2(context: click.Context, param: click.Parameter, value: str | None) -> fl
     help="What a tie is: half a win of each, an outcome with a parameter of its own, or nothing.",
 )
 @click.option(
-    "--prior", type=_Prior(), help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]"
+    "--prior",
+    metavar="l2=X",
+    callback=_l2,
+    help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]",
 )
 @click.option(
     "--weight",
