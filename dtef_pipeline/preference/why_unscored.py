@@ -35,6 +35,8 @@ def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.boo
         return ""
     if fit.no_answer[at] == "unconverged":
         return "no score: the fit did not converge"
+    if fit.no_answer[at] == "unidentified":
+        return "no score: lengths cannot be told apart from the players"
     here = fit.component == fit.component[at]
     if len(np.unique(group[here])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"

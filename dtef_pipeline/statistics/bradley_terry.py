@@ -27,6 +27,10 @@ _CLOSE = 1e-8
 """The last step of Newton's method: what is left after it is of the order of its square."""
 
 
+_FLAT = 1e-10
+"""Of an information matrix with 1 on its diagonal: an eigenvalue that rounding makes of 0 is below it."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairedOutcomes:
     """What came of comparisons of two players; arrays of (rows,) unless it is said otherwise."""
@@ -71,7 +75,7 @@ class StrengthFit:
     component: Codes
     """(players,) from 0; betas of different components cannot be compared."""
     no_answer: tuple[str, ...]
-    """`separable`, `unconverged`, or empty."""
+    """`separable`, `unidentified` (covariates cannot be told apart from the players), `unconverged`, or empty."""
     coefficients: Floats
     """(covariates,) logits per unit of each."""
     nu: float | None
@@ -113,15 +117,23 @@ def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0
     finite = np.ones(rows.players, dtype=bool) if l2 else _finite(rows, component)
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
-    if (has_theta or rows.covariates.size) and grows_forever(_must_not_fall(_merged(rows), has_theta, fixed=l2 > 0)):
-        alone = np.bincount(component)[component] == 1
-        finite, rows = finite & alone, rows.where(np.zeros(len(rows.left), dtype=bool))
-        has_theta = False
-    why = np.where(finite, "", "separable")
+    why = np.where(finite, "", "separable").astype("<U12")
+    if fault := _fault(rows, component, has_theta, l2):
+        rows, has_theta = rows.where(np.zeros(len(rows.left), dtype=bool)), False
+        why[finite & (np.bincount(component)[component] > 1)] = fault
     newton = _Newton(_merged(rows), component, has_theta, l2)
     if not newton.converged():
-        why = np.where(finite & (np.bincount(component)[component] > 1), "unconverged", why)
+        why[finite & (np.bincount(component)[component] > 1)] = "unconverged"
     return _answer(newton, rows, component, why, davidson=ties == "davidson")
+
+
+def _fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
+    """Why nu or the coefficients leave no finite answer, in one word; empty where they do."""
+    if not len(rows.left) or not (has_theta or rows.covariates.size):
+        return ""
+    if grows_forever(_must_not_fall(_merged(rows), has_theta, fixed=l2 > 0)):
+        return "separable"
+    return "" if _Newton(rows, component, has_theta, l2).told_apart() else "unidentified"
 
 
 def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
@@ -212,6 +224,15 @@ class _Newton:
                 return False
         return False
 
+    def told_apart(self) -> bool:
+        """Whether each parameter can be told apart from the others: no direction but the means leaves every row as it is."""
+        information = self.information(self.terms(self.rows))
+        if (np.diag(information)[self.rows.players :] <= 0).any():
+            return False
+        held = self._held(information)
+        scale = np.sqrt(np.diag(held))
+        return bool(np.linalg.eigvalsh(held / np.outer(scale, scale)).min() > _FLAT)
+
     def terms(self, rows: PairedOutcomes) -> OutcomeTerms:
         """Of any rows, at the present place."""
         difference = self.betas[rows.left] - self.betas[rows.right] + rows.covariates @ self.coefficients
@@ -248,11 +269,11 @@ class _Newton:
     def _held(self, information: Floats) -> Floats:
         """The information with the mean of each component held at 0."""
         k = self.rows.players
-        own = np.diag(information)[:k]
-        size = own.mean() if own.any() else 1.0
-        held = information.copy()
-        # A player whom no row is about stays where it is.
-        held[:k, :k] += self.means * size + np.diag(np.where(own == 0, size, 0.0))
+        own = np.diag(information)
+        size = own[:k].mean() if own[:k].any() else 1.0
+        # What no row is about stays where it is.
+        held: Floats = information + np.diag(np.where(own == 0, size, 0.0))
+        held[:k, :k] += self.means * size
         return held
 
     def _gradient(self, terms: OutcomeTerms) -> Floats:
@@ -284,7 +305,7 @@ def _by_player(rows: PairedOutcomes, values: Floats) -> Floats:
 def _answer(
     newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
-    if failed := bool((why == "unconverged").any()):
+    if failed := "unconverged" in why:
         rows = rows.where(np.zeros(len(rows.left), dtype=bool))
     known, decided = why == "", len(rows.left) > 0
     beta = np.where(known, newton.betas - newton.means @ newton.betas, np.nan)

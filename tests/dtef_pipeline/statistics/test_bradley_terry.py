@@ -1,0 +1,189 @@
+"""Bradley-Terry scores are the most likely ones, have the symmetries that they must have, and are none where none is finite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics import bradley_terry
+from dtef_pipeline.statistics.bradley_terry import TIES, PairedOutcomes, fit_strengths
+from tests.made.votes import lopsided, paired
+
+CYCLE = [(0, 1, 1), (1, 2, 1), (2, 0, 1)]
+ROWS = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from([1, 0, -1])).filter(lambda row: row[0] != row[1]),
+    max_size=40,
+)
+
+
+def minus_log_likelihood(at: npt.NDArray[np.float64], rows: PairedOutcomes, ties: str, l2: float = 0.0) -> float:
+    """Row by row, in plain arithmetic; `at`: betas, then a coefficient for each covariate, then ln(nu) with ties davidson."""
+    beta, total = at[: rows.players], 0.0
+    for row, (i, j) in enumerate(zip(rows.left, rows.right, strict=True)):
+        d = beta[i] - beta[j] + sum(rows.covariates[row] * at[rows.players : rows.players + rows.covariates.shape[1]])
+        p, q = np.exp(d / 2), np.exp(-d / 2)
+        tie = np.exp(at[-1]) if ties == "davidson" else 0.0
+        won, lost, tied = p / (p + q + tie), q / (p + q + tie), tie / (p + q + tie)
+        value = {1: np.log(won), -1: np.log(lost)}.get(int(rows.outcome[row]))
+        if value is None and ties != "drop":
+            value = np.log(tied) if ties == "davidson" else (np.log(won) + np.log(lost)) / 2
+        total += rows.weight[row] * rows.times[row] * (value or 0.0)
+    return -total + l2 * float((beta**2).sum())
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_scores_are_those_that_a_general_optimiser_finds(ties: str, l2: float) -> None:
+    rows = lopsided(3, players=5, votes=90)
+    free = rows.players + (ties == "davidson")
+    found = minimize(minus_log_likelihood, np.zeros(free), (rows, ties, l2), options={"gtol": 1e-8})
+    fit = fit_strengths(rows, ties=ties, l2=l2)  # type: ignore[arg-type]
+    naive = found.x[: rows.players]
+    assert fit.beta == pytest.approx(naive - naive.mean(), abs=1e-4)
+    assert fit.nu == (pytest.approx(np.exp(found.x[-1]), abs=1e-4) if ties == "davidson" else None)
+
+
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_a_covariate_has_the_coefficient_that_a_general_optimiser_finds(ties: str) -> None:
+    rows = lopsided(5, players=4, votes=80)
+    rows = replace(rows, covariates=np.random.default_rng(1).normal(size=(80, 1)))
+    found = minimize(minus_log_likelihood, np.zeros(5 + (ties == "davidson")), (rows, ties), options={"gtol": 1e-8})
+    fit = fit_strengths(rows, ties=ties)  # type: ignore[arg-type]
+    assert fit.coefficients == pytest.approx(found.x[4:5], abs=1e-4)
+    assert fit.beta == pytest.approx(found.x[:4] - found.x[:4].mean(), abs=1e-4)
+
+
+def test_three_to_one_is_the_logarithm_of_three_apart() -> None:
+    fit = fit_strengths(paired([(0, 1, 1)] * 3 + [(0, 1, -1)]))
+    assert fit.beta == pytest.approx([np.log(3) / 2, -np.log(3) / 2])
+    assert fit.share == pytest.approx([0.75, 0.25])
+
+
+def test_model_errors_are_those_of_the_difference_of_two_counts() -> None:
+    """Of two players the difference is a log odds, with variance 1/wins + 1/losses; each centred beta has a quarter of it."""
+    fit = fit_strengths(paired([(0, 1, 1)] * 30 + [(0, 1, -1)] * 10))
+    assert fit.model_errors == pytest.approx([np.sqrt(1 / 30 + 1 / 10) / 2] * 2)
+
+
+@given(ROWS, st.randoms(use_true_random=False), st.sampled_from(TIES))
+def test_neither_the_order_of_votes_nor_their_sides_matter(rows: list[tuple[int, int, int]], random: object, ties: str) -> None:
+    turned = [(j, i, -outcome) for i, j, outcome in rows]
+    random.shuffle(turned)  # type: ignore[attr-defined]
+    one, other = (fit_strengths(paired(found, 5), ties=ties) for found in (rows, turned))  # type: ignore[arg-type]
+    assert one.no_answer == other.no_answer
+    assert one.beta == pytest.approx(other.beta, abs=1e-6, nan_ok=True)
+
+
+@given(ROWS)
+def test_swapped_choices_negate_the_scores(rows: list[tuple[int, int, int]]) -> None:
+    one, other = fit_strengths(paired(rows, 5)), fit_strengths(paired([(i, j, -outcome) for i, j, outcome in rows], 5))
+    assert one.beta == pytest.approx(-other.beta, abs=1e-6, nan_ok=True)
+
+
+@given(ROWS, st.sampled_from(TIES), st.sampled_from([0.0, 0.1]))
+def test_scores_are_0_on_average_over_each_component_and_shares_sum_to_1(
+    rows: list[tuple[int, int, int]], ties: str, l2: float
+) -> None:
+    fit = fit_strengths(paired(rows, 5), ties=ties, l2=l2)  # type: ignore[arg-type]
+    for number in set(fit.component.tolist()):
+        here = fit.component == number
+        if np.isfinite(fit.beta[here]).all():
+            assert fit.beta[here].sum() == pytest.approx(0, abs=1e-9)
+            assert fit.share[here].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_wins_both_ways_pull_two_players_together(seed: int) -> None:
+    rows = lopsided(seed, nu=0.0)
+    fit = fit_strengths(rows)
+    best, worst = int(fit.beta.argmax()), int(fit.beta.argmin())
+    more = [*zip(rows.left, rows.right, rows.outcome, strict=True), *[(best, worst, 1), (best, worst, -1)] * 10]
+    after = fit_strengths(paired(more, rows.players, weight=[*rows.weight, *[1.0] * 20]))
+    assert after.beta[best] - after.beta[worst] < fit.beta[best] - fit.beta[worst]
+
+
+def test_equal_rows_may_stand_once_with_their_number() -> None:
+    rows = paired([*CYCLE, (0, 1, 1), (0, 1, 1), (1, 0, 0)])
+    merged = paired([*CYCLE, (1, 0, 0)])
+    merged = replace(merged, times=np.array([3.0, 1, 1, 1]))
+    assert fit_strengths(rows).beta == pytest.approx(fit_strengths(merged).beta)
+
+
+def test_a_weight_counts_like_as_many_votes() -> None:
+    twice = fit_strengths(paired([*CYCLE, *CYCLE, (0, 1, 1), (0, 1, 1)]))
+    assert fit_strengths(paired([*CYCLE, (0, 1, 1)])).beta == pytest.approx(twice.beta)
+    assert fit_strengths(paired([*CYCLE, (0, 1, 1)], weight=[0.2] * 4)).beta == pytest.approx(twice.beta)
+
+
+def test_a_player_that_never_lost_has_no_score_unless_a_prior_is_named() -> None:
+    rows = paired([(0, 1, 1)] * 4)
+    fit = fit_strengths(rows)
+    assert fit.separable
+    assert np.isnan(fit.beta).all()
+    assert np.isnan(fit.share).all()
+    assert fit_strengths(rows, l2=1).beta == pytest.approx([0.521298, -0.521298], abs=1e-6)
+
+
+def test_a_component_without_finite_scores_takes_none_from_another() -> None:
+    fit = fit_strengths(paired([(0, 1, 1), (2, 3, 1), (2, 3, 1), (3, 2, 1)]))
+    assert fit.component.tolist() == [0, 0, 1, 1]
+    assert fit.no_answer == ("separable", "separable", "", "")
+    assert fit.beta[2:] == pytest.approx([np.log(2) / 2, -np.log(2) / 2])
+
+
+def test_components_are_fitted_apart_with_a_prior_too() -> None:
+    pair = [(0, 1, 1), (0, 1, 1), (1, 0, 1)]
+    alone = fit_strengths(paired(pair), l2=0.2)
+    both = fit_strengths(paired([*pair, (2, 3, 1), (3, 4, 1)]), l2=0.2)
+    assert both.beta[:2] == pytest.approx(alone.beta)
+    assert both.beta[2:].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_no_votes_and_a_single_player_are_no_fault() -> None:
+    assert fit_strengths(paired([])).beta.tolist() == []
+    assert fit_strengths(paired([], 1)).beta.tolist() == [0.0]
+    assert not fit_strengths(paired([], 3)).separable
+
+
+def test_a_fit_that_does_not_converge_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bradley_terry, "_MOST_STEPS", 1)
+    fit = fit_strengths(paired([*CYCLE, (0, 1, 1)] * 3))
+    assert fit.no_answer == ("unconverged",) * 3
+    assert np.isnan(fit.beta).all()
+    assert np.isnan(fit.model_errors).all()
+
+
+def test_a_hundred_thousand_wins_to_one_still_converge() -> None:
+    rows = replace(paired([(0, 1, 1), (0, 1, -1), (1, 2, 1), (2, 1, 1)]), times=np.array([1e5, 1, 1e5, 1]))
+    fit = fit_strengths(rows)
+    assert fit.no_answer == ("",) * 3
+    assert fit.beta[0] - fit.beta[1] == pytest.approx(np.log(1e5))
+
+
+def test_lengths_that_tell_every_vote_leave_no_finite_coefficient() -> None:
+    rows = paired([*CYCLE, (0, 1, -1)], covariate=[1, 1, 1, -1])
+    fit = fit_strengths(rows)
+    assert fit.separable
+    assert np.isnan(fit.beta).all()
+    assert np.isnan(fit.coefficients).all()
+
+
+@pytest.mark.parametrize("lengths", [[0, 0, 0, 0], [1, 1, -2, -1]])
+def test_lengths_that_follow_from_the_players_leave_no_answer(lengths: list[float]) -> None:
+    """All equally long, or each player always as long as itself: no vote tells strength from length."""
+    fit = fit_strengths(paired([*CYCLE, (1, 0, 1)], covariate=lengths))
+    assert fit.no_answer == ("unidentified",) * 3
+    assert np.isnan(fit.coefficients).all()
+
+
+@pytest.mark.parametrize(("given", "message"), [({"ties": "coin"}, "allowed: half"), ({"l2": -1.0}, "allowed: 0 or more")])
+def test_what_is_no_way_of_fitting_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit_strengths(paired(CYCLE), **given)  # type: ignore[arg-type]
