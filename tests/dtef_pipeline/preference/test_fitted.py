@@ -1,0 +1,196 @@
+"""Scores of votes are those of the shared cases, of published fits and of another program."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, fit_votes
+from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
+from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
+from tests.conftest import SHARED
+from tests.made.votes import paired
+
+VOTES = SHARED / "votes"
+needs_votes = pytest.mark.skipif(not VOTES.is_dir(), reason=f"no published votes at {VOTES}")
+RESULTS = ("beta", "share")
+
+
+def cases(fn: str) -> list[dict[str, Any]]:
+    if not VOTES.is_dir():
+        return []
+    return [case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
+
+
+def fitted(folder: Path, document: dict[str, Any], **options: Any) -> FittedPreference:
+    path = folder / "votes.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return fit_votes(read_votes(path), PreferenceOptions(**options))
+
+
+def by_model(found: FittedPreference, name: str) -> dict[str, Any]:
+    return {score.model: getattr(score, name) for score in found.scores}
+
+
+@needs_votes
+@pytest.mark.parametrize("case", cases("bradley_terry"), ids=lambda case: case["id"])
+def test_shared_case(case: dict[str, Any], tmp_path: Path) -> None:
+    found = fitted(tmp_path, {"votes": case["in"]["votes"]}, l2=case["in"].get("l2", 0.0))
+    for name, expected in case["out"].items():
+        if name in RESULTS and expected is not None:
+            assert by_model(found, name) == pytest.approx(expected, abs=case["tol"])
+        elif name in RESULTS:
+            assert set(by_model(found, name).values()) == {None}
+        else:
+            assert found.document()[name] == expected
+
+
+@needs_votes
+@pytest.mark.parametrize("case", cases("davidson"), ids=lambda case: case["id"])
+def test_shared_case_of_davidson(case: dict[str, Any], tmp_path: Path) -> None:
+    found = fitted(tmp_path, {"votes": case["in"]["votes"]}, ties="davidson")
+    beta = by_model(found, "beta")
+    assert beta["A"] - beta["B"] == pytest.approx(case["out"]["difference"], abs=case["tol"])
+    assert found.nu == pytest.approx(case["out"]["nu"], abs=case["tol"])
+
+
+@pytest.fixture(scope="module")
+def real() -> VoteColumns:
+    if not VOTES.is_dir():
+        pytest.skip(f"no published votes at {VOTES}")
+    return read_votes(VOTES / "llmfao" / "votes.csv")
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((VOTES / "llmfao" / "fits.json").read_text(encoding="utf-8"))
+    return document
+
+
+@pytest.mark.parametrize(
+    ("ties", "column"), [("half", "beta_half_tie"), ("davidson", "beta_davidson"), ("drop", "beta_ties_dropped")]
+)
+def test_real_votes_have_the_published_scores(real: VoteColumns, published: dict[str, Any], ties: Any, column: str) -> None:
+    found = fit_votes(real, PreferenceOptions(ties=ties))
+    assert by_model(found, "beta") == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-4)
+    assert found.nu == (pytest.approx(published["davidson_nu"], abs=1e-4) if ties == "davidson" else None)
+
+
+def test_real_votes_have_the_published_errors(real: VoteColumns, published: dict[str, Any]) -> None:
+    found = fit_votes(real)
+    assert (found.votes, found.reviewers, len(found.scores)) == tuple(
+        published[name] for name in ("votes", "reviewers", "models")
+    )
+    for name, column in (("se", "se_by_reviewer"), ("se_model", "se_model"), ("share", "share_half_tie")):
+        assert by_model(found, name) == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-3)
+
+
+def test_real_votes_do_not_depend_on_their_order(real: VoteColumns) -> None:
+    order = np.random.default_rng(3).permutation(real.votes)
+    assert real.reviewer_ids is not None
+    turned = VoteColumns(
+        real.where, real.players, real.left[order], real.right[order], real.outcome[order], real.times,
+        tuple(real.reviewer_ids[at] for at in order),
+    )  # fmt: skip
+    for name in ("beta", "se", "tier"):
+        assert by_model(fit_votes(turned), name) == pytest.approx(by_model(fit_votes(real), name), abs=1e-9)
+
+
+def test_ties_as_half_wins_order_like_davidson_and_dropped_ties_do_not(real: VoteColumns) -> None:
+    fits = (by_model(fit_votes(real, PreferenceOptions(ties=ties)), "beta") for ties in TIES)
+    half, davidson, dropped = (np.array([beta[name] for name in real.players]) for beta in fits)
+    assert np.corrcoef(half, davidson)[0, 1] > 0.9999
+    assert np.corrcoef(half, dropped)[0, 1] < 0.99
+
+
+def test_scores_are_those_of_evalica(real: VoteColumns) -> None:
+    evalica = pytest.importorskip("evalica")
+    winner = {1: evalica.Winner.X, -1: evalica.Winner.Y, 0: evalica.Winner.Draw}
+    sides = ([real.players[at] for at in side] for side in (real.left, real.right))
+    scores = evalica.bradley_terry(
+        *sides, [winner[int(found)] for found in real.outcome], tolerance=1e-12, limit=100_000
+    ).scores
+    logits = np.log(scores)
+    assert by_model(fit_votes(real), "beta") == pytest.approx((logits - logits.mean()).to_dict(), abs=1e-5)
+
+
+@needs_votes
+def test_a_small_set_has_the_published_shares() -> None:
+    expected = json.loads((VOTES / "food.json").read_text(encoding="utf-8"))["published"]["bradley_terry_share"]
+    assert by_model(fit_votes(read_votes(VOTES / "food.json")), "share") == pytest.approx(expected, abs=1e-5)
+
+
+@needs_votes
+def test_citations_have_the_published_coefficients_and_errors() -> None:
+    """Published with one journal at 0, so that errors are those of differences from it."""
+    document = json.loads((VOTES / "citations.json").read_text(encoding="utf-8"))
+    beta = by_model(fit_votes(read_votes(VOTES / "citations.json")), "beta")
+    against = {name: value - beta[document["reference"]] for name, value in beta.items()}
+    assert against == pytest.approx(document["published_beta"], abs=document["tolerance"])
+    names = sorted(beta)
+    place = {name: at for at, name in enumerate(names)}
+    rows = [(place[one], place[other], 1) for one, other, _ in document["wins"]]
+    fit = fit_strengths(paired(rows, weight=[count for *_, count in document["wins"]]))
+    zero, variance = place[document["reference"]], np.diag(fit.inverse)
+    for name, se in document["published_se"].items():
+        at = place[name]
+        assert np.sqrt(variance[at] + variance[zero] - 2 * fit.inverse[at, zero]) == pytest.approx(
+            se, abs=document["tolerance"]
+        )
+
+
+def columns(
+    rows: list[tuple[str, str, int]], reviewers: list[str] | None = None, confidence: list[int] | None = None
+) -> VoteColumns:
+    names = tuple(sorted({name for row in rows for name in row[:2]}))
+    left, right = (np.array([names.index(row[side]) for row in rows], dtype=np.int64) for side in (0, 1))
+    outcome = np.array([row[2] for row in rows], dtype=np.int64)
+    sure = None if confidence is None else np.array(confidence, dtype=np.float64)
+    who = None if reviewers is None else tuple(reviewers)
+    return VoteColumns("made", names, left, right, outcome, np.ones(len(rows)), who, sure)
+
+
+def test_who_was_never_beaten_is_named() -> None:
+    found = fit_votes(columns([("a", "b", 1), ("b", "c", 1), ("c", "b", 1)]))
+    assert found.separable
+    assert {score.reason for score in found.scores} == {"no finite score: none of the others ever beat or tied a"}
+
+
+def test_a_player_of_few_votes_has_a_score_without_an_interval() -> None:
+    draw = random.Random(1)
+    rows = [("a", "b", draw.choice([1, -1])) for _ in range(60)] + [("c", "a", 1), ("a", "c", 1)]
+    found = fit_votes(columns(rows, [f"r{at % 6}" for at in range(62)]))
+    few = next(score for score in found.scores if score.model == "c")
+    assert few.beta is not None
+    assert (few.se, few.low, few.tier, few.reason) == (None, None, None, "no interval: 2 votes, at least 10 are needed")
+    assert {score.model for score in found.scores if score.low is not None} == {"a", "b"}
+
+
+def test_tiers_open_where_the_first_of_a_tier_is_better() -> None:
+    draw = random.Random(2)
+    ladder = {"a": 0.0, "b": 0.1, "c": 2.5, "d": 2.6}
+    rows, who = [], []
+    for at in range(1200):
+        one, other = draw.sample(sorted(ladder), 2)
+        rows.append((one, other, 1 if draw.random() < 1 / (1 + np.exp(ladder[other] - ladder[one])) else -1))
+        who.append(f"r{at % 30}")
+    assert by_model(fit_votes(columns(rows, who)), "tier") == {"a": 2, "b": 2, "c": 1, "d": 1}
+
+
+def test_confidence_weighs_votes_and_must_be_there() -> None:
+    rows = [("a", "b", 1), ("a", "b", -1)]
+    found = fit_votes(columns(rows, confidence=[4, 1]), PreferenceOptions(weight="confidence"))
+    assert by_model(found, "share") == pytest.approx({"a": 0.8, "b": 0.2})
+    with pytest.raises(ConfigError, match="needs 1 to 5 in every vote"):
+        fit_votes(columns(rows), PreferenceOptions(weight="confidence"))
+
+
+def test_no_votes_are_an_empty_table(tmp_path: Path) -> None:
+    found = fitted(tmp_path, {"votes": []}).document()
+    assert (found["votes"], found["components"], found["scores"], found["separable"]) == (0, [], [], False)
