@@ -1,0 +1,163 @@
+"""The command that a player's text gives: the reader that scenarios share.
+
+In order; the first rule that applies decides:
+
+1. what follows the last `ACTION:`, on its line or the next one: a legal command, with or without words behind it. Another command there is
+   illegal, and nothing else is looked for: who says `ACTION: raise` has not said `call`;
+2. the last line that is a legal command and nothing else;
+3. the only legal command that stands in the text as whole words. Two different ones are no move, and none is ever picked at random.
+
+Thinking is left out first. Case, spaces, emphasis, quotes and the forms of arrows do not matter, and a scenario's own spelling of commands,
+`normalise`, is applied to texts and legal commands alike. Everything here is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from dtef_pipeline.games.contract import Illegal
+from dtef_pipeline.text.plain import plain, without_thinking
+from dtef_pipeline.text.printable import printable
+
+NO_COMMAND = "no command was found; end the reply with a line ACTION: <command>"
+TWO_COMMANDS = "several commands were found; end the reply with one line ACTION: <command>"
+_ECHOED = 60
+_ACTION = re.compile(r"(?<![^\W_])action[\s*_`\"']{0,4}[:\uff1a]", re.IGNORECASE)
+_FENCE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
+_DECORATION = " \t*_`\"'“”‘’"
+_PUNCTUATION = " .,;:!?<>[](){}|"
+_LIST_MARK = re.compile(r"(?:[-–•>#+] |\d{1,2}[.)] )+")
+_ARROW = re.compile(r" ?(?:[-–=]{1,2}(?:>|&gt;)|[→⟶➜➝➞⟹⇢↦]) ?")
+_RANKS = {"ace": "A", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+          "ten": "T", "10": "T", "jack": "J", "queen": "Q", "king": "K"}  # fmt: skip
+_SUITS = {"♣": "c", "♧": "c", "♦": "d", "♢": "d", "♥": "h", "♡": "h", "♠": "s", "♤": "s"}
+_CARD = re.compile(
+    rf"(?<!\w)(10|[2-9atjqk]|{'|'.join(name for name in _RANKS if name != '10')})"
+    r"(?: ?([♣♧♦♢♥♡♠♤])\ufe0f?|([cdhs])(?!\w)| of (club|diamond|heart|spade)s?(?!\w))",
+    re.IGNORECASE,
+)
+_DECLINES = re.compile(
+    r"\b(?:cannot|cant|can not|could not|wont|will not|unable to|not able to|refuse to|decline to|not going to|not comfortable"
+    r"|not willing to|do not want to|dont want to|would rather not|prefer not to|not appropriate|against my)\b[^.!?\n]{0,40}?"
+    r"\b(?:play(?:ing)?(?! (?:the |a |an |my |any |card ){0,3}(?:\d|card|ace|king|queen|jack|ten))|help|assist|participat\w{1,3}"
+    r"|take part|continu\w{1,3}|engag\w{1,3}|compl(?:y|ying)|gambl\w{1,3}|do (?:that|this)|fulfil\w{0,4}|guidelines|principles)\b"
+)
+"""Declines something near a word for taking part; `I cannot play the 7 yet` speaks of a card."""
+
+
+def plain_command(text: str) -> str:
+    """One spelling of a text with commands: small letters, single spaces, no emphasis or quotes, `->` for every arrow. Lines stay lines."""
+    return _ARROW.sub("->", plain(text))
+
+
+def read_command(
+    text: str, legal: Sequence[str], normalise: Callable[[str], str] = plain_command, alone: Sequence[str] = ()
+) -> str | Illegal:
+    """One of the legal commands, as the module says, or why it is none: unparsed, refused, or an `ACTION:` that is illegal.
+
+    `normalise`: one spelling of commands, of a text of any length that may hold several lines (without: `plain_command`). `alone`: legal
+    commands that rule 3 passes over, since whoever mentions them in a sentence may not mean them.
+    """
+    commands = _commands(tuple(legal), normalise, tuple(alone))
+    said = spoken_action(text)
+    if said is not None:
+        return commands.opening(said) or _no_action(said)
+    words = commands.normalise(without_thinking(text))
+    if alone_in_line := commands.last_line(words):
+        return alone_in_line
+    mentioned = commands.mentioned(words)
+    if len(mentioned) == 1:
+        return mentioned.pop()
+    if mentioned:
+        return Illegal(TWO_COMMANDS, "unparsed")
+    return Illegal("the reply declines to play", "refused") if declines(text) else Illegal(NO_COMMAND, "unparsed")
+
+
+def spoken_action(text: str) -> str | None:
+    """What follows the last `ACTION:` outside the thinking, without the emphasis or quotes around it; None: nothing does.
+
+    It ends with its line. Where that is empty, or opens a block of code, it is the next line that is not.
+    """
+    shown = without_thinking(text)
+    end = len(shown)
+    for mark in reversed(list(_ACTION.finditer(shown))):
+        for line in shown[mark.end() : end].splitlines():
+            said = line.strip(_DECORATION)
+            if said and not _FENCE.fullmatch(line.strip()):
+                return said
+        end = mark.start()
+    return None
+
+
+def bare_command(said: str, normalise: Callable[[str], str] = plain_command) -> str:
+    """What was said for a command, in one spelling, without punctuation or brackets around it."""
+    return normalise(said).strip(_PUNCTUATION)
+
+
+def normalise_cards(text: str) -> str:
+    """A text with every card as its rank and the letter of its suit: `10♠`, `10s`, `ts`, `T of spades` and `ten of spades` as `Ts`."""
+    return _CARD.sub(_card, text)
+
+
+def _card(found: re.Match[str]) -> str:
+    rank = found[1].casefold()
+    suit = _SUITS[found[2]] if found[2] else (found[3] or found[4])[0].casefold()
+    return _RANKS.get(rank, rank.upper()) + suit
+
+
+def declines(text: str) -> bool:
+    """Whether a text without a command says that its writer does not take part: `I can't play`, `I cannot help with that`."""
+    return _DECLINES.search(plain(without_thinking(text))) is not None
+
+
+def _no_action(said: str) -> Illegal:
+    if declines(said):
+        return Illegal("the reply declines to play", "refused")
+    shown = printable(said)
+    return Illegal(f"not a legal command now: {shown[:_ECHOED]}{'...' if len(shown) > _ECHOED else ''}")
+
+
+def _without_mark(line: str) -> str:
+    mark = _LIST_MARK.match(line)
+    return line[mark.end() :] if mark else line
+
+
+class _Commands(NamedTuple):
+    """The legal commands of a turn, as texts are searched for them."""
+
+    normalise: Callable[[str], str]
+    by_spelling: dict[str, str]
+    anywhere: re.Pattern[str]
+    alone: tuple[str, ...]
+
+    def opening(self, said: str) -> str | None:
+        """The command that the words after `ACTION:` are, or begin with where they name no other."""
+        words = bare_command(said, self.normalise)
+        if words in self.by_spelling:
+            return self.by_spelling[words]
+        first = self.anywhere.match(words)
+        if first is None or {found[0] for found in self.anywhere.finditer(words)} != {first[0]}:
+            return None
+        return self.by_spelling[first[0]]
+
+    def last_line(self, words: str) -> str | None:
+        for line in reversed(words.split("\n")):
+            bare = _without_mark(line.strip()).strip(_PUNCTUATION)
+            if bare in self.by_spelling:
+                return self.by_spelling[bare]
+        return None
+
+    def mentioned(self, words: str) -> set[str]:
+        return {self.by_spelling[found[0]] for found in self.anywhere.finditer(words)} - set(self.alone)
+
+
+@lru_cache(maxsize=1024)
+def _commands(legal: tuple[str, ...], normalise: Callable[[str], str], alone: tuple[str, ...]) -> _Commands:
+    by_spelling = {normalise(command): command for command in legal}
+    longest_first = sorted(by_spelling, key=len, reverse=True)
+    either = "|".join(map(re.escape, longest_first)) or r"(?!)"
+    anywhere = re.compile(rf"(?<!\w)(?<!->)(?<!\d[.,])(?:{either})(?!\w|[.,]\d|->)")
+    return _Commands(normalise, by_spelling, anywhere, alone)

@@ -1,0 +1,251 @@
+"""`solitaire/thirteen`: one player brings thirteen cards of one suit to the foundation in order, with as few commands as it can.
+
+A step is a command that changes the table: the game ends after 60 of them. A hint is no step, but it is counted, and it is a turn of the
+episode: the manifest's limit of turns is above 60 so that it leaves room for hints. `hint` and `resign` may be said at any time and are not
+among the legal commands, which are those for cards; without one of these the game is over.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Chooses, Count, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.reading import bare_command, normalise_cards, plain_command, read_command, spoken_action
+from dtef_pipeline.games.solitaire.optimum import optimum, solution
+from dtef_pipeline.games.solitaire.tableau import DRAW, RECYCLE, Tableau, after_command, dealt, legal_commands, why_illegal
+from dtef_pipeline.text.counted import counted
+
+HINT, RESIGN = "hint", "resign"
+STEP_LIMIT = 60
+"""Commands that change the table, after which an unsolved game is over."""
+
+_LOOSE_MOVE = re.compile(
+    r"(?<!\w)move (?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
+    r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
+)
+_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
+_OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
+_MEASURED = (
+    GameMetric(
+        "completion_rate",
+        "efficacy",
+        "share",
+        "higher",
+        "Solved games among the deals that have a solution; the others are left out.",
+    ),
+    GameMetric(
+        "steps_over_optimal",
+        "efficiency",
+        "commands",
+        "lower",
+        "Commands above the fewest that solve the deal, mean of the solved games; hints are no commands.",
+    ),
+    GameMetric(
+        "steps_over_optimal_charged",
+        "efficiency",
+        "commands",
+        "lower",
+        f"The same over all deals that have a solution, with {STEP_LIMIT} commands for every game that was not solved.",
+    ),
+    GameMetric("moves", "form", "commands", "none", "Commands that changed the table, mean of all games."),
+    GameMetric("hints", "form", "hints", "lower", "Hints that were taken, mean of all games."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThirteenState:
+    """One game of solitaire so far."""
+
+    table: Tableau
+    start: Tableau
+    """The table before the first command."""
+    steps: int = 0
+    hints: int = 0
+    hint: str = ""
+    """What a hint has answered since the last step; nothing: none was asked for."""
+    resigned: bool = False
+
+
+class Thirteen:
+    """See the module, and `games.contract.Scenario` for what each method is."""
+
+    name = "solitaire/thirteen"
+    unit = "solved"
+    zero_sum = False
+    metrics = _MEASURED
+    oracles = ("optimal",)
+    """Baselines that know the cards that lie face down: yardsticks, which the information test leaves out."""
+
+    def __init__(self, seats: tuple[str, ...]) -> None:
+        self.seats = seats
+        self.baselines: Mapping[str, Chooses] = {"greedy": _greedy, "patient": _patient, "optimal": _optimal}
+
+    def reset(self, seed: int, seating: tuple[int, ...]) -> ThirteenState:
+        table = dealt(seed)
+        return ThirteenState(table, table)
+
+    def known(self, seed: int) -> dict[str, Any]:
+        """What is stored with the item of a seed and no player is told: `optimum`, the fewest commands that solve it, or None."""
+        return {"optimum": optimum(seed)}
+
+    def to_move(self, state: ThirteenState) -> int | None:
+        return None if self.result(state) else 0
+
+    def legal(self, state: ThirteenState, seat: int) -> tuple[str, ...]:
+        return () if self.result(state) else legal_commands(state.table)
+
+    def observation(self, state: ThirteenState, seat: int) -> str:
+        table = state.table
+        return "\n".join(
+            [
+                f"Foundation: {_cards(range(1, table.foundation + 1))}",
+                *(f"c{place}: {_cards(column)}" for place, column in enumerate(table.columns, 1)),
+                f"Waste: {_cards(table.waste)}",
+                _stock(table),
+                "Recycle: still possible once" if table.recycles else "Recycle: done",
+                f"Commands so far: {state.steps} of {STEP_LIMIT}",
+                *([f"Hint: {state.hint}"] if state.hint else []),
+            ]
+        )
+
+    def read(self, text: str, state: ThirteenState, seat: int) -> str | Illegal:
+        if self.result(state) or seat != 0:
+            return Illegal("it is not your turn")
+        found = read_command(text, (*legal_commands(state.table), HINT, RESIGN), canonical, alone=(RESIGN,))
+        if isinstance(found, str) or found.kind == "refused":
+            return found
+        said = spoken_action(text)
+        meant = bare_command(text if said is None else said, canonical)
+        command = _OF_CARDS.match(meant)
+        if said is None and (command is None or command[0] != meant):
+            return found
+        return Illegal(why_illegal(state.table, command[0] if command else meant))
+
+    def step(self, state: ThirteenState, seat: int, command: str) -> ThirteenState:
+        if self.result(state) or seat != 0 or command not in (*legal_commands(state.table), HINT, RESIGN):
+            raise ValueError(
+                f"seat {seat} cannot play {command!r}; allowed: {', '.join(self.legal(state, seat))}, {HINT}, {RESIGN}"
+            )
+        if command == RESIGN:
+            return replace(state, resigned=True)
+        if command == HINT:
+            return replace(state, hints=state.hints + 1, hint=_hint(state))
+        return replace(state, table=after_command(state.table, command), steps=state.steps + 1, hint="")
+
+    def result(self, state: ThirteenState) -> GameResult | None:
+        if state.table.solved:
+            return GameResult((1.0,), ("win",))
+        if state.resigned:
+            return _unsolved("resigned")
+        if not legal_commands(state.table):
+            return _unsolved("stuck")
+        return _unsolved("turn_limit") if state.steps >= STEP_LIMIT else None
+
+    def stopped(self, state: ThirteenState, seat: int | None) -> GameResult:
+        return _unsolved("turn_limit") if seat is None else GameResult((0.0,), ("loss",), ("forfeit",))
+
+    def default(self, state: ThirteenState, seat: int) -> str:
+        return RESIGN
+
+    def measured(self, state: ThirteenState, seat: int) -> Mapping[str, Count]:
+        always = {"moves": Count(state.steps), "hints": Count(state.hints)}
+        best = solution(state.start)
+        if best is None:
+            return always
+        solved = state.table.solved
+        over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if solved else {}
+        charged = Count(max(0, (state.steps if solved else STEP_LIMIT) - len(best)))
+        return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
+
+    def told(self, state: ThirteenState) -> dict[str, Any]:
+        table = state.table
+        return {
+            "foundation": table.foundation,
+            "columns": [list(column) for column in table.columns],
+            "stock": list(table.stock),
+            "waste": list(table.waste),
+            "recycles": table.recycles,
+            "steps": state.steps,
+            "hints": state.hints,
+        }
+
+    def permuted(self, state: ThirteenState, seat: int, rng: random.Random) -> ThirteenState:
+        table, start = state.table, state.start
+        if not table.recycles:
+            return state  # every card of the stock has been on the waste
+        unseen = tuple(rng.sample(table.stock, len(table.stock)))
+        seen = start.stock[: len(start.stock) - len(unseen)]
+        return replace(state, table=table._replace(stock=unseen), start=start._replace(stock=(*seen, *unseen)))
+
+
+def of_manifest(manifest: ScenarioManifest) -> Thirteen:
+    """The scenario of its manifest. Raises ConfigError where that has settings, more than one seat, or fewer turns than the game has steps."""
+    if manifest.settings:
+        raise ConfigError(f"{manifest.id}: settings: got {', '.join(manifest.settings)}; allowed: none")
+    if len(manifest.seats) != 1:
+        raise ConfigError(f"{manifest.id}: seats: got {len(manifest.seats)}; allowed: 1")
+    if manifest.turn_limit < STEP_LIMIT:
+        raise ConfigError(
+            f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {STEP_LIMIT} or more, which leaves room for hints"
+        )
+    return Thirteen(tuple(manifest.seats))
+
+
+def canonical(text: str) -> str:
+    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`."""
+    return _LOOSE_MOVE.sub(_move, normalise_cards(plain_command(text)).casefold())
+
+
+def _move(found: re.Match[str]) -> str:
+    card = found[1]
+    number = card if card.isdigit() else _NUMBERS.get(card[0], card[0])
+    return f"move {number}->{found[2] or f'c{found[3]}'}"
+
+
+def _unsolved(flag: str) -> GameResult:
+    return GameResult((0.0,), ("unsolved",), (flag,))
+
+
+def _cards(cards: range | tuple[int, ...]) -> str:
+    return " ".join(map(str, cards)) or "empty"
+
+
+def _stock(table: Tableau) -> str:
+    if not table.stock:
+        return "Stock: empty"
+    if table.recycles:
+        return f"Stock: {counted(len(table.stock), 'card')}, face down"
+    return f"Stock: {_cards(table.stock)}, all seen before; the first is drawn next"
+
+
+def _hint(state: ThirteenState) -> str:
+    rest = solution(state.table)
+    if rest is None:
+        return "nothing solves the game from here"
+    if state.steps + len(rest) > STEP_LIMIT:
+        return f"nothing solves the game within the commands that are left: it takes {len(rest)}"
+    return f"{rest[0]} begins a shortest solution"
+
+
+def _greedy(state: ThirteenState, seat: int, rng: random.Random) -> str:
+    """The first that is possible: a card to the foundation, a card to a column, the stock. It may move a card to and fro until the end."""
+    return legal_commands(state.table)[0]
+
+
+def _patient(state: ThirteenState, seat: int, rng: random.Random) -> str:
+    """A card to the foundation if one goes there, else the stock, and a card to a column only where the stock is done."""
+    commands = legal_commands(state.table)
+    turned = [command for command in commands if command in (DRAW, RECYCLE)]
+    return commands[0] if commands[0].endswith("foundation") or not turned else turned[0]
+
+
+def _optimal(state: ThirteenState, seat: int, rng: random.Random) -> str:
+    """A shortest solution, which takes knowledge of the stock; it resigns where there is none."""
+    rest = solution(state.table)
+    return rest[0] if rest else RESIGN
