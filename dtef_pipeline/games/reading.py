@@ -2,8 +2,8 @@
 
 In order; the first rule that applies decides:
 
-1. what follows the last `ACTION:`, on its line or the next one: a legal command, with or without words behind it. Another command there is
-   illegal, and nothing else is looked for: who says `ACTION: raise` has not said `call`;
+1. what follows the last `ACTION:`, on its line or the next one: a legal command, with or without words behind it. Where it is none, nothing
+   else is looked for: who says `ACTION: raise` has not said `call`. Two commands there, but in brackets, are no move either;
 2. the last line that is a legal command and nothing else;
 3. the only legal command that stands in the text as whole words. Two different ones are no move, and none is ever picked at random.
 
@@ -30,6 +30,7 @@ _FENCE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
 _DECORATION = " \t*_`\"'“”‘’"
 _PUNCTUATION = " .,;:!?<>[](){}|"
 _LIST_MARK = re.compile(r"(?:[-–•>#+] |\d{1,2}[.)] )+")
+_LATEX = re.compile(r"(?: ?(?:boxed|text\w{0,2}|math\w{0,2}) ?\{)+")
 _ARROW = re.compile(r" ?(?:[-–=]{1,2}(?:>|&gt;)|[→⟶➜➝➞⟹⇢↦]) ?")
 _RANKS = {"ace": "A", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
           "ten": "T", "10": "T", "jack": "J", "queen": "Q", "king": "K"}  # fmt: skip
@@ -64,7 +65,7 @@ def read_command(
     commands = _commands(tuple(legal), normalise, tuple(alone))
     said = spoken_action(text)
     if said is not None:
-        return commands.opening(said) or _no_action(said)
+        return commands.of_action(said)
     words = commands.normalise(without_thinking(text))
     if alone_in_line := commands.last_line(words):
         return alone_in_line
@@ -94,7 +95,9 @@ def spoken_action(text: str) -> str | None:
 
 def bare_command(said: str, normalise: Callable[[str], str] = plain_command) -> str:
     """What was said for a command, in one spelling, without punctuation or brackets around it."""
-    return normalise(said).strip(_PUNCTUATION)
+    words = normalise(said)
+    wrapped = _LATEX.match(words)
+    return (words[wrapped.end() :] if wrapped else words).strip(_PUNCTUATION)
 
 
 def normalise_cards(text: str) -> str:
@@ -133,14 +136,17 @@ class _Commands(NamedTuple):
     anywhere: re.Pattern[str]
     alone: tuple[str, ...]
 
-    def opening(self, said: str) -> str | None:
-        """The command that the words after `ACTION:` are, or begin with where they name no other."""
+    def of_action(self, said: str) -> str | Illegal:
+        """The command that the words after `ACTION:` are, or begin with where they name no other before a bracket."""
         words = bare_command(said, self.normalise)
         if words in self.by_spelling:
             return self.by_spelling[words]
+        words = words.partition(" (")[0]
         first = self.anywhere.match(words)
-        if first is None or {found[0] for found in self.anywhere.finditer(words)} != {first[0]}:
-            return None
+        if first is None:
+            return _no_action(said)
+        if any(found[0] != first[0] for found in self.anywhere.finditer(words)):
+            return Illegal(TWO_COMMANDS, "unparsed")
         return self.by_spelling[first[0]]
 
     def last_line(self, words: str) -> str | None:

@@ -123,7 +123,7 @@ class Thirteen:
         said = spoken_action(text)
         meant = bare_command(text if said is None else said, canonical)
         command = _OF_CARDS.match(meant)
-        if said is None and (command is None or command[0] != meant):
+        if found.kind == "unparsed" and (said is not None or command is None or command[0] != meant):
             return found
         return Illegal(why_illegal(state.table, command[0] if command else meant))
 

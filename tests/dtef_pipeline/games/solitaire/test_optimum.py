@@ -1,0 +1,105 @@
+"""Shortest solutions: the numbers of the specification, a search without shortcuts, and solutions that are played."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from statistics import median
+
+import pytest
+
+from dtef_pipeline.games.solitaire.optimum import commands_to_come, optimum, solution
+from dtef_pipeline.games.solitaire.tableau import Tableau, after_command, dealt, legal_commands
+
+
+def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
+    """Breadth first over all tables as they are, no command left out. Raises ValueError where these are more than `most`."""
+    front, seen, steps = [table], {table}, 0
+    while front:
+        if any(one.foundation == 13 for one in front):
+            return steps
+        following = {after_command(one, command) for one in front for command in legal_commands(one)}
+        front, steps = list(following - seen), steps + 1
+        seen |= following
+        if len(seen) > most:
+            raise ValueError("too many tables for a test")
+    return None
+
+
+def random_tables(seed: int, commands: int) -> Tableau:
+    rng, table = random.Random(seed), dealt(seed)
+    for _ in range(commands):
+        if not (possible := legal_commands(table)):
+            break
+        table = after_command(table, rng.choice(possible))
+    return table
+
+
+@pytest.fixture(scope="module")
+def optima() -> dict[int, int | None]:
+    return {seed: optimum(seed) for seed in range(120)}
+
+
+def test_of_120_deals_99_have_a_solution_of_18_to_34_commands(optima: dict[int, int | None]) -> None:
+    found = [steps for steps in optima.values() if steps is not None]
+    assert (len(found), min(found), max(found), median(found)) == (99, 18, 34, 22)
+    assert (optima[0], optima[1]) == (None, 23)
+
+
+def test_the_search_finds_what_one_without_shortcuts_finds(optima: dict[int, int | None]) -> None:
+    compared = 0
+    for seed, steps in islice(optima.items(), 40):
+        try:
+            assert distance_without_shortcuts(dealt(seed), 2_000) == steps
+        except ValueError:
+            continue
+        compared += 1
+    assert compared >= 10
+
+
+def test_in_the_middle_of_a_game_too() -> None:
+    compared, solvable = 0, 0
+    for seed in range(60):
+        table = random_tables(seed, seed % 20 + 3)
+        try:
+            steps = distance_without_shortcuts(table, 1_000)
+        except ValueError:
+            continue
+        found = solution(table)
+        assert (None if found is None else len(found)) == steps
+        compared, solvable = compared + 1, solvable + (steps is not None)
+    assert compared >= 25
+    assert solvable >= 5
+
+
+def test_a_solution_is_playable_and_solves(optima: dict[int, int | None]) -> None:
+    for seed in [seed for seed, steps in optima.items() if steps is not None]:
+        table = dealt(seed)
+        for command in solution(table) or ():
+            assert command in legal_commands(table)
+            table = after_command(table, command)
+        assert table.solved
+
+
+def test_each_command_of_a_solution_brings_the_end_one_nearer() -> None:
+    table = dealt(1)
+    for left in range(23, 0, -1):
+        found = solution(table)
+        assert found is not None
+        assert len(found) == left
+        table = after_command(table, found[0])
+    assert solution(table) == ()
+
+
+def test_no_command_lowers_the_bound_by_more_than_itself() -> None:
+    for seed in range(60):
+        table = random_tables(seed, seed)
+        for command in legal_commands(table):
+            assert commands_to_come(after_command(table, command)) >= commands_to_come(table) - 1
+    assert commands_to_come(dealt(1)) == 13 + 5 + 3
+
+
+def test_the_order_of_columns_does_not_matter() -> None:
+    table = dealt(2)
+    turned = table._replace(columns=tuple(reversed(table.columns)))
+    assert len(solution(turned) or ()) == len(solution(table) or ()) == optimum(2)

@@ -1,0 +1,273 @@
+"""The scenario `solitaire/thirteen`: the shared cases, what a player sees and says, how a game ends, and what it counts."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baseline_rng, baselines_of
+from dtef_pipeline.games.contract import Count, GameResult, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
+from dtef_pipeline.games.packs import Pack, pack
+from dtef_pipeline.games.solitaire.optimum import solution
+from dtef_pipeline.games.solitaire.scenario import Thirteen, ThirteenState, canonical, of_manifest
+from dtef_pipeline.games.solitaire.tableau import Tableau
+from tests.conftest import ROOT, SHARED
+
+MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
+GAME = of_manifest(MANIFEST)
+
+
+def played(seed: int, *texts: str) -> ThirteenState:
+    state = GAME.reset(seed, (0,))
+    for text in texts:
+        command = GAME.read(text, state, 0)
+        assert isinstance(command, str), command
+        state = GAME.step(state, 0, command)
+    return state
+
+
+def played_by(name: str, seed: int) -> ThirteenState:
+    chooses, rng, state = baselines_of(GAME)[name], baseline_rng(seed, 0), GAME.reset(seed, (0,))
+    while GAME.to_move(state) is not None:
+        state = GAME.step(state, 0, chooses(state, 0, rng))
+    return state
+
+
+def in_place(table: Tableau, steps: int = 0) -> ThirteenState:
+    return ThirteenState(table, table, steps=steps)
+
+
+def vectors(function: str) -> list[dict[str, Any]]:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"no shared cases at {path}")
+    cases = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == function]
+    assert cases
+    return cases
+
+
+def table_and_commands(state: ThirteenState) -> dict[str, Any]:
+    told = GAME.told(state)
+    return {
+        **{key: told[key] for key in ("foundation", "columns", "stock", "waste", "recycles")},
+        "legal": list(GAME.legal(state, 0)),
+    }
+
+
+def test_shared_cases_of_the_start_and_of_play() -> None:
+    for case in (*vectors("solitaire_start"), *vectors("solitaire_play")):
+        assert table_and_commands(played(case["in"]["seed"], *case["in"].get("commands", ()))) == case["out"], case["id"]
+
+
+def test_shared_cases_of_the_shuffle() -> None:
+    for case in vectors("shuffle"):
+        table = GAME.reset(case["in"]["seed"], (0,)).table
+        assert [card for pile in (*table.columns, table.stock) for card in pile] == case["out"], case["id"]
+
+
+def test_shared_cases_of_the_optimum() -> None:
+    for case in vectors("solitaire_optimal"):
+        assert GAME.known(case["in"]["seed"]) == {"optimum": case["out"]}, case["id"]
+
+
+def test_shared_cases_of_illegal_commands() -> None:
+    for case in vectors("solitaire_illegal"):
+        found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"], (0,)), 0)
+        assert isinstance(found, Illegal)
+        assert found.kind == "illegal"
+        assert found.reason.startswith(case["out"]["why"]), case["id"]
+
+
+def test_the_entry_point_finds_the_scenario() -> None:
+    found = pack(MANIFEST.id, {MANIFEST.id: MANIFEST})
+    assert isinstance(found, Pack)
+    assert isinstance(found.scenario, Thirteen)
+    assert found.scenario.name == MANIFEST.id
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"settings": {"suits": 2}}, "solitaire/thirteen: settings: got suits; allowed: none"),
+        ({"seats": ["A", "B"]}, "solitaire/thirteen: seats: got 2; allowed: 1"),
+        ({"turn_limit": 59}, "solitaire/thirteen: turn_limit: got 59; allowed: 60 or more"),
+    ],
+)
+def test_a_manifest_that_the_game_cannot_follow_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        of_manifest(ScenarioManifest.model_validate({**MANIFEST.model_dump(), **changed}))
+
+
+def test_a_player_sees_the_table_and_no_card_of_the_stock() -> None:
+    assert GAME.observation(played(1, "move 12->c1", "draw"), 0).splitlines() == [
+        "Foundation: empty",
+        "c1: 9 13 12",
+        "c2: 1",
+        "c3: 6 4",
+        "c4: 7 8",
+        "Waste: 11",
+        "Stock: 4 cards, face down",
+        "Recycle: still possible once",
+        "Commands so far: 2 of 60",
+    ]
+
+
+def test_after_the_recycle_the_stock_is_known_and_shown() -> None:
+    seen = GAME.observation(played(1, *["draw"] * 5, "recycle", "draw"), 0)
+    assert "Stock: 5 2 10 3, all seen before; the first is drawn next\nRecycle: done" in seen
+
+
+def test_what_lies_face_down_changes_neither_an_observation_nor_a_baseline() -> None:
+    rng = random.Random(5)
+    changed = 0
+    for seed in range(30):
+        state = GAME.reset(seed, (0,))
+        for _ in range(25):
+            other = GAME.permuted(state, 0, rng)
+            changed += other != state
+            assert GAME.observation(other, 0) == GAME.observation(state, 0)
+            assert GAME.legal(other, 0) == GAME.legal(state, 0)
+            assert sorted(other.start.stock) == sorted(state.start.stock)
+            if GAME.to_move(state) is None:
+                break
+            for name, chooses in baselines_of(GAME).items():
+                if name not in GAME.oracles:
+                    assert chooses(other, 0, baseline_rng(seed, 0)) == chooses(state, 0, baseline_rng(seed, 0)), name
+            state = GAME.step(state, 0, rng.choice(GAME.legal(state, 0)))
+    assert changed > 100
+
+
+def test_a_hint_is_told_with_the_next_observation_and_costs_no_step() -> None:
+    state = played(1, "hint")
+    first = (solution(state.table) or ("",))[0]
+    assert GAME.observation(state, 0).endswith(f"Hint: {first} begins a shortest solution")
+    assert (state.steps, state.hints) == (0, 1)
+    assert "Hint" not in GAME.observation(GAME.step(state, 0, first), 0)
+
+
+def test_who_follows_the_hints_solves_the_game_with_the_fewest_commands() -> None:
+    state = GAME.reset(2, (0,))
+    while GAME.to_move(state) is not None:
+        state = GAME.step(state, 0, "hint")
+        state = GAME.step(state, 0, state.hint.removesuffix(" begins a shortest solution"))
+    assert GAME.result(state) == GameResult((1.0,), ("win",))
+    assert (state.steps, state.hints) == (22, 22)
+
+
+def test_a_hint_says_when_nothing_helps() -> None:
+    assert played(0, "hint").hint == "nothing solves the game from here"
+    late = ThirteenState(GAME.reset(1, (0,)).table, GAME.reset(1, (0,)).table, steps=38)
+    assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("ACTION: Move Q♠ → column 1", "move 12->c1"),
+        ("I move the queen of hearts from c2 onto c1.", "move 12->c1"),
+        ("move Q to c1", "move 12->c1"),
+        ("Let us **draw**", "draw"),
+        ("ACTION: hint", "hint"),
+        ("ACTION: resign", "resign"),
+        ("I won't resign, I draw", "draw"),
+    ],
+)
+def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
+    assert GAME.read(text, GAME.reset(1, (0,)), 0) == command
+
+
+def test_every_rank_has_its_number() -> None:
+    words = ["A", "2", "3♣", "4h", "5", "6", "7", "8", "9 of clubs", "10♠", "jack", "Qd", "13"]
+    assert [canonical(f"Move {word} to the Foundation") for word in words] == [f"move {n}->foundation" for n in range(1, 14)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "reason"),
+    [
+        ("move 4->foundation", "illegal", "not the next card"),
+        ("ACTION: move 4->foundation, as it is low", "illegal", "not the next card"),
+        ("ACTION: recycle", "illegal", "the stock is not empty"),
+        ("ACTION: fly", "illegal", "unknown command"),
+        ("fly", "unparsed", "no command was found"),
+        ("I will not resign", "unparsed", "no command was found"),
+        ("ACTION: draw or hint", "unparsed", "several commands"),
+        ("I can't play this", "refused", "the reply declines"),
+    ],
+)
+def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, kind: str, reason: str) -> None:
+    found = GAME.read(text, GAME.reset(1, (0,)), 0)
+    assert isinstance(found, Illegal)
+    assert (found.kind, found.reason.startswith(reason)) == (kind, True), found
+
+
+@given(
+    st.text(st.characters())
+    | st.lists(st.sampled_from(["move ", "4", "->", "c1", "foundation", "draw", "\n", "ACTION: ", "to "])).map("".join)
+)
+def test_any_text_is_a_legal_command_or_none(text: str) -> None:
+    state = GAME.reset(1, (0,))
+    found = GAME.read(text, state, 0)
+    assert isinstance(found, Illegal) or GAME.step(state, 0, found) != state
+
+
+@pytest.mark.parametrize("command", ["fly", "move 4->foundation", "Draw", "recycle"])
+def test_a_step_takes_no_other_command(command: str) -> None:
+    with pytest.raises(ValueError, match=r"seat 0 cannot play .*; allowed: move 12->c1, draw, hint, resign"):
+        GAME.step(GAME.reset(1, (0,)), 0, command)
+
+
+def test_a_game_without_a_legal_command_is_over() -> None:
+    state = in_place(Tableau(0, ((1, 13), (2, 11), (3, 9), (4, 7)), (), (6, 5), 0))
+    assert GAME.result(state) == GameResult((0.0,), ("unsolved",), ("stuck",))
+    assert (GAME.to_move(state), GAME.legal(state, 0)) == (None, ())
+    assert GAME.read("ACTION: draw", state, 0) == Illegal("it is not your turn")
+
+
+def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
+    table = GAME.reset(1, (0,)).table
+    assert GAME.result(in_place(table, 59)) is None
+    assert GAME.result(GAME.step(in_place(table, 59), 0, "draw")) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
+    nearly = Tableau(12, ((13,), (), (), ()), (), (), 0)
+    assert GAME.result(GAME.step(in_place(nearly, 59), 0, "move 13->foundation")) == GameResult((1.0,), ("win",))
+
+
+def test_who_resigns_or_forfeits_has_not_solved_it() -> None:
+    assert GAME.result(played(1, "resign")) == GameResult((0.0,), ("unsolved",), ("resigned",))
+    state = GAME.reset(1, (0,))
+    assert GAME.stopped(state, 0) == GameResult((0.0,), ("loss",), ("forfeit",))
+    assert GAME.stopped(state, None) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
+    assert GAME.result(GAME.step(state, 0, GAME.default(state, 0))) == GameResult((0.0,), ("unsolved",), ("resigned",))
+
+
+def test_what_a_game_counts() -> None:
+    solved = {"completion_rate": Count(1), "steps_over_optimal": Count(0), "steps_over_optimal_charged": Count(0)}
+    assert GAME.measured(played_by("optimal", 1), 0) == {"moves": Count(23), "hints": Count(0), **solved}
+    given_up = {"moves": Count(1), "hints": Count(1), "completion_rate": Count(0), "steps_over_optimal_charged": Count(37)}
+    assert GAME.measured(played(1, "hint", "draw", "resign"), 0) == given_up
+    assert GAME.measured(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
+    start = GAME.reset(1, (0,)).table
+    slow = ThirteenState(start._replace(foundation=13), start, steps=30)
+    assert GAME.measured(slow, 0)["steps_over_optimal"] == GAME.measured(slow, 0)["steps_over_optimal_charged"] == Count(7)
+    assert set(GAME.measured(slow, 0)) == {metric.name for metric in GAME.metrics}
+
+
+def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> None:
+    wins = {
+        name: sum(played_by(name, seed).table.solved for seed in range(120))
+        for name in ("greedy", "first-legal", "patient", "random")
+    }
+    assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 42}
+
+
+def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
+    for seed in range(12):
+        state, best = played_by("optimal", seed), GAME.known(seed)["optimum"]
+        assert (state.table.solved, state.resigned) == (best is not None, best is None)
+        assert best is None or state.steps == best

@@ -1,0 +1,262 @@
+"""The shared reader of commands: by hand, over texts made of commands and noise, and over any text at all."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dtef_pipeline.games.contract import Illegal
+from dtef_pipeline.games.reading import (
+    NO_COMMAND,
+    TWO_COMMANDS,
+    bare_command,
+    declines,
+    normalise_cards,
+    read_command,
+    spoken_action,
+)
+
+BETTING = ("fold", "call", "raise")
+MOVES = ("move 1->foundation", "move 12->c1", "draw")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("ACTION: call", "call"),
+        ("I fold my arms and think about a raise.\nACTION: call", "call"),
+        ("ACTION: fold\nNo, better:\nACTION: call", "call"),
+        ("ACTION: fold\nACTION:", "fold"),
+        ("**Action:** `Call`", "call"),
+        ("__ACTION: call__", "call"),
+        ("> FINAL ACTION\uff1a  CALL.", "call"),
+        ("So my ACTION: call, as the pot is large", "call"),
+        ("ACTION: call (a raise would be too much)", "call"),
+        ("ACTION:\n\n```text\ncall\n```", "call"),
+        (r"ACTION: $\boxed{\text{call}}$", "call"),
+        ("ACTION: call<think>ACTION: fold</think>", "call"),
+        ("ACTION: fold</think>ACTION: call", "call"),
+        ("I could raise or fold.\n\ncall", "call"),
+        ("fold\ncall\nThat is what I do.", "call"),
+        ("1. **Call**\n", "call"),
+        ("- call!", "call"),
+        ("I think that I will call.", "call"),
+        ("Call, call, call!", "call"),
+        ("I cannot help but call", "call"),
+        ("recalling what he raised, I call", "call"),
+    ],
+)
+def test_the_last_action_counts_then_the_last_line_then_the_only_command(text: str, command: str) -> None:
+    assert read_command(text, BETTING) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", NO_COMMAND),
+        ("\x00\ud800", NO_COMMAND),
+        ("I recall that he re_raised", NO_COMMAND),
+        ("<think>ACTION: call</think> Hm.", NO_COMMAND),
+        ("<think>I call", NO_COMMAND),
+        ("I may call or fold", TWO_COMMANDS),
+        ("not fold but call", TWO_COMMANDS),
+        ("ACTION: call or fold", TWO_COMMANDS),
+        ("ACTION: fold/call", TWO_COMMANDS),
+    ],
+)
+def test_a_text_without_one_command_is_unparsed(text: str, reason: str) -> None:
+    assert read_command(text, BETTING) == Illegal(reason, "unparsed")
+
+
+@pytest.mark.parametrize(
+    "text", ["ACTION: bet", "I call.\nACTION: bet", "call\nACTION: bet 4", "ACTION: I call", "ACTION: calling"]
+)
+def test_an_action_that_is_illegal_is_not_replaced_by_another_command_of_the_text(text: str) -> None:
+    found = read_command(text, BETTING)
+    assert isinstance(found, Illegal)
+    assert found.kind == "illegal"
+    assert found.reason.startswith("not a legal command now: ")
+
+
+def test_the_echo_of_an_illegal_action_is_short_and_harmless() -> None:
+    found = read_command("ACTION: \x1b[31m" + "x" * 10_000, BETTING)
+    assert isinstance(found, Illegal)
+    assert found.reason == "not a legal command now: \\x1b[31m" + "x" * 52 + "..."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't play this game.",
+        "I’m sorry, but I cannot help with that.",
+        "As an AI, I won't participate in gambling.",
+        "I must decline to engage in this.",
+        "It is against my guidelines.",
+        "ACTION: I refuse to play",
+    ],
+)
+def test_who_declines_to_play_has_refused(text: str) -> None:
+    assert read_command(text, BETTING) == Illegal("the reply declines to play", "refused")
+
+
+@pytest.mark.parametrize("text", ["I cannot play the 7 yet.", "I can't see a good move.", "Playing is fun!", "I am sorry.", ""])
+def test_doubts_about_a_move_are_no_refusal(text: str) -> None:
+    assert not declines(text)
+    assert read_command(text, BETTING) == Illegal(NO_COMMAND, "unparsed")
+
+
+def test_who_declines_and_still_names_a_command_has_moved() -> None:
+    assert read_command("I would rather not play this. Fine: ACTION: fold", BETTING) == "fold"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ACTION: Move 12 → c1", "move 12 -> c1", "ACTION: `move 12=>c1`", "move 12 --> C1", "I choose move  12 ⟶ c1, then wait"],
+)
+def test_arrows_spaces_and_case_do_not_matter(text: str) -> None:
+    assert read_command(text, MOVES) == "move 12->c1"
+
+
+@pytest.mark.parametrize("text", ["move 12->c10", "move 12->c1->c2", "move 112->c1", "move 12->c1.5", "ACTION: move 12->c1x"])
+def test_a_part_of_a_longer_command_is_none(text: str) -> None:
+    assert isinstance(read_command(text, MOVES), Illegal)
+
+
+def test_a_number_that_goes_on_is_another_number() -> None:
+    bids = ("bid 5", "bid 50")
+    assert read_command("ACTION: bid 50", bids) == "bid 50"
+    assert read_command("I bid 50.", bids) == "bid 50"
+    assert read_command("I bid 5,0 or so", bids) == Illegal(NO_COMMAND, "unparsed")
+    assert isinstance(read_command("ACTION: bid 50.5", bids), Illegal)
+
+
+def test_commands_that_must_stand_alone_are_not_read_out_of_a_sentence() -> None:
+    assert read_command("I will not fold, I call", BETTING, alone=("fold",)) == "call"
+    assert read_command("I will not fold", BETTING, alone=("fold",)) == Illegal(NO_COMMAND, "unparsed")
+    assert read_command("So be it.\nfold", BETTING, alone=("fold",)) == "fold"
+    assert read_command("ACTION: fold", BETTING, alone=("fold",)) == "fold"
+
+
+def test_without_legal_commands_nothing_is_read() -> None:
+    assert read_command("call", ()) == Illegal(NO_COMMAND, "unparsed")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ACTION: Move 10 → c1", "Move 10 → c1"),
+        ('ACTION: {"accept": true}', '{"accept": true}'),
+        ("ACTION: a\nACTION: b\nc", "b"),
+        ("*Action*: **b**", "b"),
+        ("reaction: b", None),
+        ("ACTION:\n \n", None),
+        ("my action is b", None),
+    ],
+)
+def test_a_spoken_action_is_handed_on_as_it_was_written(text: str, said: str | None) -> None:
+    assert spoken_action(text) == said
+
+
+@pytest.mark.parametrize("said", ["call", " <Call>. ", r"\boxed{\text{call}}", "[**CALL**]!"])
+def test_a_bare_command_has_nothing_around_it(said: str) -> None:
+    assert bare_command(said) == "call"
+
+
+@pytest.mark.parametrize("text", ["10♠", "10 ♠\ufe0f", "10s", "ts", "Ts", "TS", "T of spades", "ten of Spades", "10 of spade"])
+def test_every_spelling_of_a_card_is_one(text: str) -> None:
+    assert normalise_cards(text) == "Ts"
+    assert normalise_cards(f"[{text}], {text}") == "[Ts], Ts"
+
+
+@pytest.mark.parametrize("text", ["110s", "tsar", "ace", "10 hearts of gold", "a5s6", "two of us"])
+def test_what_is_no_card_stays(text: str) -> None:
+    assert normalise_cards(text) == text
+
+
+DECORATED = st.sampled_from(["{}", "**{}**", "`{}`", "{}.", " {} ", "<{}>", "*{}*!", "“{}”"])
+NOISE = st.text(alphabet=st.sampled_from("xyz ,.;\n*_`#>-0123"), max_size=40)
+
+
+@given(
+    st.lists(st.sampled_from(BETTING), min_size=1, max_size=5),
+    DECORATED,
+    st.sampled_from(["ACTION: ", "Action:", "**ACTION:** "]),
+    NOISE,
+)
+def test_whatever_stands_around_the_last_action_line_counts(commands: list[str], form: str, mark: str, noise: str) -> None:
+    text = f"{noise}\n" + "\n".join(mark + form.format(command.upper()) for command in commands) + f"\n{noise}"
+    assert read_command(text, BETTING) == commands[-1]
+
+
+@given(st.lists(st.sampled_from((*BETTING, "hm", "so", "recall")), max_size=8))
+def test_in_prose_the_only_command_counts_and_two_are_none(words: list[str]) -> None:
+    found = read_command("I say: " + " ".join(words) + " and so on", BETTING)
+    named = {word for word in words if word in BETTING}
+    if len(named) == 1:
+        assert found == named.pop()
+    else:
+        assert found == Illegal(TWO_COMMANDS if named else NO_COMMAND, "unparsed")
+
+
+PIECES = [
+    "ACTION:",
+    "action",
+    "call",
+    "raise",
+    "->",
+    "→",
+    "<think>",
+    "</think>",
+    "\n",
+    " ",
+    "10♠",
+    "{",
+    "```",
+    "\ud800",
+    "\x00",
+    "I can't play",
+]
+HOSTILE = st.text(st.characters(), max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join)
+
+
+@settings(max_examples=300)
+@given(HOSTILE)
+@example("ACTION:" * 3)
+@example("İ ACTION: CALL")
+def test_any_text_gives_a_legal_command_or_a_reason(text: str) -> None:
+    found = read_command(text, BETTING)
+    assert found in BETTING if isinstance(found, str) else found.reason and found.kind in {"illegal", "unparsed", "refused"}
+    normalise_cards(text)
+
+
+UNITS = [
+    "ACTION: ",
+    "ACTION:\n",
+    "ACTION:`",
+    "call ",
+    "call or fold ",
+    "- ",
+    "1. ",
+    "----",
+    "cannot ",
+    "cannot play the ",
+    "<think>",
+    "=",
+    "-",
+    "10 of ",
+    " ",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_text_eight_times_as_long_takes_no_more_than_its_share_of_time(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text, began = (unit * length)[:length], time.process_time()
+        read_command(text, BETTING)
+        return time.process_time() - began
+
+    short = min(seconds(20_000) for _ in range(3))
+    assert seconds(160_000) < 8 * 5 * short + 0.05
