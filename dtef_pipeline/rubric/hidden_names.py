@@ -8,7 +8,6 @@ maker takes part; one that names models alone (a haiku, the command line) only w
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, Maker, maker_named, maker_of
 from dtef_pipeline.errors import NameLeak
+from dtef_pipeline.text.folded import folded, past_marks
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
 """What stands in the place of a name."""
@@ -48,12 +48,6 @@ _TAIL = (
 )
 """What may follow the name of a model: versions and sizes."""
 _BETWEEN = r"[\s\-_./:*`]*"
-_LOOKALIKES = str.maketrans("аеіјкорсухѕһԁɡαεικνορτυχ‐‒–—−", "aeijkopcyxshdgaeikvoptux-----")
-"""Letters of other alphabets, in lower case, that look like Latin ones; and dashes."""
-_CAPITAL_LOOKALIKES = str.maketrans(
-    "АВЕІЈКМНОРСТУХЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abeijkmhopctyxsabezhikmnoptyxabcdefghijklmnoprstuvwyz"
-)
-"""Such letters that look like Latin capitals, small ones among them."""
 _SPELLED_OUT = re.compile(r"(?<![a-z])[a-z](?:[ .\-_*]{1,2}[a-z](?![a-z])){2,}")
 """A word of three letters or more, spelled letter by letter."""
 
@@ -85,22 +79,22 @@ class HiddenNames:
 
     def hide(self, text: str) -> str:
         """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
-        plain, places = _plain(text)
+        plain, places = folded(text)
         parts, end = [], 0
         for spot in self._spots(text, plain, places):
             parts += [text[end : places[spot.start]], spot.hidden]
             # The marks over its last letter go with it.
-            end = _past_marks(text, places[spot.end - 1] + 1)
+            end = past_marks(text, places[spot.end - 1] + 1)
         return "".join([*parts, text[end:]]) if parts else text
 
     def found(self, text: str) -> list[str]:
         """The names that the text holds, plain and in order."""
-        plain, places = _plain(text)
+        plain, places = folded(text)
         return [plain[spot.start : spot.end] for spot in self._spots(text, plain, places)]
 
     def without(self, text: str) -> HiddenNames:
         """Those of the names that the text does not hold."""
-        plain, _ = _plain(text)
+        plain, _ = folded(text)
         left = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
         return HiddenNames(left)
 
@@ -218,7 +212,7 @@ def _parts(text: str) -> list[str]:
 
 def _name(text: str, hidden: str, everyday: bool) -> _Name | None:
     """None: too short, or a word that cannot be told from others."""
-    plain, _ = _plain(text)
+    plain, _ = folded(text)
     parts = re.findall(r"[^\W_]+", plain)
     letters = "".join(parts)
     if len(letters) < (_SHORTEST_NAME if letters.isascii() else 2) or plain.strip() in _NOT_NAMES or letters.isdigit():
@@ -228,33 +222,3 @@ def _name(text: str, hidden: str, everyday: bool) -> _Name | None:
     # languages put nothing between words.
     pattern = rf"(?<![a-z]){inside}(?:ai)?{_TAIL if hidden == MODEL_HIDDEN else ''}s?(?![a-z])"
     return _Name(max(parts, key=len), pattern, letters, hidden, everyday)
-
-
-def _plain(text: str) -> tuple[str, Sequence[int]]:
-    """The text in lower case without marks, invisible and look-alike characters, and the place of each of its characters in the text."""
-    if text.isascii():
-        return text.lower(), range(len(text))
-    kept: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
-        for one in _plain_characters(character):
-            kept.append(one)
-            places.append(place)
-    return "".join(kept), places
-
-
-@lru_cache(maxsize=20_000)
-def _plain_characters(character: str) -> str:
-    apart = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
-    return "".join(one for one in apart if not _is_mark(one))
-
-
-def _is_mark(character: str) -> bool:
-    """Whether it stands over or between letters without being one: accents, zero-width characters, soft hyphens."""
-    return unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc") and character not in "\t\n\r"
-
-
-def _past_marks(text: str, place: int) -> int:
-    while place < len(text) and _is_mark(text[place]):
-        place += 1
-    return place
