@@ -8,6 +8,9 @@ DtefError
 │   ├── UnreadableFile  a file of a table cannot be read: which, why, and the command that makes it again
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 ├── NameLeak         a text that must name no model still names one, so that it is not sent
+├── BallotError      a vote cannot be taken as it is: which field, what arrived, what is allowed
+│   ├── UnknownPair  it is on a pair that is not there
+│   └── DuplicateVote  the reviewer has voted on the pair already; the first vote stays
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; the responses so far are kept
 """
@@ -45,6 +48,18 @@ def makes_again(command: str, what: str = "it") -> str:
 
 class StoreError(WarehouseError):
     """The response store, or a file of stored responses, cannot be read or written."""
+
+
+class BallotError(DtefError):
+    """A vote cannot be taken as it is."""
+
+
+class UnknownPair(BallotError):
+    """A vote is on a pair that is not there."""
+
+
+class DuplicateVote(BallotError):
+    """The reviewer has voted on the pair already; the first vote stays."""
 
 
 class GatewayError(DtefError):

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from dtef_pipeline.identity import digest
+from dtef_pipeline.text.well_formed import well_formed
+
 CHOICES = ("A", "B", "tie")
 Choice = Literal["A", "B", "tie"]
+Side = Literal["left", "right"]
 REVIEWER_KINDS = ("person", "judge")
 MOST_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
@@ -62,3 +66,70 @@ class Vote:
     voted_at: datetime | None
     """When the server took it; None: nobody says, as in votes of other tools."""
     reviewer_kind: Literal["person", "judge"] = "person"
+    shown_as_a: Side = "left"
+    """Which response of the pair was shown as A when the vote was given: with it a vote stays true in a store that has another salt."""
+
+    @property
+    def preferred(self) -> Literal["left", "right", "tie"]:
+        """Which response of the pair is better."""
+        if self.choice == "tie":
+            return "tie"
+        if self.choice == "A":
+            return self.shown_as_a
+        return "right" if self.shown_as_a == "left" else "left"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayersVote:
+    """A vote as fits take it: of players, with nothing of what was shown as A."""
+
+    family: str
+    item_id: str
+    left: str
+    """A player."""
+    right: str
+    preferred: Literal["left", "right", "tie"]
+    """The player who wrote the better response."""
+    reviewer_id: str
+    reviewer_kind: str
+    confidence: int | None
+    """1 to 5: higher is more certain; None: it was not asked."""
+    leak_risk: bool
+    """Whether a name had to be taken out of one of the texts, which may still tell who wrote it."""
+    left_length: int
+    """Characters of the text, here and below."""
+    right_length: int
+
+
+def paired_response(
+    family: str,
+    item_id: str,
+    player: str,
+    text: str,
+    *,
+    prompt: str,
+    draw: int = 0,
+    snapshot: str = "",
+    names: tuple[str, ...] = (),
+    request_keys: tuple[str, ...] = (),
+) -> PairedResponse:
+    """A response under its id. What no database takes in a text (NUL, halves of characters) is U+FFFD in it."""
+    family, item_id, player, snapshot, text = (well_formed(one) for one in (family, item_id, player, snapshot, text))
+    return PairedResponse(
+        response_id=digest("paired response", family, item_id, player, draw, snapshot, text),
+        family=family,
+        item_id=item_id,
+        player=player,
+        draw=draw,
+        snapshot=snapshot,
+        prompt=well_formed(prompt),
+        text=text,
+        names=tuple(sorted({well_formed(name) for name in names})),
+        request_keys=request_keys,
+    )
+
+
+def vote_pair(left: PairedResponse, right: PairedResponse) -> VotePair:
+    """The pair of two responses. Its id is the same whichever is left, so that no pair is made twice."""
+    pair_id = digest("vote pair", *sorted((left.response_id, right.response_id)))
+    return VotePair(pair_id, left.family, left.item_id, left.draw, left.response_id, right.response_id)

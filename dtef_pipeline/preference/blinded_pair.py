@@ -1,0 +1,41 @@
+"""What a reviewer gets of a pair: its id, what was asked, and two texts without names. Nothing else, so that nothing else can tell."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from dtef_pipeline.preference.blinding import Blinding
+from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
+
+
+class BlindedPair(NamedTuple):
+    """What is served, by the names it is served under."""
+
+    pair_id: str
+    prompt: str
+    run_a: str
+    run_b: str
+
+    def as_json(self) -> dict[str, str]:
+        """An object with these four fields and no other."""
+        return self._asdict()
+
+
+def shown_as_a(pair_id: str, salt: str) -> Side:
+    """Which response of a pair is shown as A: `right` where the first bit is 1 of the SHA-256 of the pair's id, a line feed and the salt.
+
+    The texts are hashed as UTF-8, and the first bit is the highest of the first byte. Who does not know the salt cannot tell.
+    """
+    return "right" if hashlib.sha256(f"{pair_id}\n{salt}".encode()).digest()[0] >> 7 else "left"
+
+
+def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
+    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
+    first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
+    return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, names.scrub(first.text).text, names.scrub(second.text).text)
+
+
+def names_taken_out(left: PairedResponse, right: PairedResponse, names: Blinding) -> int:
+    """How many names stood in the two texts. Above 0 a pair is a `leak_risk`: what is said around a name may tell it all the same."""
+    return names.scrub(left.text).replaced + names.scrub(right.text).replaced

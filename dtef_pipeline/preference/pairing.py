@@ -1,0 +1,98 @@
+"""Which responses are shown beside each other: same item, same draw, different players, every player about equally often.
+
+Pairs follow from the responses and from the pairs there are already, and from nothing else: no clock, no random numbers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from dtef_pipeline.identity import digest, normalized
+from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
+
+
+def new_pairs(
+    responses: Iterable[PairedResponse],
+    made: Iterable[VotePair] = (),
+    *,
+    per_item: int | None = None,
+    most: int | None = None,
+) -> list[VotePair]:
+    """Pairs that are not made yet, at most `per_item` of an item and `most` of all, spread over the items.
+
+    Both responses are of one family, item, draw and snapshot, of different players, and differ after normalising. Within an item no player
+    stands in more than one pair more than another, where enough pairs are left for it. `made` are the pairs that the responses stand in
+    already: they are not made again, and count in what is balanced and in `per_item`.
+    """
+    items: dict[tuple[str, str], list[PairedResponse]] = defaultdict(list)
+    for response in {response.response_id: response for response in responses}.values():
+        items[response.family, response.item_id].append(response)
+    before: dict[tuple[str, str], list[VotePair]] = defaultdict(list)
+    for pair in made:
+        before[pair.family, pair.item_id].append(pair)
+    found = (
+        _of_item(items[key], before[key], per_item) for key in sorted(items, key=lambda key: (digest("pairing", *key), key))
+    )
+    turns = zip_longest(*found)
+    spread = [pair for turn in turns for pair in turn if pair is not None]
+    return spread if most is None else spread[:most]
+
+
+def _of_item(responses: Sequence[PairedResponse], made: Sequence[VotePair], per_item: int | None) -> list[VotePair]:
+    """The new pairs of one item, each time the one whose players were shown least."""
+    by_id = {response.response_id: response for response in responses}
+    shown: Counter[str] = Counter()
+    for pair in made:
+        shown.update(by_id[one].player for one in (pair.left, pair.right) if one in by_id)
+    room = None if per_item is None else max(0, per_item - len(made))
+    known = {pair.pair_id for pair in made}
+    # No two have the same place, so that the responses themselves are never compared.
+    waiting = [
+        (*_exposure(shown, pair), place, pair)
+        for place, pair in enumerate(_candidates(responses))
+        if vote_pair(*pair).pair_id not in known
+    ]
+    heapq.heapify(waiting)
+    found: list[VotePair] = []
+    while waiting and (room is None or len(found) < room):
+        highest, both, place, candidates = heapq.heappop(waiting)
+        # Since it was put here its players may have been shown: then it waits again.
+        if (now := _exposure(shown, candidates)) != (highest, both):
+            heapq.heappush(waiting, (*now, place, candidates))
+            continue
+        shown.update(response.player for response in candidates)
+        found.append(vote_pair(*candidates))
+    return found
+
+
+def _exposure(shown: Mapping[str, int], pair: Sequence[PairedResponse]) -> tuple[int, int]:
+    counts = [shown.get(response.player, 0) for response in pair]
+    return max(counts), sum(counts)
+
+
+def _candidates(responses: Sequence[PairedResponse]) -> Iterator[tuple[PairedResponse, PairedResponse]]:
+    """All pairs that may be made, as a tournament plays them: in turns in which everybody plays once."""
+    groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
+    for response in responses:
+        groups[response.draw, response.snapshot].append(response)
+    written = {one.response_id: normalized(one.text) for one in responses}
+    for key in sorted(groups):
+        seats = sorted(groups[key], key=lambda one: digest("seat", one.response_id))
+        for left, right in _tournament(seats):
+            if left.player != right.player and written[left.response_id] != written[right.response_id]:
+                yield left, right
+
+
+def _tournament(seats: Sequence[PairedResponse]) -> Iterator[tuple[PairedResponse, PairedResponse]]:
+    """Everybody against everybody by the circle method: one seat stays, the others move on by one. An odd one out pauses."""
+    circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
+    half = len(circle) // 2
+    for _ in range(len(circle) - 1):
+        for place in range(half):
+            left, right = circle[place], circle[-1 - place]
+            if left is not None and right is not None:
+                yield left, right
+        circle = [circle[0], circle[-1], *circle[1:-1]]

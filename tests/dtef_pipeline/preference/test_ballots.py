@@ -1,0 +1,68 @@
+"""Votes are read strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import BallotError
+from dtef_pipeline.preference.ballots import VOTE_FAULTY, ballot_status, read_ballot
+from tests.made.voted import vectors
+
+GOOD = {"pair_id": "P1", "reviewer_id": "r1", "choice": "A", "confidence": 3}
+
+
+@pytest.mark.parametrize(("given_", "expected"), vectors("post_vote"))
+def test_vectors_of_votes(given_: dict[str, Any], expected: Any) -> None:
+    if "sequence" not in given_:
+        assert ballot_status(given_["body"], ()) == expected
+        return
+    voted: set[tuple[str, str]] = set()
+    statuses = []
+    for one in given_["sequence"]:
+        statuses.append(ballot_status(GOOD | one, voted))
+        voted.add((GOOD["pair_id"], GOOD["reviewer_id"]))  # type: ignore[arg-type]
+    assert statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"choice": "C"}, "choice: got 'C'; allowed: A, B, tie"),
+        ({"confidence": 0}, "confidence: got 0; allowed: a whole number from 1 to 5"),
+        ({"confidence": 6}, "got 6"),
+        ({"confidence": 2.5}, "got 2.5"),
+        ({"confidence": True}, "got True"),
+        ({"confidence": None}, "got 'NoneType'"),
+        ({"justification": "x" * 2_001}, "at most 2,000 characters"),
+        ({"model": "gpt"}, "unknown field 'model'"),
+        ({"pair_id": ""}, "pair_id"),
+        ({"reviewer_id": "a\nb"}, "reviewer_id"),
+        ({"reviewer_id": "\ud800"}, "reviewer_id"),
+    ],
+)
+def test_a_faulty_vote_is_refused_with_what_is_allowed(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BallotError, match=said):
+        read_ballot(GOOD | change)
+    assert ballot_status(GOOD | change, ()) == VOTE_FAULTY
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(BallotError, match="confidence is missing"):
+        read_ballot({name: value for name, value in GOOD.items() if name != "confidence"})
+    with pytest.raises(BallotError, match="got 'list'"):
+        read_ballot([])
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_whatever_arrives_has_a_status(body: Any) -> None:
+    assert ballot_status(body, ()) == VOTE_FAULTY
+    assert ballot_status(GOOD | {"justification": body}, ()) in (201, VOTE_FAULTY)

@@ -1,0 +1,131 @@
+"""Nothing of what a reviewer gets tells who wrote it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.preference.blinded_pair import blinded_pair, names_taken_out, shown_as_a
+from dtef_pipeline.preference.blinding import blinding, names_of_model
+from dtef_pipeline.preference.votes import paired_response, vote_pair
+from tests.made.voted import need_votes, real_responses, responses, vectors
+
+SALT = "0f" * 32
+
+
+@pytest.mark.parametrize(("given_", "expected"), vectors("scrub"))
+def test_vectors_of_scrubbing(given_: dict[str, Any], expected: str) -> None:
+    assert blinding(given_["names"]).scrub(given_["text"]).text == expected
+
+
+@pytest.mark.parametrize(("given_", "expected"), vectors("pair_json"))
+def test_vectors_of_the_json_of_a_pair(given_: dict[str, Any], expected: bool) -> None:
+    left, right = responses(2)
+    served = blinded_pair(vote_pair(left, right), left, right, blinding(left.names), SALT).as_json()
+    assert (list(served) == given_["keys"]) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I am gpt_4, or GPT 4, or gpt-4.", "I am [model], or [model], or [model]."),
+        ("GPT-40 is no GPT-4", "GPT-40 is no [model]"),
+        ("**Claude v1**: _Claude_", "**[model]**: _[model]_"),
+        ("Claude's and Claudette's", "[model]'s and Claudette's"),
+        ("我是Claude，由谷歌开发", "我是[model]，由[model]开发"),
+        ("Cl\u200baude, Сlaude, Çláude\u0301!", "[model], [model], [model]!"),
+        ("at openai/gpt-4 and OPENAI", "at [model] and [model]"),
+        ("", ""),
+    ],
+)
+def test_names_are_whole_words_in_any_spelling(text: str, expected: str) -> None:
+    names = ["GPT-4", "Claude", "Claude v1", "谷歌", "OpenAI", "openai/gpt-4"]
+    assert blinding(names).scrub(text).text == expected
+
+
+def test_replacements_are_counted() -> None:
+    names = blinding(["alpha"])
+    left, right = (
+        paired_response("qa", "1", player, text, prompt="alpha?") for player, text in (("a", "Alpha alpha"), ("b", "no"))
+    )
+    assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
+    assert names_taken_out(left, right, names) == 2
+    assert blinding(["", "-", "??"]).patterns == ()
+
+
+def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
+    names = names_of_model("mini", "openrouter/openai/gpt-4o-mini[temperature=0]")
+    assert {"mini", "openrouter/openai/gpt-4o-mini", "gpt-4o-mini", "OpenAI", "ChatGPT"} <= set(names)
+    assert blinding(names).scrub("As ChatGPT (GPT-4o mini, by Open AI)").text == "As [model] ([model], by [model])"
+
+
+@given(st.text(), st.lists(st.text(max_size=8), max_size=4))
+def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -> None:
+    found = blinding(names)
+    once = found.scrub(text)
+    assert (once.replaced == 0) == (once.text == text)
+
+
+@given(st.lists(st.sampled_from(["Claude", "claude", " ", "-", "v1", "x", "4"]), max_size=12).map("".join))
+def test_scrubbing_is_what_a_naive_definition_says(text: str) -> None:
+    naive = re.sub(r"(?<![A-Za-z0-9])claude([\s_-]+v1)?(?![A-Za-z0-9])", "[model]", text, flags=re.IGNORECASE)
+    if not re.search(r"[\s_-]{9}", text):
+        assert blinding(["Claude", "Claude v1"]).scrub(text).text == naive
+
+
+def test_a_million_characters_are_scrubbed_in_no_time() -> None:
+    names = blinding([f"name {place}" for place in range(60)] + ["name"])
+    began = time.monotonic()
+    for text in ("name" + " " * 1_000_000, "name-" * 200_000, "e\u0301" * 500_000):
+        names.scrub(text)
+    assert time.monotonic() - began < 20
+
+
+def test_left_and_right_are_shown_as_a_alike_often() -> None:
+    left = sum(shown_as_a(f"{place:032x}", SALT) == "left" for place in range(10_000))
+    assert 4_850 <= left <= 5_150
+
+
+def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
+    for pair_id in ("p", "q", "r", "t"):
+        first = int(hashlib.sha256(f"{pair_id}\ns".encode()).hexdigest()[0], 16)
+        assert shown_as_a(pair_id, "s") == ("right" if first >= 8 else "left")
+
+
+def test_the_texts_are_swapped_with_the_sides() -> None:
+    left, right = responses(2)
+    pair = vote_pair(left, right)
+    seen = {
+        shown_as_a(pair.pair_id, salt): blinded_pair(pair, left, right, blinding([]), salt).run_a
+        for salt in map(str, range(20))
+    }
+    assert seen == {"left": left.text, "right": right.text}
+
+
+def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
+    need_votes()
+    rows = real_responses()
+    every = sorted({name for row in rows for name in row.names})
+    names = blinding(every)
+    # Independent of the code under test: hyphens, underscores and spaces are one, and a name is a whole word.
+    spelled = ["[\\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name.lower()))) for name in every]
+    leak = re.compile("|".join(rf"(?<![a-z0-9]){one}(?![a-z0-9])" for one in spelled))
+    served = 0
+    for item in sorted({row.item_id for row in rows}):
+        for left, right in combinations([row for row in rows if row.item_id == item], 2):
+            pair = blinded_pair(vote_pair(left, right), left, right, names, SALT)
+            assert list(pair.as_json()) == ["pair_id", "prompt", "run_a", "run_b"]
+            served += 1
+    scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
+    for text in scrubbed:
+        assert leak.search(text.lower().replace("[model]", "")) is None
+    risky = sum(names.scrub(row.text).replaced > 0 for row in rows)
+    assert served == 5 * 59 * 58 / 2
+    assert 0 < risky < 60

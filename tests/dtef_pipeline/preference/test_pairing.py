@@ -1,0 +1,88 @@
+"""Pairs: who is shown beside whom, how often, and never twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
+from tests.made.voted import responses
+
+
+def exposure(pairs: list[VotePair], rows: list[PairedResponse]) -> Counter[str]:
+    player = {row.response_id: row.player for row in rows}
+    return Counter(dict.fromkeys(player.values(), 0)) + Counter(
+        player[side] for pair in pairs for side in (pair.left, pair.right)
+    )
+
+
+def spread(pairs: list[VotePair], rows: list[PairedResponse]) -> int:
+    shown = exposure(pairs, rows)
+    counts = [shown[row.player] for row in rows]
+    return max(counts) - min(counts)
+
+
+@given(st.integers(2, 13), st.integers(0, 100))
+def test_every_player_is_shown_about_equally_often(players: int, per_item: int) -> None:
+    rows = responses(players)
+    pairs = new_pairs(rows, per_item=per_item)
+    assert len(pairs) == min(per_item, players * (players - 1) // 2)
+    assert spread(pairs, rows) <= 1
+
+
+@given(st.integers(2, 9), st.lists(st.integers(1, 5), max_size=6))
+def test_pairs_that_are_made_in_several_goes_stay_balanced(players: int, goes: list[int]) -> None:
+    rows = responses(players)
+    made: list[VotePair] = []
+    for more in goes:
+        made += new_pairs(rows, made, per_item=len(made) + more)
+        assert spread(made, rows) <= 1
+    assert len({pair.pair_id for pair in made}) == len(made)
+
+
+def test_no_pair_is_made_twice_not_even_swapped() -> None:
+    rows = responses(5, items=2)
+    pairs = new_pairs(rows)
+    assert len(pairs) == 20
+    assert len({frozenset((pair.left, pair.right)) for pair in pairs}) == 20
+    swapped = [replace(pair, left=pair.right, right=pair.left) for pair in pairs]
+    assert new_pairs(rows, swapped) == []
+
+
+def test_both_sides_are_of_one_item_and_draw_and_of_different_players() -> None:
+    rows = [*responses(4, items=3, draws=2), replace(responses(1)[0], response_id="again", text="Something else.")]
+    by_id = {row.response_id: row for row in rows}
+    pairs = new_pairs(rows)
+    assert len(pairs) == 3 * 2 * 6 + 3
+    for pair in pairs:
+        left, right = by_id[pair.left], by_id[pair.right]
+        assert (left.item_id, left.draw, left.snapshot) == (right.item_id, right.draw, right.snapshot)
+        assert left.player != right.player
+        assert normalized(left.text) != normalized(right.text)
+
+
+def test_texts_that_differ_by_space_and_case_alone_are_no_pair() -> None:
+    rows = [
+        paired_response("qa", "a", player, text, prompt="?") for player, text in (("x", "Yes.  "), ("y", "yes."), ("z", "No."))
+    ]
+    assert len(new_pairs(rows)) == 2
+
+
+def test_pairs_follow_from_the_responses_and_not_from_their_order() -> None:
+    rows = responses(6, items=4)
+    assert new_pairs(rows, most=7) == new_pairs(rows[::-1], most=7)
+
+
+def test_few_pairs_are_spread_over_the_items() -> None:
+    pairs = new_pairs(responses(4, items=5), most=10)
+    assert set(Counter(pair.item_id for pair in pairs).values()) == {2}
+
+
+def test_one_player_or_none_makes_no_pair() -> None:
+    assert new_pairs(responses(1)) == []
+    assert new_pairs([]) == []
