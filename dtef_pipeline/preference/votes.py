@@ -48,7 +48,7 @@ class VotePair:
     item_id: str
     draw: int
     left: str
-    """A response id; left and right are as they were made or imported, and say nothing of what is shown as A."""
+    """A response id, the lower of the two; left and right say nothing of what is shown as A."""
     right: str
 
 
@@ -130,6 +130,6 @@ def paired_response(
 
 
 def vote_pair(left: PairedResponse, right: PairedResponse) -> VotePair:
-    """The pair of two responses. Its id is the same whichever is left, so that no pair is made twice."""
-    pair_id = digest("vote pair", *sorted((left.response_id, right.response_id)))
-    return VotePair(pair_id, left.family, left.item_id, left.draw, left.response_id, right.response_id)
+    """The pair of two responses, the same in whichever order they are given, so that no pair is made twice."""
+    sides = sorted((left.response_id, right.response_id))
+    return VotePair(digest("vote pair", *sides), left.family, left.item_id, left.draw, *sides)

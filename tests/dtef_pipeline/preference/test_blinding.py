@@ -100,7 +100,7 @@ def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
 
 
 def test_the_texts_are_swapped_with_the_sides() -> None:
-    left, right = responses(2)
+    left, right = sorted(responses(2), key=lambda one: one.response_id)
     pair = vote_pair(left, right)
     seen = {
         shown_as_a(pair.pair_id, salt): blinded_pair(pair, left, right, blinding([]), salt).run_a

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
+from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response, vote_pair
 from tests.made.voted import responses
 
 
@@ -50,8 +51,8 @@ def test_no_pair_is_made_twice_not_even_swapped() -> None:
     pairs = new_pairs(rows)
     assert len(pairs) == 20
     assert len({frozenset((pair.left, pair.right)) for pair in pairs}) == 20
-    swapped = [replace(pair, left=pair.right, right=pair.left) for pair in pairs]
-    assert new_pairs(rows, swapped) == []
+    assert new_pairs(rows, pairs) == []
+    assert all(vote_pair(right, left) == vote_pair(left, right) for left, right in combinations(rows, 2))
 
 
 def test_both_sides_are_of_one_item_and_draw_and_of_different_players() -> None:

@@ -1,0 +1,286 @@
+"""The records that a store of votes is made of, as they stand in JSON lines: which fields there are, and what each may hold.
+
+Everything that was made by hash is checked by it, so that no line can stand for something else than it says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from dtef_pipeline.errors import BallotError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.ballots import BALLOT_FIELDS, read_ballot
+from dtef_pipeline.preference.votes import (
+    CHOICES,
+    LONGEST_JUSTIFICATION,
+    MOST_CONFIDENT,
+    REVIEWER_KINDS,
+    Choice,
+    PairedResponse,
+    Side,
+    Vote,
+    VotePair,
+    paired_response,
+)
+from dtef_pipeline.text.well_formed import well_formed
+
+LINE_SCHEMA = 1
+BALLOT_KIND = "ballot"
+"""The kind of a line that a reviewer hands in: a vote that no store has taken yet."""
+_MOST_COUNTED = 2**31 - 1
+_HASH = re.compile(r"[0-9a-f]{32}")
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+Record = dict[str, Any]
+"""One row of the store: the fields of its kind, times as `datetime` in UTC."""
+
+
+class RunManifest(NamedTuple):
+    """What is known of the run whose responses were paired."""
+
+    family: str
+    snapshot: str
+    code_version: str
+    """Of the software that made the pairs."""
+    config_hash: str
+    """Of the models and settings that the software was set up with then."""
+
+    @property
+    def manifest_id(self) -> str:
+        return digest("run manifest", *self)
+
+
+class _Field(NamedTuple):
+    allowed: str
+    takes: Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and (value.isascii() or well_formed(value) == value) and "\0" not in value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_COUNTED
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _or_null(field: _Field) -> _Field:
+    return _Field(f"{field.allowed}, or null", lambda value: value is None or field.takes(value))
+
+
+def _one_of(*allowed: str) -> _Field:
+    return _Field(", ".join(allowed), lambda value: isinstance(value, str) and value in allowed)
+
+
+_A_HASH = _Field("32 hexadecimal digits", lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None)
+_A_TEXT = _Field("a text", _is_text)
+_A_COUNT = _Field("a whole number from 0 on", _is_whole)
+_TEXTS = _Field("a list of texts", _texts)
+_A_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
+_A_TIME = _Field("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", lambda value: isinstance(value, datetime))
+_A_CONFIDENCE = _Field(
+    f"a whole number from 1 to {MOST_CONFIDENT}", lambda value: _is_whole(value) and 1 <= value <= MOST_CONFIDENT
+)
+_A_JUSTIFICATION = _Field(
+    f"a text of at most {LONGEST_JUSTIFICATION:,} characters",
+    lambda value: _is_text(value) and len(value) <= LONGEST_JUSTIFICATION,
+)
+_A_KIND = _one_of(*REVIEWER_KINDS)
+
+RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
+    "manifest": {
+        "manifest_id": _A_HASH,
+        "family": _A_TEXT,
+        "snapshot": _A_TEXT,
+        "code_version": _A_TEXT,
+        "config_hash": _A_TEXT,
+    },
+    "response": {
+        "response_id": _A_HASH,
+        "family": _A_TEXT,
+        "item_id": _A_TEXT,
+        "player": _A_TEXT,
+        "draw": _A_COUNT,
+        "snapshot": _A_TEXT,
+        "prompt": _A_TEXT,
+        "text": _A_TEXT,
+        "names": _TEXTS,
+        "request_keys": _TEXTS,
+        "manifest_id": _or_null(_A_HASH),
+    },
+    "pair": {
+        "pair_id": _A_HASH,
+        "family": _A_TEXT,
+        "item_id": _A_TEXT,
+        "draw": _A_COUNT,
+        "left_id": _A_HASH,
+        "right_id": _A_HASH,
+        "replaced": _A_COUNT,
+        "made_at": _or_null(_A_TIME),
+    },
+    "reviewer": {
+        "reviewer_id": _A_TEXT,
+        "reviewer_kind": _A_KIND,
+        "consent": _A_FLAG,
+        "pseudonymous": _A_FLAG,
+        "said_at": _A_TIME,
+    },
+    "vote": {
+        "vote_id": _A_HASH,
+        "pair_id": _A_HASH,
+        "reviewer_id": _A_TEXT,
+        "reviewer_kind": _A_KIND,
+        "choice": _one_of(*CHOICES),
+        "shown_as_a": _one_of("left", "right"),
+        "confidence": _or_null(_A_CONFIDENCE),
+        "justification": _A_JUSTIFICATION,
+        "voted_at": _or_null(_A_TIME),
+    },
+    "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_TEXT, "voided_at": _A_TIME},
+}
+"""The fields of each kind, first the one that it is known by."""
+_TIMES = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
+
+
+def key_field(kind: str) -> str:
+    """The field that records of a kind are known by."""
+    return next(iter(RECORD_FIELDS[kind]))
+
+
+def record_line(kind: str, record: Record) -> str:
+    """A record as canonical JSON in one line: keys sorted, no spaces, times in UTC to the microsecond."""
+    values = {
+        name: value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+        for name, value in record.items()
+    }
+    return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
+
+
+def read_record(values: object) -> tuple[str, Record]:
+    """The kind and the record of a parsed line; of a ballot, the fields of the ballot.
+
+    Raises BallotError: what arrived, what is allowed.
+    """
+    if not isinstance(values, dict):
+        raise BallotError(f"got {_short(values)}; allowed: one JSON object a line")
+    kind, schema = values.get("kind"), values.get("schema")
+    if kind not in (*RECORD_FIELDS, BALLOT_KIND):
+        raise BallotError(f"kind: got {_short(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
+    if isinstance(schema, bool) or schema != LINE_SCHEMA:
+        raise BallotError(f"schema: got {_short(schema)}; allowed: {LINE_SCHEMA}")
+    rest = {name: value for name, value in values.items() if name not in ("kind", "schema")}
+    if kind == BALLOT_KIND:
+        ballot = read_ballot(rest)
+        return BALLOT_KIND, {name: getattr(ballot, name) for name in BALLOT_FIELDS}
+    record = _checked(RECORD_FIELDS[kind], rest)
+    if kind == "pair" and record["left_id"] >= record["right_id"]:
+        raise BallotError(
+            f"left_id: got {record['left_id']}; allowed: the lower of the two ids of responses, {record['right_id']}"
+        )
+    if kind in _IDS and record[key_field(kind)] != (expected := _IDS[kind](record)):
+        raise BallotError(
+            f"{key_field(kind)}: got {record[key_field(kind)]}; allowed: the hash of the other fields, {expected}"
+        )
+    return kind, record
+
+
+def _checked(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
+    if values.keys() != fields.keys():
+        unknown = sorted(map(str, values.keys() - fields.keys()))
+        missing = [name for name in fields if name not in values]
+        what = f"unknown field {_short(unknown[0])}" if unknown else f"{missing[0]} is missing"
+        raise BallotError(f"{what}; allowed: {', '.join(fields)}")
+    record = {}
+    for name, field in fields.items():
+        value = _time(values[name]) if name in _TIMES else values[name]
+        if not field.takes(value):
+            raise BallotError(f"{name}: got {_short(values[name])}; allowed: {field.allowed}")
+        record[name] = value
+    return record
+
+
+def _time(value: object) -> object:
+    """A time in UTC of a text; anything else as it is."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+            return value.astimezone(UTC) if value.tzinfo else None
+        except (ValueError, OverflowError):
+            return value
+    return value
+
+
+def _short(value: object) -> str:
+    text = repr(value[:80] if isinstance(value, str) else value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def response_record(response: PairedResponse, manifest_id: str | None) -> Record:
+    fields = ("response_id", "family", "item_id", "player", "draw", "snapshot", "prompt", "text")
+    return {name: getattr(response, name) for name in fields} | {
+        "names": list(response.names),
+        "request_keys": list(response.request_keys),
+        "manifest_id": manifest_id,
+    }
+
+
+def response_of(record: Record) -> PairedResponse:
+    """The response of a record, under the id that its fields have."""
+    return paired_response(
+        record["family"],
+        record["item_id"],
+        record["player"],
+        record["text"],
+        prompt=record["prompt"],
+        draw=record["draw"],
+        snapshot=record["snapshot"],
+        names=tuple(record["names"]),
+        request_keys=tuple(record["request_keys"]),
+    )
+
+
+def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Record:
+    return {
+        "pair_id": pair.pair_id,
+        "family": pair.family,
+        "item_id": pair.item_id,
+        "draw": pair.draw,
+        "left_id": pair.left,
+        "right_id": pair.right,
+        "replaced": replaced,
+        "made_at": made_at,
+    }
+
+
+def pair_of(record: Mapping[str, Any]) -> VotePair:
+    return VotePair(*(record[name] for name in ("pair_id", "family", "item_id", "draw", "left_id", "right_id")))
+
+
+def vote_of(record: Record) -> Vote:
+    choice: Choice = record["choice"]
+    side: Side = record["shown_as_a"]
+    said = (record["confidence"], record["justification"], record["voted_at"], record["reviewer_kind"])
+    return Vote(record["pair_id"], record["reviewer_id"], choice, *said, side)
+
+
+def void_id(vote_id: str) -> str:
+    """A vote is voided once."""
+    return digest("void", vote_id)
+
+
+_IDS: Mapping[str, Callable[[Record], str]] = {
+    "manifest": lambda record: (
+        RunManifest(record["family"], record["snapshot"], record["code_version"], record["config_hash"]).manifest_id
+    ),
+    "response": lambda record: response_of(record).response_id,
+    "pair": lambda record: digest("vote pair", *sorted((record["left_id"], record["right_id"]))),
+    "void": lambda record: void_id(record["vote_id"]),
+}
+"""The id that a record has to have, of the kinds whose id is a hash of what the line says."""

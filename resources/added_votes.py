@@ -1,0 +1,169 @@
+"""Adding records from elsewhere to the store of votes: all of them or none, and nothing that contradicts what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field
+from resources import vote_tables as tables
+from resources.responses.database import ResponseDatabase, chunks
+from resources.votes import VoteStore
+
+_NEITHER = "is neither in the store nor in the file"
+_OF_RESPONSES = ("family", "item_id", "draw")
+
+
+class AddedVotes(NamedTuple):
+    """What became of a file: how many records of each kind are new, and how many were there already."""
+
+    added: dict[str, int]
+    known: int
+
+
+class Line(NamedTuple):
+    """One record of a file, and where it stands."""
+
+    where: str
+    number: int | None
+    kind: str
+    record: Record
+    is_ballot: bool = False
+    """Whether a reviewer hands it in, so that it has no time of its own."""
+
+
+Lines = Mapping[str, Sequence[Line]]
+"""By kind."""
+
+
+def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> AddedVotes:
+    """Add records in one transaction, all or none of them; what is there already with the same content stays as it is.
+
+    Raises SourceError, with file and line, for one that contradicts what is there, and for one that is about something that is neither there
+    nor among the records.
+    """
+    now = store.clock()
+    by_kind: dict[str, list[Line]] = {kind: [] for kind in tables.TABLE_OF_KIND}
+    for line in lines:
+        if line.kind == BALLOT_KIND:
+            # A ballot becomes a vote here: only this store knows what it showed as A.
+            record = store.vote_record(Ballot(**line.record), now)
+            line = line._replace(kind="vote", record=record, is_ballot=True)
+        by_kind[line.kind].append(line)
+
+    def work(connection: sa.Connection) -> AddedVotes:
+        fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in by_kind.items()}
+        _check_references(connection, store.database, fresh)
+        fresh["reviewer"] = _who_is_new(fresh, by_kind)
+        added = {
+            kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
+            for kind, of_kind in fresh.items()
+            if of_kind
+        }
+        if added:
+            tables.note_action(connection, who, now, "import", {}, {"file": source, "new": added})
+        return AddedVotes(added, len(lines) - sum(added.values()))
+
+    return store.database.write(work, alone=True)
+
+
+def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
+    """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
+    known: dict[Hashable, Record] = {}
+    for record in _there(connection, database, kind, lines):
+        known |= dict.fromkeys(_keys(kind, record), record)
+    fresh = []
+    for line in lines:
+        keys = _keys(kind, line.record)
+        earlier = [known[key] for key in keys if key in known]
+        content = _content(line, line.record)
+        if any(_content(line, record) != content for record in earlier):
+            raise _refused(line, f"{kind} {line.record[key_field(kind)]} is there already with other content")
+        if not earlier:
+            known |= dict.fromkeys(keys, line.record)
+            fresh.append(line)
+    return fresh
+
+
+def _there(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
+    """The records that are there under the ids of the lines; of votes also those on the same pairs."""
+    table = tables.TABLE_OF_KIND[kind]
+    names = (key_field(kind), "pair_id") if kind == "vote" else (key_field(kind),)
+    for name in names:
+        statement = sa.select(table).where(table.c[name].in_(database.listed))
+        for chunk in chunks(sorted({line.record[name] for line in lines})):
+            for row in connection.execute(statement, database.keys(chunk)).mappings():
+                yield tables.record_of(kind, row)
+
+
+def _keys(kind: str, record: Record) -> tuple[Hashable, ...]:
+    """What no two records have in common."""
+    if kind == "reviewer":
+        return ((record["reviewer_id"], record["said_at"]),)
+    if kind == "vote":
+        return record["vote_id"], (record["pair_id"], record["reviewer_id"])
+    return (record[key_field(kind)],)
+
+
+def _content(line: Line, record: Record) -> list[object]:
+    """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
+    ignored = {"vote_id", "reviewer_id"} if line.kind == "vote" else set()
+    if line.is_ballot:
+        ignored |= {"voted_at", "shown_as_a", "reviewer_kind"}
+    return [value for name, value in record.items() if name not in ignored]
+
+
+def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    """Raises SourceError for a record about something that is not there."""
+    for kind, name, other in (
+        ("response", "manifest_id", "manifest"),
+        ("vote", "pair_id", "pair"),
+        ("void", "vote_id", "vote"),
+    ):
+        wanted = {line.record[name] for line in fresh[kind]} - {None}
+        found = _found(connection, database, other, wanted, fresh)
+        for line in fresh[kind]:
+            if line.record[name] is not None and line.record[name] not in found:
+                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+    wanted = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
+    responses = _found(connection, database, "response", wanted, fresh)
+    for line in fresh["pair"]:
+        for name in ("left_id", "right_id"):
+            response = responses.get(line.record[name])
+            if response is None:
+                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+            if any(response[one] != line.record[one] for one in _OF_RESPONSES):
+                raise _refused(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+
+
+def _found(
+    connection: sa.Connection, database: ResponseDatabase, kind: str, wanted: Iterable[str], fresh: Lines
+) -> dict[str, Record]:
+    """The records of these ids that are in the file or there."""
+    key = key_field(kind)
+    found = {line.record[key]: line.record for line in fresh[kind]}
+    table = tables.TABLE_OF_KIND[kind]
+    statement = sa.select(table).where(table.c[key].in_(database.listed))
+    for chunk in chunks(sorted(set(wanted) - found.keys())):
+        for row in connection.execute(statement, database.keys(chunk)).mappings():
+            found[row[key]] = tables.record_of(kind, row)
+    return found
+
+
+def _who_is_new(fresh: Lines, by_kind: Lines) -> list[Line]:
+    """The reviewers to add. A pseudonym all of whose votes are there already is somebody who is known by another name."""
+    voting = {line.record["reviewer_id"] for line in fresh["vote"]}
+    voted = {line.record["reviewer_id"] for line in by_kind["vote"]}
+    return [
+        line
+        for line in fresh["reviewer"]
+        if not line.record["pseudonymous"] or line.record["reviewer_id"] in voting or line.record["reviewer_id"] not in voted
+    ]
+
+
+def _refused(line: Line, problem: str) -> SourceError:
+    return SourceError(problem, where=line.where, line=line.number, allowed="a record that agrees with all others")

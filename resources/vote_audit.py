@@ -1,0 +1,86 @@
+"""The joins over the tables of votes: where a vote comes from, and what it says of players."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from resources.responses.database import responses
+from resources.vote_tables import manifests, paired_requests, paired_responses, pairs, voids, votes
+
+
+def audit_statement(vote_id: str) -> sa.Select[Any]:
+    """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response, and -> manifest."""
+    side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
+    stored = [
+        responses.c[name] for name in ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
+    ]
+    return (
+        sa.select(
+            votes.c.vote_id,
+            votes.c.pair_id,
+            votes.c.reviewer_id,
+            votes.c.reviewer_kind,
+            votes.c.choice,
+            votes.c.shown_as_a,
+            votes.c.confidence,
+            votes.c.justification,
+            votes.c.voted_at,
+            voids.c.admin.label("voided_by"),
+            voids.c.reason.label("voided_because"),
+            pairs.c.family,
+            pairs.c.item_id,
+            pairs.c.draw,
+            pairs.c.replaced,
+            side,
+            paired_responses.c.response_id,
+            paired_responses.c.player,
+            paired_responses.c.snapshot,
+            paired_requests.c.request_key,
+            *stored,
+            manifests.c.manifest_id,
+            manifests.c.code_version,
+            manifests.c.config_hash,
+        )
+        .select_from(votes)
+        .join(pairs, pairs.c.pair_id == votes.c.pair_id)
+        .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
+        .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
+        .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
+        .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
+        .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+        .where(votes.c.vote_id == vote_id)
+        .order_by(side, paired_requests.c.place)
+    )
+
+
+def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
+    """One row per vote that is not voided, with the players and the lengths of their texts."""
+    left, right = paired_responses.alias("of_left"), paired_responses.alias("of_right")
+    statement = (
+        sa.select(
+            pairs.c.family,
+            pairs.c.item_id,
+            left.c.player.label("left"),
+            right.c.player.label("right"),
+            votes.c.choice,
+            votes.c.shown_as_a,
+            votes.c.reviewer_id,
+            votes.c.reviewer_kind,
+            votes.c.confidence,
+            pairs.c.replaced,
+            sa.func.length(left.c.text).label("left_length"),
+            sa.func.length(right.c.text).label("right_length"),
+        )
+        .select_from(votes)
+        .join(pairs, pairs.c.pair_id == votes.c.pair_id)
+        .join(left, left.c.response_id == pairs.c.left_id)
+        .join(right, right.c.response_id == pairs.c.right_id)
+        .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+        .where(voids.c.void_id.is_(None), votes.c.reviewer_kind == reviewer_kind)
+        .order_by(votes.c.vote_id)
+    )
+    if family is not None:
+        statement = statement.where(pairs.c.family == family)
+    return statement if leaks else statement.where(pairs.c.replaced == 0)

@@ -1,0 +1,134 @@
+"""Votes, pairs and their responses as JSON lines, to keep them and to move them between stores.
+
+An export is sorted and canonical: exported, imported into an empty store and exported again, it is the same bytes. An import reads all of
+its file first and adds all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import BallotError, SourceError, StoreError
+from dtef_pipeline.preference.pseudonyms import exported_names
+from dtef_pipeline.preference.vote_records import Record, key_field, read_record, record_line
+from resources import vote_tables as tables
+from resources.added_votes import AddedVotes, Line, add_lines
+from resources.votes import VoteStore
+
+_LONGEST_LINE = 8_000_000
+"""Bytes."""
+
+
+def export_votes(store: VoteStore, path: Path) -> int:
+    """Write all that the store holds, but its salt and the actions of administrators; returns the number of lines.
+
+    Reviewers without consent are written under pseudonyms. Raises StoreError when the store cannot be read or the file cannot be written.
+    """
+    records = store.database.read(_everything)
+    records["reviewer"] = _all_reviewers(records)
+    known = {record["reviewer_id"]: record for record in records["reviewer"]}
+    names = exported_names(records, known, store.salt)
+    lines = sorted(
+        (kind, str(record[key_field(kind)]), record_line(kind, record))
+        for kind, rows in records.items()
+        for record in (_renamed(kind, row, names) for row in rows)
+    )
+    _write(path, (line for _, _, line in lines))
+    return len(lines)
+
+
+def import_votes(store: VoteStore, path: Path, who: str = "") -> AddedVotes:
+    """Add the records of a file. Those that are there already with the same content stay as they are.
+
+    Raises SourceError, with file and line, for a line that is no record, that contradicts what is there, or that is about a pair or response
+    that is neither there nor in the file: nothing was added. Or StoreError for a file that cannot be read.
+    """
+    return add_lines(store, list(read_lines(path)), who, str(path))
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The checked records of a file. Raises SourceError with file and line."""
+    try:
+        with path.open("rb") as file:
+            opened = gzip.GzipFile(fileobj=file) if path.name.lower().endswith(".gz") else file
+            for number, line in enumerate(cast(Iterable[bytes], opened), 1):
+                if line.strip():
+                    yield Line(str(path), number, *_read(str(path), number, line))
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from None
+
+
+def _everything(connection: sa.Connection) -> dict[str, list[Record]]:
+    """All records of one moment, by kind and in the order of their ids."""
+    found = {}
+    for kind, table in tables.TABLE_OF_KIND.items():
+        rows = connection.execute(sa.select(table).order_by(*table.primary_key.columns)).mappings()
+        found[kind] = [tables.record_of(kind, row) for row in rows]
+    return found
+
+
+def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
+    found = tables.latest_reviewers(records["reviewer"])
+    for vote in sorted(records["vote"], key=lambda one: one["voted_at"] or tables.BEGINNING):
+        found.setdefault(
+            vote["reviewer_id"],
+            {
+                "reviewer_id": vote["reviewer_id"],
+                "reviewer_kind": vote["reviewer_kind"],
+                "consent": False,
+                "pseudonymous": False,
+                "said_at": vote["voted_at"] or tables.BEGINNING,
+            },
+        )
+    return [found[one] for one in sorted(found)]
+
+
+def _renamed(kind: str, record: Record, names: Mapping[str, str]) -> Record:
+    if kind not in ("reviewer", "vote"):
+        return record
+    name = names[record["reviewer_id"]]
+    hidden = {"pseudonymous": True} if kind == "reviewer" and name != record["reviewer_id"] else {}
+    return record | {"reviewer_id": name} | hidden
+
+
+def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
+    try:
+        if len(line) > _LONGEST_LINE:
+            raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
+        return read_record(json.loads(line))
+    except BallotError as error:
+        raise SourceError(str(error), where=where, line=number) from None
+    except (ValueError, RecursionError) as error:
+        said = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
+        raise SourceError(f"not JSON ({said})", where=where, line=number, allowed="one JSON object a line") from None
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            # No name and no time in the compressed file, which would make it other bytes each time.
+            compressed = path.name.lower().endswith(".gz")
+            opened = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compressed else file
+            for line in lines:
+                opened.write(f"{line}\n".encode())
+            if compressed:
+                opened.close()
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -1,0 +1,213 @@
+"""The tables of preference votes, in the database of the response store: what they are and how they are made.
+
+Rows are added to them and never changed or taken away: a correction is a further row.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import StoreError
+from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
+from resources.responses.database import ResponseDatabase
+
+VOTE_SCHEMA_VERSION = 1
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+"""What times are counted from, and what stands where nobody knows one but one is needed."""
+_ROWS_AT_ONCE = 20_000
+
+vote_metadata = sa.MetaData()
+_Text, _Hash, _Time = sa.Text, sa.String(32), sa.BigInteger
+
+
+def _key(name: str) -> sa.Column[Any]:
+    return sa.Column(name, _Hash, primary_key=True)
+
+
+def _texts(*names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, _Text, nullable=False) for name in names]
+
+
+vote_versions = sa.Table("preference_store", vote_metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
+project = sa.Table(
+    "preference_project", vote_metadata, sa.Column("place", sa.Integer, primary_key=True, autoincrement=False), *_texts("salt")
+)
+manifests = sa.Table(
+    "preference_manifests", vote_metadata, _key("manifest_id"), *_texts("family", "snapshot", "code_version", "config_hash")
+)
+paired_responses = sa.Table(
+    "preference_responses",
+    vote_metadata,
+    _key("response_id"),
+    *_texts("family", "item_id", "player"),
+    sa.Column("draw", sa.Integer, nullable=False),
+    # `names` and `request_keys` are JSON lists.
+    *_texts("snapshot", "prompt", "text", "names", "request_keys"),
+    sa.Column("manifest_id", _Hash, sa.ForeignKey(manifests.c.manifest_id)),
+)
+paired_requests = sa.Table(
+    "preference_requests",
+    vote_metadata,
+    sa.Column("response_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), primary_key=True),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request_key", _Text, nullable=False),
+)
+pairs = sa.Table(
+    "preference_pairs",
+    vote_metadata,
+    _key("pair_id"),
+    *_texts("family", "item_id"),
+    sa.Column("draw", sa.Integer, nullable=False),
+    sa.Column("left_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
+    sa.Column("right_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
+    sa.Column("replaced", sa.Integer, nullable=False),
+    sa.Column("made_at", _Time),
+)
+# What was said of a reviewer, and when: the last of it holds.
+reviewers = sa.Table(
+    "preference_reviewers",
+    vote_metadata,
+    sa.Column("reviewer_id", _Text, primary_key=True),
+    sa.Column("said_at", _Time, primary_key=True, autoincrement=False),
+    *_texts("reviewer_kind"),
+    sa.Column("consent", sa.Boolean, nullable=False),
+    sa.Column("pseudonymous", sa.Boolean, nullable=False),
+)
+votes = sa.Table(
+    "preference_votes",
+    vote_metadata,
+    _key("vote_id"),
+    sa.Column("pair_id", _Hash, sa.ForeignKey(pairs.c.pair_id), nullable=False),
+    *_texts("reviewer_id", "reviewer_kind", "choice", "shown_as_a"),
+    sa.Column("confidence", sa.Integer),
+    *_texts("justification"),
+    sa.Column("voted_at", _Time),
+    sa.UniqueConstraint("pair_id", "reviewer_id"),
+)
+voids = sa.Table(
+    "preference_voids",
+    vote_metadata,
+    _key("void_id"),
+    sa.Column("vote_id", _Hash, sa.ForeignKey(votes.c.vote_id), nullable=False, unique=True),
+    *_texts("admin", "reason"),
+    sa.Column("voided_at", _Time, nullable=False),
+)
+actions = sa.Table(
+    "preference_actions",
+    vote_metadata,
+    sa.Column("place", sa.Integer, primary_key=True),
+    *_texts("who"),
+    sa.Column("done_at", _Time, nullable=False),
+    # `before` and `after` are JSON objects.
+    *_texts("what", "before", "after"),
+)
+TABLE_OF_KIND: Mapping[str, sa.Table] = {
+    "manifest": manifests,
+    "response": paired_responses,
+    "pair": pairs,
+    "reviewer": reviewers,
+    "vote": votes,
+    "void": voids,
+}
+"""In the order in which they refer to each other."""
+_LISTS = frozenset({"names", "request_keys"})
+_TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
+
+
+def make_vote_tables(database: ResponseDatabase) -> str:
+    """The salt of the project, after making the tables and the salt where they are missing.
+
+    Raises StoreError when newer code wrote them.
+    """
+    found = database.read(_found_salt)
+    return found if found is not None else database.write(_made, alone=True)
+
+
+def _found_salt(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table(vote_versions.name):
+        return None
+    version = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
+    if version is not None and version > VOTE_SCHEMA_VERSION:
+        raise StoreError(
+            f"the votes were written by a newer dtef-pipeline (schema version {version}; this one knows up to "
+            f"{VOTE_SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
+        )
+    return connection.scalar(sa.select(project.c.salt))
+
+
+def _made(connection: sa.Connection) -> str:
+    """A second process waits for the first, and finds what it made."""
+    if (found := _found_salt(connection)) is not None:
+        return found
+    vote_metadata.create_all(connection)
+    connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
+    salt = secrets.token_hex(32)
+    connection.execute(sa.insert(project).values(place=1, salt=salt))
+    return salt
+
+
+def microseconds(time: datetime) -> int:
+    """Since 1970 UTC: exact, and the same in every engine."""
+    return (time - BEGINNING) // timedelta(microseconds=1)
+
+
+def stored_row(record: Record) -> dict[str, Any]:
+    """A record as its table keeps it."""
+    row = dict(record)
+    for name, value in record.items():
+        if isinstance(value, datetime):
+            row[name] = microseconds(value)
+        elif name in _LISTS:
+            row[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return row
+
+
+def record_of(kind: str, row: Mapping[str, Any]) -> Record:
+    """The record of a stored row."""
+    record = {}
+    for name in RECORD_FIELDS[kind]:
+        value = row[name]
+        if name in _TIMES_KEPT and value is not None:
+            value = BEGINNING + timedelta(microseconds=value)
+        record[name] = json.loads(value) if name in _LISTS else value
+    return record
+
+
+def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, records: Sequence[Record]) -> int:
+    """How many records are new; those that are there already stay as they are."""
+    added = _add(connection, database, TABLE_OF_KIND[kind], [stored_row(record) for record in records])
+    if kind == "response":
+        requests = [
+            {"response_id": record["response_id"], "place": place, "request_key": key}
+            for record in records
+            for place, key in enumerate(record["request_keys"])
+        ]
+        _add(connection, database, paired_requests, requests)
+    return added
+
+
+def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    statement = database.insert(table).on_conflict_do_nothing()
+    added = 0
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        chunk = list(rows[start : start + _ROWS_AT_ONCE])
+        added += connection.execute(statement, chunk, execution_options={"preserve_rowcount": True}).rowcount
+    return added
+
+
+def note_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
+    """One row per action of an administrator, in the transaction of the action itself."""
+    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=str) for one in (before, after)]
+    row = {"who": who, "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
+    connection.execute(sa.insert(actions).values(**row))
+
+
+def latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
+    """What holds of each reviewer: what was said last."""
+    return {record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"])}

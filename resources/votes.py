@@ -1,0 +1,276 @@
+"""The store of preference votes, beside the responses they are about: append-only, shared by threads, processes and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, names_taken_out, shown_as_a
+from dtef_pipeline.preference.blinding import Blinding, blinding
+from dtef_pipeline.preference.vote_records import (
+    Record,
+    RunManifest,
+    pair_of,
+    pair_record,
+    response_of,
+    response_record,
+    void_id,
+    vote_of,
+)
+from dtef_pipeline.preference.votes import PairedResponse, PlayersVote, Vote, VotePair
+from dtef_pipeline.text.well_formed import well_formed
+from resources import vote_tables as tables
+from resources.responses.database import ResponseDatabase
+from resources.vote_audit import audit_statement, players_statement
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class VoteStore:
+    """The votes of a project. Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path, clock: Callable[[], datetime] = _now) -> None:
+        """Open the votes in a response store, and make what is not there.
+
+        Args:
+            location: as `ResponseStore` takes it.
+            clock: says when a vote is taken.
+
+        Raises:
+            ConfigError: the URL names no database that can hold responses.
+            StoreError: the database cannot be opened, or was written by newer code.
+        """
+        self.database = ResponseDatabase(location)
+        self.name = self.database.name
+        self.clock = clock
+        self.salt = tables.make_vote_tables(self.database)
+        """Decides what is shown as A; never served, and in no export."""
+
+    def add_pairs(
+        self, responses: Iterable[PairedResponse], made: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
+    ) -> int:
+        """Store pairs with the responses they are of; returns how many are new. `who`: makes them."""
+        by_id = {response.response_id: response for response in responses}
+        used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
+        manifest_id = manifest.manifest_id if manifest else None
+        names = self._blinding([*by_id.values()])
+        now = self.clock()
+        records: dict[str, list[Record]] = {
+            "manifest": [{"manifest_id": manifest_id, **manifest._asdict()}] if manifest else [],
+            "response": [response_record(response, manifest_id) for response in used],
+            "pair": [pair_record(pair, names_taken_out(by_id[pair.left], by_id[pair.right], names), now) for pair in made],
+        }
+
+        def work(connection: sa.Connection) -> int:
+            added = 0
+            for kind, rows in records.items():
+                added = tables.add_rows(connection, self.database, kind, rows)
+            tables.note_action(connection, who, now, "pairs", {}, {"new": added, "manifest_id": manifest_id})
+            return added
+
+        return self.database.write(work) if made else 0
+
+    def pairs(self, family: str | None = None) -> list[VotePair]:
+        """The pairs there are; of one family only, if it is named."""
+        statement = sa.select(tables.pairs).order_by(tables.pairs.c.pair_id)
+        if family is not None:
+            statement = statement.where(tables.pairs.c.family == family)
+        return [pair_of(row) for row in self._rows(statement)]
+
+    def served(self, pair_id: str) -> BlindedPair:
+        """The pair as a reviewer gets it. Raises UnknownPair."""
+        pair = self._pair(pair_id)
+        statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
+        sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self._rows(statement)}
+        return blinded_pair(pair, sides[pair.left], sides[pair.right], self._blinding(), self.salt)
+
+    def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
+        """Pairs that the reviewer has not voted on, those with the fewest votes first. Pairs whose texts nobody has are left out."""
+        pair, vote = tables.pairs.c, tables.votes.c
+        left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
+        counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
+        own = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
+        statement = (
+            sa.select(pair.pair_id)
+            .join(left, left.c.response_id == pair.left_id)
+            .join(right, right.c.response_id == pair.right_id)
+            .join(counted, counted.c.pair_id == pair.pair_id, isouter=True)
+            .where(left.c.text != right.c.text, ~own.exists())
+            .order_by(sa.func.coalesce(counted.c.n, 0), pair.pair_id)
+            .limit(most)
+        )
+        if family is not None:
+            statement = statement.where(pair.family == family)
+        return [row["pair_id"] for row in self._rows(statement)]
+
+    def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
+        """The next pair for a reviewer; None: there is none left."""
+        found = self.waiting(reviewer_id, family=family)
+        return self.served(found[0]) if found else None
+
+    def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
+        """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
+
+        Raises UnknownPair, and DuplicateVote when the reviewer has voted on the pair before: the first vote stays.
+        """
+        self._pair(ballot.pair_id)
+        record = self.vote_record(ballot, self.clock(), reviewer_kind)
+        added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
+        # A commit that was made although the connection broke is tried again, and must not count as somebody else's.
+        if not added and self._vote(record["vote_id"]) != record:
+            raise DuplicateVote(
+                f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already; the first vote stays"
+            )
+        return str(record["vote_id"])
+
+    def vote_record(self, ballot: Ballot, voted_at: datetime | None, reviewer_kind: str = "person") -> Record:
+        """The vote that a ballot becomes here."""
+        return {
+            "vote_id": digest("vote", ballot.pair_id, ballot.reviewer_id, self.salt),
+            "pair_id": ballot.pair_id,
+            "reviewer_id": ballot.reviewer_id,
+            "reviewer_kind": reviewer_kind,
+            "choice": ballot.choice,
+            "shown_as_a": shown_as_a(ballot.pair_id, self.salt),
+            "confidence": ballot.confidence,
+            "justification": ballot.justification,
+            "voted_at": voted_at,
+        }
+
+    def void(self, vote_id: str, admin: str, reason: str) -> None:
+        """Let a vote count no more. It stays where it is, with this beside it. Raises BallotError for a vote that is not there, or voided."""
+        if (found := self._vote(vote_id)) is None:
+            raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
+        if not reason.strip():
+            raise BallotError("a vote is voided for a reason; give one")
+        now = self.clock()
+        record = {
+            "void_id": void_id(vote_id),
+            "vote_id": vote_id,
+            "admin": well_formed(admin),
+            "reason": well_formed(reason),
+            "voided_at": now,
+        }
+
+        def work(connection: sa.Connection) -> int:
+            added = tables.add_rows(connection, self.database, "void", [record])
+            if added:
+                tables.note_action(connection, admin, now, "void", found, record)
+            return added
+
+        if not self.database.write(work):
+            raise BallotError(f"the vote {vote_id} is voided already")
+
+    def say_of_reviewer(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
+        """Note whether a reviewer lets exports show the id. What was said before stays, and holds no more."""
+        now = self.clock()
+        before = self.reviewers().get(reviewer_id)
+        record = {
+            "reviewer_id": reviewer_id,
+            "reviewer_kind": reviewer_kind,
+            "consent": consent,
+            "pseudonymous": bool(before and before["pseudonymous"]),
+            "said_at": now,
+        }
+
+        def work(connection: sa.Connection) -> None:
+            tables.add_rows(connection, self.database, "reviewer", [record])
+            tables.note_action(connection, who or reviewer_id, now, "reviewer", before or {}, record)
+
+        self.database.write(work)
+
+    def reviewers(self) -> dict[str, Record]:
+        """What holds of each reviewer of whom something was said."""
+        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self._rows(sa.select(tables.reviewers)))
+
+    def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
+        """(vote id, vote, whether it is voided) of all votes, by id."""
+        joined = (
+            sa.select(tables.votes, tables.voids.c.void_id).join(tables.voids, isouter=True).order_by(tables.votes.c.vote_id)
+        )
+        if family is not None:
+            joined = joined.join(tables.pairs, tables.pairs.c.pair_id == tables.votes.c.pair_id).where(
+                tables.pairs.c.family == family
+            )
+        return [
+            (row["vote_id"], vote_of(tables.record_of("vote", row)), row["void_id"] is not None) for row in self._rows(joined)
+        ]
+
+    def audit(self, vote_id: str) -> list[dict[str, Any]]:
+        """Where a vote comes from: one row per side of its pair and request behind it, of one SQL join.
+
+        The vote, the pair, the response, its request key, the stored response to that, and the manifest with code version and config hash.
+        Raises BallotError for a vote that is not there.
+        """
+        found = [dict(row) for row in self._rows(audit_statement(vote_id))]
+        if not found:
+            raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
+        return found
+
+    def actions(self) -> list[dict[str, Any]]:
+        """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON)."""
+        return [dict(row) for row in self._rows(sa.select(tables.actions).order_by(tables.actions.c.place))]
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _pair(self, pair_id: str) -> VotePair:
+        found = self._rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
+        if not found:
+            raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference next` serves those there are")
+        return pair_of(dict(found[0]))
+
+    def _vote(self, vote_id: str) -> Record | None:
+        found = self._rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
+        return tables.record_of("vote", found[0]) if found else None
+
+    def _blinding(self, further: Iterable[PairedResponse] = ()) -> Blinding:
+        """Of all names in the store: a text may name another model than the one that wrote it."""
+        import json
+
+        rows = self._rows(sa.select(tables.paired_responses.c.names).distinct())
+        stored = {name for row in rows for name in json.loads(row["names"])}
+        return blinding(stored.union(*(response.names for response in further)))
+
+    def _rows(self, statement: sa.Select[Any]) -> Sequence[Mapping[str, Any]]:
+        return self.database.read(partial(_mappings, statement))
+
+
+def _mappings(statement: sa.Select[Any], connection: sa.Connection) -> Sequence[Mapping[str, Any]]:
+    return connection.execute(statement).mappings().all()  # type: ignore[return-value]
+
+
+def votes_of_store(
+    store: VoteStore, *, family: str | None = None, reviewer_kind: str = "person", leaks: bool = True
+) -> list[PlayersVote]:
+    """The votes that count, as fits take them, by vote id: those that are not voided, of one kind of reviewer.
+
+    Args:
+        family: only votes on responses of this family.
+        reviewer_kind: person or judge; the two are never mixed.
+        leaks: False leaves out votes on pairs in whose texts a name stood.
+    """
+    rows = store.database.read(partial(_mappings, players_statement(family, reviewer_kind, leaks)))
+    return [_players_vote(row) for row in rows]
+
+
+def _players_vote(row: Mapping[str, Any]) -> PlayersVote:
+    better = "tie" if row["choice"] == "tie" else "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
+    values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
+    return PlayersVote(**{**values, "preferred": better, "leak_risk": row["replaced"] > 0})
