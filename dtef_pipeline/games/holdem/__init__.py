@@ -1,0 +1,1 @@
+"""Fixed-limit Texas hold'em for two: `poker/limit-holdem`."""

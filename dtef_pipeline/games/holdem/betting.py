@@ -1,0 +1,107 @@
+"""Who may bet what, and what it costs, as a state that never changes.
+
+pokerkit could drive a hand with streets of its own, but its states change in place: a state that stays as it was would have to be played anew
+for each question, at 1 ms for each action. So the betting is written here, and pokerkit says who wins at the showdown. Tests play thousands
+of hands on both side by side: the same commands are allowed in every state, and the stacks are the same in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dtef_pipeline.games.holdem.deck import BOARD_STARTS, Cards, shuffled
+
+HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
+STREET_NAMES = ("before the flop", "flop", "turn", "river")
+BET_SIZES = (2, 2, 4, 4)
+"""Chips, by street."""
+BLINDS = (1, 2)
+"""Chips, by seat: seat 0 has the button and the small blind."""
+BETS_ALLOWED = 4
+"""On a street. The big blind is the first before the flop."""
+STACK = 1000
+"""Chips of each seat at the start of each hand: nobody can run out of them."""
+_BOARD_SIZES = (0, 3, 4, 5)
+
+
+class HoldemAction(NamedTuple):
+    """One action."""
+
+    street: int
+    """0: before the flop ... 3: river."""
+    seat: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldemHand:
+    """One hand so far."""
+
+    deck: Cards
+    """All 52 cards in the order in which they are dealt."""
+    actions: tuple[HoldemAction, ...] = ()
+    street: int = 0
+    """0: before the flop ... 3: river."""
+    paid: tuple[int, int] = BLINDS
+    """Chips that each seat has put in, on all streets."""
+    bets: int = 1
+    """Bets on this street."""
+    acted: int = 0
+    """Actions on this street."""
+    turn: int | None = 0
+    """The seat that is to act; None: the hand is over."""
+    folded: int | None = None
+    """The seat that gave up; None: nobody did."""
+
+    @property
+    def board(self) -> Cards:
+        """The cards that lie open."""
+        return self.board_on(self.street)
+
+    def board_on(self, street: int) -> Cards:
+        """The cards that lay open on a street."""
+        return self.deck[BOARD_STARTS : BOARD_STARTS + _BOARD_SIZES[street]]
+
+    @property
+    def shown(self) -> bool:
+        """Whether the hand came to a showdown."""
+        return self.turn is None and self.folded is None
+
+
+def new_hand(seed: int) -> HoldemHand:
+    """A hand with both blinds paid. The deal follows from the seed."""
+    return HoldemHand(shuffled(seed))
+
+
+def to_call(hand: HoldemHand, seat: int) -> int:
+    """Chips that the seat has to add to stay in."""
+    return max(hand.paid) - hand.paid[seat]
+
+
+def allowed(hand: HoldemHand) -> tuple[str, ...]:
+    """What the seat to act may do, in the order of `HOLDEM_COMMANDS`; nothing when the hand is over."""
+    if hand.turn is None:
+        return ()
+    staying = ("fold", "call") if to_call(hand, hand.turn) else ("check",)
+    more = "bet" if hand.bets == 0 else "raise"
+    return (*staying, more) if hand.bets < BETS_ALLOWED else staying
+
+
+def after(hand: HoldemHand, command: str) -> HoldemHand:
+    """The hand after an action of the seat to act. Raises ValueError for a command that is not allowed."""
+    seat = hand.turn
+    if seat is None or command not in allowed(hand):
+        raise ValueError(f"got {command}; allowed: {', '.join(allowed(hand)) or 'nothing, as the hand is over'}")
+    actions = (*hand.actions, HoldemAction(hand.street, seat, command))
+    if command == "fold":
+        return replace(hand, actions=actions, turn=None, folded=seat)
+    raised = command in ("bet", "raise")
+    puts = to_call(hand, seat) + BET_SIZES[hand.street] * raised
+    paid = (hand.paid[0] + puts, hand.paid[1]) if seat == 0 else (hand.paid[0], hand.paid[1] + puts)
+    acted = hand.acted + 1
+    if raised or acted < 2:
+        return replace(hand, actions=actions, paid=paid, bets=hand.bets + raised, acted=acted, turn=1 - seat)
+    if hand.street == len(STREET_NAMES) - 1:
+        return replace(hand, actions=actions, paid=paid, acted=acted, turn=None)
+    return replace(hand, actions=actions, paid=paid, street=hand.street + 1, bets=0, acted=0, turn=1)
