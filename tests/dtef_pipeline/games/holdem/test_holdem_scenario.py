@@ -1,0 +1,296 @@
+"""Hold'em as a scenario: what a seat is told, how texts are read, what is counted, and how baselines fare."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from statistics import stdev
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.contract import Count, Illegal
+from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, after, allowed
+from dtef_pipeline.games.holdem.commands import plain_command
+from dtef_pipeline.games.holdem.scenario import of_manifest
+from dtef_pipeline.games.manifest import read_manifest
+from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, played, walk, with_cards, won
+
+ROYAL = ("Ah Kh", "7c 2d", "Qh Jh Th 3s 4c")
+OWN_BASELINES = ("always-call", "always-raise", "always-fold", "tight")
+
+
+def cards_in(text: str) -> set[str]:
+    return {
+        word.strip(".,")
+        for word in text.split()
+        if len(word.strip(".,")) == 2 and word[0] in "23456789TJQKA" and word[1] in "cdhs"
+    }
+
+
+class TestWhatASeatIsTold:
+    def test_the_whole_text_of_a_turn(self) -> None:
+        hand = after_commands(with_cards(*ROYAL), ["raise", "call", "bet"])
+        assert limit_holdem().observation(hand, 0) == "\n".join(
+            [
+                "You are the button. You have the button and the small blind: you act first before the flop and last on every later street.",
+                "Your cards: Ah Kh",
+                "Street: flop",
+                "Board: Qh Jh Th",
+                "Pot: 10 chips, 4 of them yours and 6 of the big blind",
+                "Actions so far:",
+                "- before the flop: you small blind 1, the big blind big blind 2, you raise, the big blind call",
+                "- flop: the big blind bet",
+                "Bets on this street: 1 of at most 4, each of 2 chips",
+                "To call: 2 chips",
+            ]
+        )
+
+    def test_the_other_cards_are_told_at_a_showdown_and_never_after_a_fold(self) -> None:
+        scenario = limit_holdem()
+        shown = scenario.observation(after_commands(with_cards(*ROYAL), ["call", *["check"] * 7]), 0)
+        folded = scenario.observation(after_commands(with_cards(*ROYAL), ["raise", "fold"]), 0)
+        assert "Showdown: the big blind has 7c 2d.\nThe hand is over. You win 2 chips." in shown
+        assert cards_in(folded) == {"Ah", "Kh"}
+        assert folded.endswith("The big blind folded.\nThe hand is over. You win 2 chips.")
+
+    @pytest.mark.parametrize("seat", [0, 1])
+    def test_only_own_and_open_cards_are_told(self, seat: int) -> None:
+        scenario = limit_holdem()
+        for hand in (state for seed in range(40) for state in walk(seed)):
+            visible = {hand.deck[seat], hand.deck[seat + 2], *hand.board} | (set(hand.deck[:4]) if hand.shown else set())
+            assert cards_in(scenario.observation(hand, seat)) == visible
+
+    @pytest.mark.parametrize("seat", [0, 1])
+    def test_hidden_cards_change_neither_what_is_told_nor_what_baselines_do(self, seat: int) -> None:
+        scenario, rng = limit_holdem(), random.Random(8)
+        changed = 0
+        for hand in (state for seed in range(60) for state in walk(seed)):
+            other = scenario.permuted(hand, seat, rng)
+            changed += other.deck != hand.deck
+            assert sorted(other.deck) == sorted(hand.deck)
+            assert scenario.observation(other, seat) == scenario.observation(hand, seat)
+            assert scenario.legal(other, seat) == scenario.legal(hand, seat)
+            if hand.turn == seat:
+                for name, chooses in baselines_of(scenario).items():
+                    assert chooses(other, seat, random.Random(1)) == chooses(hand, seat, random.Random(1)), name
+        assert changed > 100
+
+    def test_the_state_is_told_in_json_values(self) -> None:
+        hand = after_commands(with_cards(*ROYAL), ["call", "check"])
+        told = limit_holdem().told(hand)
+        assert json.loads(json.dumps(told)) == told
+        assert told["cards"] == [["Ah", "Kh"], ["7c", "2d"]]
+        assert told["board"] == ["Qh", "Jh", "Th"]
+        assert len(told["undealt"]) == 45
+
+
+class TestHowTextsAreRead:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "raise",
+            "Raise",
+            "RAISES",
+            "raise to 4",
+            "raise to $4",
+            "raise 2 chips",
+            "re-raise",
+            "I raise.",
+            "`raise`",
+            "raise by 2 more chips",
+        ],
+    )
+    def test_spellings_of_raise_are_one_command(self, text: str) -> None:
+        assert plain_command(text) == "raise"
+
+    @pytest.mark.parametrize(
+        "text", ["raise if he bets", "check or raise", "all-in", "rebet", "recall", "re-fold", "raise 1e9", "", "raise" * 100]
+    )
+    def test_other_texts_are_no_command(self, text: str) -> None:
+        assert plain_command(text) not in ("fold", "check", "call", "bet", "raise")
+
+    @pytest.mark.parametrize(
+        ("before", "said", "reason"),
+        [
+            ([], "bet", "There is a bet on this street already: one more is called a raise; allowed: fold, call, raise."),
+            ([], "check", "There is a bet to call, so you cannot check; allowed: fold, call, raise."),
+            (
+                ["call", "check"],
+                "raise 4",
+                "There is no bet on this street: the first one is called a bet; allowed: check, bet.",
+            ),
+            (["call", "check"], "call 2", "There is nothing to call; allowed: check, bet."),
+            (["call", "check"], "fold", "There is nothing to call, so there is no reason to fold; allowed: check, bet."),
+            (["raise"] * 3, "raise", "There are 4 bets on this street already, and no more are allowed; allowed: fold, call."),
+            (
+                [],
+                "all-in",
+                "That is no command of fixed-limit hold'em, where the size of every bet is fixed; allowed: fold, call, raise.",
+            ),
+        ],
+    )
+    def test_an_illegal_command_is_told_why(self, before: list[str], said: str, reason: str) -> None:
+        hand = after_commands(with_cards(*ROYAL), before)
+        assert hand.turn is not None
+        found = limit_holdem().read(f"Let me see.\nACTION: {said}", hand, hand.turn)
+        assert isinstance(found, Illegal)
+        assert (found.reason, found.kind) == (reason, "illegal")
+
+    @pytest.mark.parametrize("text", ["I think so.\nACTION: call 1", "Fold or raise? No.\nAction: CALL", "call"])
+    def test_a_legal_command_is_found(self, text: str) -> None:
+        assert limit_holdem().read(text, with_cards(*ROYAL), 0) == "call"
+
+    def test_a_seat_whose_turn_it_is_not_plays_nothing(self) -> None:
+        assert limit_holdem().read("ACTION: call", with_cards(*ROYAL), 1) == Illegal("It is not your turn.")
+
+    @given(st.text(max_size=200), st.integers(0, 30))
+    @example("ACTION: raise\x00", 0)
+    @example("\ud800 call", 1)
+    def test_any_text_is_a_legal_command_or_illegal(self, text: str, seed: int) -> None:
+        scenario = limit_holdem()
+        hand = walk(seed)[-2]
+        assert hand.turn is not None
+        found = scenario.read(text, hand, hand.turn)
+        assert isinstance(found, Illegal) or found in allowed(hand)
+
+    @pytest.mark.parametrize("text", ["call " * 200_000, "a" * 1_000_000, " \n" * 500_000, "ACTION: " * 100_000 + "raise"])
+    def test_a_megabyte_is_read(self, text: str) -> None:
+        found = limit_holdem().read(text, with_cards(*ROYAL), 0)
+        assert isinstance(found, Illegal) or found in ("call", "raise")
+
+
+class TestWhatIsCounted:
+    def test_a_hand_by_hand(self) -> None:
+        """Seat 0 raises below the median, bets an open draw, and bets again when it has missed; seat 1 calls with one ace."""
+        hand = after_commands(
+            with_cards("9c 8d", "Ac 2d", "7h 6s Kc 2s Qd"),
+            ["raise", "call", "check", "bet", "call", "check", "check", "check", "bet", "call"],
+        )
+        mine, others = (dict(limit_holdem().measured(hand, seat)) for seat in (0, 1))
+        assert mine == {
+            "bb_per_100": Count(-500),
+            "showdown_win_rate": Count(0),
+            "vpip": Count(1, 1),
+            "aggression": Count(3, 3),
+            "bluff_frequency": Count(2, 3),
+        }
+        assert others == {
+            "bb_per_100": Count(500),
+            "showdown_win_rate": Count(1),
+            "vpip": Count(1, 1),
+            "aggression": Count(0, 3),
+            "bluff_frequency": Count(0, 0),
+        }
+        assert set(mine) == {metric.name for metric in limit_holdem().metrics}
+
+    def test_a_split_pot_is_half_a_won_showdown(self) -> None:
+        hand = after_commands(with_cards("2c 3d", "2d 3c", "Ah Kh Qh Jh Th"), ["call", *["check"] * 7])
+        assert [limit_holdem().measured(hand, seat)["showdown_win_rate"] for seat in (0, 1)] == [Count(0.5)] * 2
+        assert limit_holdem().result(hand) is not None
+
+    def test_nothing_was_shown_down_after_a_fold(self) -> None:
+        hand = after(with_cards(*ROYAL), "fold")
+        first, second = (limit_holdem().measured(hand, seat) for seat in (0, 1))
+        assert first["showdown_win_rate"].of == second["showdown_win_rate"].of == 0
+        assert (first["vpip"], second["vpip"]) == (Count(0, 1), Count(0, 0))
+
+    def test_checking_the_big_blind_puts_nothing_in(self) -> None:
+        hand = after_commands(with_cards(*ROYAL), ["call", "check"])
+        assert [limit_holdem().measured(hand, seat)["vpip"] for seat in (0, 1)] == [Count(1, 1), Count(0, 1)]
+        assert "bb_per_100" not in limit_holdem().measured(hand, 0)
+
+    def test_a_bet_is_judged_by_the_street_it_was_made_on(self) -> None:
+        """The same cards are nothing on the flop, a pair on the turn."""
+        commands = ["call", "check", "bet", "call", "bet", "call", "check", "check"]
+        hand = after_commands(with_cards("9c 8d", "Ac 4d", "7h 6s Kc 4s Qd"), commands)
+        assert [action for action in hand.actions if action.command == "bet"] == [
+            HoldemAction(1, 1, "bet"),
+            HoldemAction(2, 1, "bet"),
+        ]
+        assert limit_holdem().measured(hand, 1)["bluff_frequency"] == Count(1, 2)
+
+
+class TestHowItEnds:
+    def test_a_seat_that_forfeits_loses_what_it_put_in(self) -> None:
+        hand = after_commands(with_cards(*ROYAL), ["raise", "call"])
+        stopped = limit_holdem().stopped(hand, 1)
+        assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((4.0, -4.0), ("win", "loss"), ("forfeit",))
+
+    def test_at_the_limit_of_turns_nobody_wins(self) -> None:
+        stopped = limit_holdem().stopped(with_cards(*ROYAL), None)
+        assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
+
+    def test_the_default_is_check_else_fold(self) -> None:
+        hand = with_cards(*ROYAL)
+        assert limit_holdem().default(hand, 0) == "fold"
+        assert limit_holdem().default(after(hand, "call"), 1) == "check"
+
+    def test_no_hand_reaches_the_limit_of_turns(self) -> None:
+        def slowly(hand: HoldemHand, _: random.Random) -> str:
+            """Checks first on each street, then everyone raises as often as possible."""
+            wishes = ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.acted else ("check",)
+            return next(one for one in wishes if one in allowed(hand))
+
+        assert len(walk(1, slowly)[-1].actions) == 4 + 3 * 6
+        assert read_manifest(MANIFEST).turn_limit > 4 + 3 * 6
+
+
+class TestBaselines:
+    @pytest.mark.parametrize("first", OWN_BASELINES)
+    @pytest.mark.parametrize("second", OWN_BASELINES)
+    def test_what_one_wins_the_other_loses(self, first: str, second: str) -> None:
+        assert all(sum(won(seed, first, second)) == 0 for seed in range(60))
+
+    def test_a_raiser_wins_from_a_caller_exactly_nothing_over_both_seats(self) -> None:
+        """The same cards win the same pots, whoever of the two holds them."""
+        for seed in range(300):
+            assert won(seed, "always-raise", "always-call")[0] + won(seed, "always-call", "always-raise")[1] == 0
+
+    def test_playing_both_seats_narrows_what_a_raiser_wins_from_random(self) -> None:
+        """Of 600 deals with other dice the raiser's chips at the button had a deviation of 10.86, the mean of both seats one of 6.77."""
+        one = [won(seed, "always-raise", "random")[0] for seed in range(2400)]
+        other = [won(seed, "random", "always-raise")[1] for seed in range(2400)]
+        both = [(a + b) / 2 for a, b in zip(one, other, strict=True)]
+        assert stdev(one) == pytest.approx(10.86, rel=0.08)
+        assert stdev(both) == pytest.approx(6.77, rel=0.08)
+        assert stdev(both) < stdev((a + b) / 2 for a, b in zip(one, other[1:], strict=False))
+
+    def test_always_fold_loses_its_blinds_and_checks_where_it_can(self) -> None:
+        assert won(1, "always-fold", "always-raise") == (-1, 1)
+        assert won(1, "always-call", "always-fold") == won(1, "always-call", "always-call")
+
+    @pytest.mark.parametrize(
+        ("own", "first", "facing"),
+        [("2c 2d", "bet", "raise"), ("Tc Ad", "bet", "raise"), ("Tc 9d", "check", "call"), ("9c 8d", "check", "fold")],
+    )
+    def test_tight_plays_pairs_and_high_cards(self, own: str, first: str, facing: str) -> None:
+        tight = limit_holdem().baselines["tight"]
+        hand = after_commands(with_cards("7h 3s", own, "Qh Jh 4c 3d 5c"), ["call", "check"])
+        assert tight(hand, 1, random.Random(1)) == first
+        assert tight(after_commands(hand, ["check", "bet"]), 1, random.Random(1)) == facing
+
+    def test_the_same_seed_is_the_same_hand(self) -> None:
+        assert played(7, "random", "tight") == played(7, "random", "tight")
+        assert len({played(seed, "always-call", "always-call").deck for seed in range(50)}) == 50
+
+    def test_the_button_falls_to_either_hand_alike(self) -> None:
+        """Each card comes to each of the first nine places about as often."""
+        places = Counter(card for seed in range(2000) for card in limit_holdem().reset(seed, (0, 1)).deck[:2])
+        assert max(abs(count - 4000 / 52) for count in places.values()) < 5 * (4000 / 52) ** 0.5
+
+
+class TestItsManifest:
+    def test_settings_and_seats_that_it_does_not_know_are_refused(self) -> None:
+        manifest = read_manifest(MANIFEST)
+        with pytest.raises(ConfigError, match=r"poker/limit-holdem: got settings price; allowed: none"):
+            of_manifest(manifest.model_copy(update={"settings": {"price": "second"}}))
+        with pytest.raises(ConfigError, match=r"poker/limit-holdem: got 1 seats; allowed: 2, the button first"):
+            of_manifest(manifest.model_copy(update={"seats": ["A"]}))
+
+    def test_its_opponents_are_baselines_of_it(self) -> None:
+        assert set(read_manifest(MANIFEST).opponents) <= set(baselines_of(limit_holdem()))
