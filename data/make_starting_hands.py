@@ -4,7 +4,7 @@
 
 The numbers are exact: all boards with all pairs of hands, 2,097,572,400 for each starting hand. A board stands for all that differ from it
 by the names of suits only, which leaves 134,459 boards. `lead` is the number of wins less the number of losses of one pair of cards of its kind.
-Takes some minutes on one core.
+Takes half a minute on one core.
 """
 
 from __future__ import annotations
@@ -38,12 +38,7 @@ def by_ranks() -> tuple[Whole, Whole]:
     strengths = {}
     for ranks in combinations_with_replacement(range(13), 7):
         if max(Counter(ranks).values()) <= 4:
-            seen: Counter[int] = Counter()
-            cards = []
-            for place, rank in enumerate(ranks):
-                free = next(suit for suit in ((place + step) % 4 for step in range(4)) if (rank, suit) not in seen)
-                seen[rank, free] += 1  # type: ignore[index]
-                cards.append(4 * rank + free)
+            cards = [4 * rank + place % 4 for place, rank in enumerate(ranks)]
             strengths[int(_POWERS[list(ranks)].sum())] = without_flush(cards)
     keys = np.array(sorted(strengths))
     return keys, np.array([strengths[key] for key in keys.tolist()])
@@ -109,7 +104,8 @@ def leads_of(strengths: Whole) -> Whole:
     worse = (small[:, :, :, None] > small[:, :, None, :]).sum(axis=3, dtype=np.int16) - 1
     better = (small[:, :, :, None] < small[:, :, None, :]).sum(axis=3, dtype=np.int16)
     of_card = worse - better
-    return lead - of_card[:, i, j] - of_card[:, j, i]
+    found: Whole = lead - of_card[:, i, j] - of_card[:, j, i]
+    return found
 
 
 def kinds_of(rest: Whole) -> Whole:

@@ -10,38 +10,36 @@ from __future__ import annotations
 import re
 
 from dtef_pipeline.games.holdem.betting import BETS_ALLOWED, HOLDEM_COMMANDS, HoldemHand, allowed
+from dtef_pipeline.games.reading import bare_command, plain_command
 
-_SPELLED = re.compile(
-    rf"(?:i )?(re-?)?({'|'.join(HOLDEM_COMMANDS)})s?(?: (?:to|by|of|the|another))?(?: \$?[0-9]{{1,6}})?(?: (?:more )?chips?)?"
+_COMMAND_SPELLED = re.compile(
+    r"^(?:i )?(?:(fold|check|call|bet)s?|(?:re-?)?(raise)s?)"
+    r"(?: (?:to|by|of|another)\b)?(?: \$?[0-9]{1,6})?(?: (?:more )?chips?)?[.!]?$",
+    re.MULTILINE,
 )
-_LONGEST_COMMAND = 60
-_FRAME = " \t.!,;:*`_\"'()[]<>"
+_COMMAND_REASONS = {
+    "fold": "There is nothing to call, so there is no reason to fold",
+    "check": "There is a bet to call, so you cannot check",
+    "call": "There is nothing to call",
+    "bet": "There is a bet on this street already: one more is called a raise",
+    "raise": "There is no bet on this street: the first one is called a bet",
+}
+"""Of each command, why it is not allowed where there are not yet as many bets on the street as may be."""
 
 
-def plain_command(text: str) -> str:
-    """A command as the rules have it: small letters, without amounts and signs around it; any other text in small letters."""
-    if len(text) > 4 * _LONGEST_COMMAND:
-        return ""
-    words = " ".join(text.casefold().split()).strip(_FRAME)
-    found = _SPELLED.fullmatch(words)
-    if found is None or (found[1] and found[2] != "raise"):
-        return words
-    return found[2]
+def betting_command(text: str) -> str:
+    """A text with each line that is a command as the rules have it, without an amount; other lines as `games.reading` spells them."""
+    return _COMMAND_SPELLED.sub(lambda found: found[1] or found[2], plain_command(text))
 
 
-def why_not(command: str, hand: HoldemHand) -> str:
-    """What a player is told of a command that is not allowed now; nothing that is not open."""
+def why_not(said: str, hand: HoldemHand) -> str:
+    """What a player is told of something that is no command now; nothing that is not open."""
     now = f"allowed: {', '.join(allowed(hand))}"
-    faces_bet = "call" in allowed(hand)
+    command = re.split(r"\W", bare_command(said, betting_command), maxsplit=1)[0]
+    if command in allowed(hand):
+        return f"Name one command and nothing else; {now}."
+    if command not in HOLDEM_COMMANDS:
+        return f"That is no command of fixed-limit hold'em, where the size of every bet is fixed; {now}."
     if command in ("bet", "raise") and hand.bets == BETS_ALLOWED:
         return f"There are {BETS_ALLOWED} bets on this street already, and no more are allowed; {now}."
-    reasons = {
-        "fold": "There is nothing to call, so there is no reason to fold",
-        "check": "There is a bet to call, so you cannot check",
-        "call": "There is nothing to call",
-        "bet": "There is a bet on this street already: one more is called a raise",
-        "raise": "There is no bet on this street: the first one is called a bet",
-    }
-    if command in reasons and (command != "fold" or not faces_bet):
-        return f"{reasons[command]}; {now}."
-    return f"That is no command of fixed-limit hold'em, where the size of every bet is fixed; {now}."
+    return f"{_COMMAND_REASONS[command]}; {now}."

@@ -9,7 +9,7 @@ from dtef_pipeline.games.contract import Chooses
 from dtef_pipeline.games.holdem.betting import HoldemHand, allowed
 from dtef_pipeline.games.holdem.deck import own_cards
 
-_RAISES, _CALLS, _FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
+_MOST_RAISES, _MOST_CALLS, _MOST_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
 _HIGH_RANKS = "TJQKA"
 
 
@@ -30,14 +30,14 @@ def _tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     own = own_cards(hand.deck, seat)
     high = sum(card[0] in _HIGH_RANKS for card in own)
     if own[0][0] == own[1][0] or high == len(own):
-        return _first(hand, _RAISES)
-    return _first(hand, _CALLS if high else _FOLDS)
+        return _first(hand, _MOST_RAISES)
+    return _first(hand, _MOST_CALLS if high else _MOST_FOLDS)
 
 
 HOLDEM_BASELINES: Mapping[str, Chooses] = {
-    "always-call": _always(_CALLS),
-    "always-raise": _always(_RAISES),
-    "always-fold": _always(_FOLDS),
+    "always-call": _always(_MOST_CALLS),
+    "always-raise": _always(_MOST_RAISES),
+    "always-fold": _always(_MOST_FOLDS),
     "tight": _tight,
 }
 """By name. always-raise calls where no raise is left; always-fold checks where nothing is to be called."""

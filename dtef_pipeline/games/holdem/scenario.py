@@ -10,7 +10,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.holdem.betting import STREET_NAMES, HoldemHand, after, allowed, new_hand
-from dtef_pipeline.games.holdem.commands import plain_command, why_not
+from dtef_pipeline.games.holdem.commands import betting_command, why_not
 from dtef_pipeline.games.holdem.deck import BOARD_STARTS, dealt_anew, own_cards
 from dtef_pipeline.games.holdem.play_counts import HOLDEM_METRICS, counts_of
 from dtef_pipeline.games.holdem.practice import HOLDEM_BASELINES
@@ -64,11 +64,10 @@ class LimitHoldem:
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
-        found = read_command(text, legal, plain_command)
-        if isinstance(found, str) or found.kind == "refused":
+        found = read_command(text, legal, betting_command)
+        if isinstance(found, str) or found.kind != "illegal":
             return found
-        spoken = spoken_action(text)
-        return found if spoken is None else Illegal(why_not(plain_command(spoken), state))
+        return Illegal(why_not(spoken_action(text) or "", state))
 
     def step(self, state: HoldemHand, seat: int, command: str) -> HoldemHand:
         """The hand after an allowed command. Raises ValueError for another one, and for a seat whose turn it is not."""

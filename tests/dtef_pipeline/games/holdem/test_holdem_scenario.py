@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, after, allowed
-from dtef_pipeline.games.holdem.commands import plain_command
+from dtef_pipeline.games.holdem.commands import betting_command
 from dtef_pipeline.games.holdem.scenario import of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, played, walk, with_cards, won
@@ -106,13 +106,13 @@ class TestHowTextsAreRead:
         ],
     )
     def test_spellings_of_raise_are_one_command(self, text: str) -> None:
-        assert plain_command(text) == "raise"
+        assert betting_command(text) == "raise"
 
     @pytest.mark.parametrize(
         "text", ["raise if he bets", "check or raise", "all-in", "rebet", "recall", "re-fold", "raise 1e9", "", "raise" * 100]
     )
     def test_other_texts_are_no_command(self, text: str) -> None:
-        assert plain_command(text) not in ("fold", "check", "call", "bet", "raise")
+        assert betting_command(text) not in ("fold", "check", "call", "bet", "raise")
 
     @pytest.mark.parametrize(
         ("before", "said", "reason"),
