@@ -318,13 +318,8 @@ def models() -> None:
     read.models()
 
 
-main.add_command(export_blueprints)
-main.add_command(responses)
-main.add_command(rubric)
-main.add_command(qa)
-main.add_command(games)
-main.add_command(preference)
-main.add_command(score_answers)
+for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers):
+    main.add_command(_other)
 
 
 @main.command(short_help="Check that everything that commands need is there.")
