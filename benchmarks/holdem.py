@@ -1,7 +1,8 @@
-"""Hands of hold'em per second through the whole contract, for each pair of baselines, on one core; and texts read per second.
+"""Hands of hold'em per second through the whole contract, for each pair of baselines, on one core; texts read per second; and the oracle.
 
 Every turn is played as a player has it: it is told the observation and the legal commands, its text is read, the command is played. In the
-end the result and the counts of both seats are taken. Ends with 1 below 500 hands per second. Run: `python benchmarks/holdem.py [HANDS]`.
+end the result and the counts of both seats are taken. Then as many random hands are played at a table of pokerkit's beside: the first state in
+which the two differ ends the run. Ends with 1 below 500 hands per second. Run: `python benchmarks/holdem.py [HANDS]`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.holdem.betting import allowed
 from dtef_pipeline.games.holdem.scenario import LimitHoldem, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
+from tests.made.pokerkit_table import same_at_both_tables
 
 MANIFEST = Path(__file__).resolve().parent.parent / "data" / "scenarios" / "poker" / "limit-holdem.yaml"
 PAIRS = (
@@ -93,6 +95,9 @@ def main(hands: int) -> int:
         print(f"{' against '.join(names)}: {rate:,.0f} hands per second, {turns / hands:.1f} turns per hand")
     found, rate = read_noise(scenario)
     print(f"{TEXTS:,} random texts: {found:,} gave a command, {rate:,.0f} texts per second")
+    rng = random.Random(1)
+    shown = sum(same_at_both_tables(seed, rng).shown for seed in range(hands))
+    print(f"{hands:,} random hands, {shown:,} of them shown down, are the same at pokerkit's table")
     return 0 if slowest >= WANTED else 1
 
 

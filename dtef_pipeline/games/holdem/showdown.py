@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import combinations
 
 from pokerkit import Card, StandardHighHand
 
@@ -14,12 +15,14 @@ _OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=Tr
 
 def compared(one: Cards, other: Cards, board: Cards) -> int:
     """1: the first two cards win with the five of the board | -1: the second two win | 0: both have equally good hands."""
-    first, second = (StandardHighHand.from_game(_known(own), _known(board)) for own in (one, other))
+    first, second = _best(one, board), _best(other, board)
     return (first > second) - (first < second)
 
 
-def _known(cards: Cards) -> tuple[Card, ...]:
-    return tuple(_OF_POKERKIT[card] for card in cards)
+def _best(own: Cards, board: Cards) -> int:
+    """The strength of the best five of seven cards: higher is better."""
+    seven = [_OF_POKERKIT[card] for card in (*own, *board)]
+    return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
 
 
 def nets(hand: HoldemHand) -> tuple[int, int]:
