@@ -2,7 +2,7 @@
 
 Every turn is played as a player has it: it is told the observation and the legal commands, its text is read, the command is played. In the
 end the result and the counts of both seats are taken. Then as many random hands are played at a table of pokerkit's beside: the first state in
-which the two differ ends the run. Ends with 1 below 500 hands per second. Run: `python benchmarks/holdem.py [HANDS]`.
+which the two differ ends the run. Ends with 1 below 500 hands per second. Run: `python -m benchmarks.holdem [HANDS]`.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ from dtef_pipeline.games.holdem.showdown import nets
 from dtef_pipeline.text.counted import counted
 
 _POSITIONS = (
-    "You have the button and the small blind: you act first before the flop and last on every later street.",
-    "You have the big blind: you act last before the flop and first on every later street.",
+    "with the small blind: you act first before the flop and last on every later street.",
+    "with the big blind: you act last before the flop and first on every later street.",
 )
 
 
 def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
     """The hand in words, as a seat sees it."""
     lines = [
-        f"You are the {seats[seat]}. {_POSITIONS[seat]}",
+        f"You are the {seats[seat]}, {_POSITIONS[seat]}",
         f"Your cards: {_spelled(own_cards(hand.deck, seat))}",
         f"Street: {STREET_NAMES[hand.street]}",
         f"Board: {_spelled(hand.board) if hand.board else 'no cards yet'}",
@@ -40,9 +40,9 @@ def _told_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterat
     """What was done, one line per street, in the order in which it was done."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
-        done = [f"{names[action.seat]} {action.command}" for action in hand.actions if action.street == street]
+        done = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
         blinds = (
-            [f"{names[place]} {kind} blind {BLINDS[place]}" for place, kind in enumerate(("small", "big"))]
+            [f"{names[place]}: {kind} blind {BLINDS[place]}" for place, kind in enumerate(("small", "big"))]
             if street == 0
             else []
         )

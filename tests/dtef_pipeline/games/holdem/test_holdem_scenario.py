@@ -37,14 +37,14 @@ class TestWhatASeatIsTold:
         hand = after_commands(with_cards(*ROYAL), ["raise", "call", "bet"])
         assert limit_holdem().observation(hand, 0) == "\n".join(
             [
-                "You are the button. You have the button and the small blind: you act first before the flop and last on every later street.",
+                "You are the button, with the small blind: you act first before the flop and last on every later street.",
                 "Your cards: Ah Kh",
                 "Street: flop",
                 "Board: Qh Jh Th",
                 "Pot: 10 chips, 4 of them yours and 6 of the big blind",
                 "Actions so far:",
-                "- before the flop: you small blind 1, the big blind big blind 2, you raise, the big blind call",
-                "- flop: the big blind bet",
+                "- before the flop: you: small blind 1, the big blind: big blind 2, you: raise, the big blind: call",
+                "- flop: the big blind: bet",
                 "Bets on this street: 1 of at most 4, each of 2 chips",
                 "To call: 2 chips",
             ]
