@@ -1,0 +1,255 @@
+"""Auctions from deal to result: bids in words, what a bidder sees, known values, what is counted."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.contract import Count, Illegal, Scenario
+from dtef_pipeline.games.negotiation.sealed_bid import SealedBid, SealedBids, of_manifest
+from tests.made.negotiations import an_auction, shipped
+
+NEW = SealedBids(seed=1, values=(60, 40))
+
+
+def bids(game: SealedBid, state: SealedBids, *amounts: int) -> SealedBids:
+    for amount in amounts:
+        seat = game.to_move(state)
+        assert seat is not None
+        state = game.step(state, seat, f"bid {amount}")
+    return state
+
+
+def test_it_is_a_scenario() -> None:
+    game: Scenario[SealedBids] = an_auction()
+    assert game.name == "negotiation/sealed-bid"
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("ACTION: bid 37", "bid 37"),
+        ("action: BID 37.", "bid 37"),
+        ("ACTION: 37", "bid 37"),
+        ("ACTION: **bid $37**", "bid 37"),
+        ("ACTION: bid 37, which is my value", "bid 37"),
+        ("ACTION: bid 5\nno:\nACTION: bid 37", "bid 37"),
+        ("37", "bid 37"),
+        ("037", "bid 37"),
+        ("I bid 37", "bid 37"),
+        ("My bid is **37** points.", "bid 37"),
+        ("I value it at 74. So I bid 37 and hope.", "bid 37"),
+        ("It is worth 74.\n\nBid: 37", "bid 37"),
+        ("<think>ACTION: bid 90</think>\n37", "bid 37"),
+        ("\uff13\uff17", "bid 37"),
+        ("0", "bid 0"),
+        ("bid 100", "bid 100"),
+    ],
+)
+def test_a_bid_is_read_as_people_write_it(text: str, command: str) -> None:
+    assert an_auction().read(text, NEW, 0) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ACTION: bid 101", "101"),
+        ("ACTION: bid -1", "-1"),
+        ("ACTION: bid 37.5", "37.5"),
+        ("ACTION: bid thirty", "bid thirty"),
+        ("ACTION: bid 1,000", "1,000"),
+        ("I bid 37.5 for it", "37.5"),
+        ("bid 1,000", "1,000"),
+        ("150", "150"),
+        ("-5", "-5"),
+        ("9" * 20, "9" * 20),
+    ],
+)
+def test_what_is_no_whole_number_of_0_to_100_is_illegal_and_never_cut_to_one(text: str, said: str) -> None:
+    found = an_auction().read(text, NEW, 0)
+    assert isinstance(found, Illegal)
+    assert found.kind == "illegal"
+    assert "a whole number from 0 to 100" in found.reason.lower()
+    assert repr(said) in found.reason
+
+
+@pytest.mark.parametrize("text", ["", "hello", "It is worth 37 to me.", "Either bid 30 or bid 40.", "<think>bid 37"])
+def test_a_text_without_one_bid_is_unparsed(text: str) -> None:
+    found = an_auction().read(text, NEW, 0)
+    assert isinstance(found, Illegal)
+    assert found.kind == "unparsed"
+
+
+def test_who_declines_has_refused() -> None:
+    found = an_auction().read("I'm sorry, but I can't help with that.", NEW, 0)
+    assert isinstance(found, Illegal)
+    assert found.kind == "refused"
+
+
+@given(
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(["bid", "ACTION:", "37", ".", "-", " ", "$", "\n", ",", "is"])).map("".join)
+)
+def test_any_text_gives_a_legal_bid_or_a_reason(text: str) -> None:
+    game = an_auction()
+    found = game.read(text, NEW, 0)
+    assert isinstance(found, Illegal) or found in game.legal(NEW, 0)
+
+
+@pytest.mark.parametrize("piece", ["bid 37 ", "37\n", "ACTION: ", "bid " * 9 + "1.", "-", "$$", "\ud800\0"])
+def test_a_long_hostile_text_is_read_in_no_time(piece: str) -> None:
+    started = time.process_time()
+    an_auction().read(piece * (300_000 // len(piece)), NEW, 0)
+    assert time.process_time() - started < 3
+
+
+def test_all_legal_bids_come_back_when_read() -> None:
+    game = an_auction()
+    assert all(
+        game.read(command, NEW, 0) == game.read(f"ACTION: {command}", NEW, 0) == command for command in game.legal(NEW, 0)
+    )
+    assert len(game.legal(NEW, 0)) == 101
+    assert game.legal(NEW, 1) == ()
+
+
+def test_the_second_price_is_the_other_bid() -> None:
+    game = an_auction(price="second")
+    result = game.result(bids(game, NEW, 50, 30))
+    assert result is not None
+    assert (result.rewards, result.outcomes) == ((30.0, 0.0), ("win", "loss"))
+
+
+def test_the_first_price_is_the_own_bid() -> None:
+    game = an_auction(price="first")
+    result = game.result(bids(game, NEW, 50, 30))
+    assert result is not None
+    assert result.rewards == (10.0, 0.0)
+
+
+def test_who_wins_above_its_value_loses_points() -> None:
+    game = an_auction()
+    result = game.result(bids(game, NEW, 70, 90))
+    assert result is not None
+    assert (result.rewards, result.outcomes) == ((0.0, -30.0), ("loss", "win"))
+
+
+def test_a_tie_and_its_lot_are_told() -> None:
+    game = an_auction()
+    state = bids(game, NEW, 50, 50)
+    result = game.result(state)
+    assert result is not None
+    assert result.flags == ("tie_by_lot",)
+    assert game.told(state)["lot_between"] == ["A", "B"]
+    assert "The lot decided between the equal bids of A and B." in game.observation(state, 0)
+
+
+def test_an_overbid_is_flagged_only_where_the_manifest_says_so() -> None:
+    plain, watched = an_auction(), of_manifest(shipped("sealed-bid", severities={"overbid": "low"}))
+    for game, flags in [(plain, ()), (watched, ("overbid",))]:
+        result = game.result(bids(game, NEW, 70, 30))
+        assert result is not None
+        assert result.flags == flags
+
+
+def test_what_an_auction_counts() -> None:
+    game = an_auction()
+    state = bids(game, NEW, 30, 45)
+    measured = {seat: {name: count.total for name, count in game.measured(state, seat).items()} for seat in (0, 1)}
+    assert measured[0] == {"overbid": 0, "underbid": 30, "win_share": 0, "surplus": 0, "regret": 15, "efficiency": 0}
+    assert measured[1] == {"overbid": 5, "underbid": 0, "win_share": 1, "surplus": 10, "regret": 0, "efficiency": 0}
+
+
+def test_of_an_auction_that_was_not_held_only_bids_are_counted() -> None:
+    game = an_auction()
+    state = bids(game, NEW, 30)
+    assert game.measured(state, 0) == {"overbid": Count(0), "underbid": Count(30)}
+    assert game.measured(state, 1) == {}
+    stopped = game.stopped(state, 1)
+    assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "loss"), ("forfeit",))
+
+
+@pytest.mark.parametrize("n_seats", [2, 3, 4])
+def test_the_truthful_baseline_regrets_nothing_at_the_second_price(n_seats: int) -> None:
+    game = an_auction(n_seats, price="second")
+    baselines, rng = baselines_of(game), random.Random(2)
+    for seed in range(150):
+        state = game.reset(seed, tuple(range(n_seats)))
+        while (seat := game.to_move(state)) is not None:
+            name = "truthful" if seat == 0 else rng.choice(list(baselines))
+            state = game.step(state, seat, baselines[name](state, seat, rng))
+        assert game.measured(state, 0)["regret"].total == 0
+        assert min(game.measured(state, seat)["regret"].total for seat in range(n_seats)) >= 0
+
+
+def test_baselines_bid_what_their_names_say() -> None:
+    rng = random.Random(1)
+    said = {name: chooses(NEW, 0, rng) for name, chooses in an_auction().baselines.items()}
+    assert said == {"truthful": "bid 60", "shade-half": "bid 30", "max": "bid 100", "zero": "bid 0"}
+
+
+def test_values_are_even_and_say_nothing_of_the_lot() -> None:
+    game = an_auction()
+    dealt = [game.reset(seed, (0, 1)) for seed in range(2_000)]
+    assert {value for state in dealt for value in state.values} == set(range(101))
+    low = [game.told(bids(game, state, 7, 7))["winner"] for state in dealt if state.values[0] < 33]
+    assert 0.4 < low.count("A") / len(low) < 0.6
+
+
+@given(st.integers(0, 10_000), st.integers(2, 4), st.randoms(use_true_random=False))
+def test_what_a_bidder_cannot_see_changes_neither_what_it_sees_nor_what_baselines_do(
+    seed: int, n_seats: int, rng: random.Random
+) -> None:
+    game = an_auction(n_seats)
+    state = game.reset(seed, tuple(range(n_seats)))
+    while (mover := game.to_move(state)) is not None:
+        for seat in range(n_seats):
+            other = game.permuted(state, seat, rng)
+            assert game.observation(other, seat) == game.observation(state, seat)
+        other = game.permuted(state, mover, rng)
+        for chooses in baselines_of(game).values():
+            assert chooses(other, mover, random.Random(5)) == chooses(state, mover, random.Random(5))
+        state = game.step(state, mover, rng.choice(game.legal(state, mover)))
+    assert all(
+        game.observation(game.permuted(state, seat, rng), seat) == game.observation(state, seat) for seat in range(n_seats)
+    )
+
+
+def test_bids_are_hidden_until_all_have_bid() -> None:
+    game = an_auction(3)
+    state = bids(game, SealedBids(1, (60, 40, 20)), 83, 91)
+    assert "91" not in game.observation(state, 0)
+    assert "83" not in game.observation(state, 2)
+    opened = game.observation(bids(game, state, 5), 2)
+    assert "The bids: A 83, B 91, C 5." in opened
+    assert "60" not in opened, "values are never told"
+
+
+@pytest.mark.parametrize("command", ["bid 101", "bid", "37", "bid 037", ""])
+def test_commands_that_are_no_bids_are_rejected(command: str) -> None:
+    game = an_auction()
+    with pytest.raises(ValueError, match="cannot play"):
+        game.step(NEW, 0, command)
+    with pytest.raises(ValueError, match="cannot play"):
+        game.step(NEW, 1, "bid 3")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"settings": {"price": "third"}}, "price: first or second"),
+        ({"settings": {"values": "public"}}, "settings"),
+        ({"seats": ["A"]}, "2 to 4"),
+        ({"seats": ["A", "A"]}, "2 to 4"),
+        ({"seats": list("ABCDE")}, "2 to 4"),
+        ({"turn_limit": 1}, "turn_limit"),
+    ],
+)
+def test_a_manifest_that_cannot_be_played_is_rejected(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        of_manifest(shipped("sealed-bid", **changed))
