@@ -17,7 +17,7 @@ from dtef_pipeline.games.negotiation.bargain import FEWEST_ITEMS, ITEM_NAMES, Ba
 from dtef_pipeline.games.negotiation.bargain_words import bargain_words
 from dtef_pipeline.games.negotiation.messages import NegotiationMessage, message_of
 from dtef_pipeline.games.negotiation.negotiators import ACCEPTANCE, SILENCE, negotiators
-from dtef_pipeline.games.negotiation.proposals import Table, read_message
+from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
 Knowledge = Literal["private", "public"]
 _KNOWLEDGE = ("private", "public")
@@ -82,7 +82,9 @@ class Allocation:
         if self.to_move(state) != seat:
             return Illegal("It is not your turn.")
         offer = state.standing()
-        table = Table(state.items, self.seats, seat, offer.by if offer else None, bool(offer and seat in offer.accepted))
+        table = NegotiationTable(
+            state.items, self.seats, seat, offer.by if offer else None, bool(offer and seat in offer.accepted)
+        )
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
 

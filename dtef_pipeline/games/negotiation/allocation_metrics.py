@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 from dtef_pipeline.games.contract import Count, GameMetric
-from dtef_pipeline.games.negotiation.bargain import Answer, Bargain, Owners, is_answer
+from dtef_pipeline.games.negotiation.bargain import Bargain, BargainMove, Owners, is_answer
 from dtef_pipeline.games.negotiation.referee import Fairness, fairness
 
 ALLOCATION_METRICS = (
@@ -86,12 +86,12 @@ def judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) ->
     return asdict(_judged(Bargain(state.items, state.values), owners, parties))
 
 
-def is_decision_point(one: Answer) -> bool:
+def is_decision_point(one: BargainMove) -> bool:
     """Whether a message is an offer, or an answer to one."""
     return one.message.offer is not None or is_answer(one)
 
 
-def is_cooperative(state: Bargain, one: Answer, *, public: bool) -> bool:
+def is_cooperative(state: Bargain, one: BargainMove, *, public: bool) -> bool:
     """Whether a message is cooperative, as the module says."""
     n = len(state.values)
     if one.message.offer is not None:

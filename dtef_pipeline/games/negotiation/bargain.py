@@ -29,7 +29,7 @@ class StandingOffer(NamedTuple):
     """The seats that have accepted it since."""
 
 
-class Answer(NamedTuple):
+class BargainMove(NamedTuple):
     """One message, with the offer that stood before it."""
 
     seat: int
@@ -63,12 +63,12 @@ class Bargain:
         offer = self.standing()
         return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
 
-    def answers(self) -> Iterator[Answer]:
+    def answers(self) -> Iterator[BargainMove]:
         """Each message with what it may be an answer to."""
         offer = None
         for number, message in enumerate(self.messages):
             seat = number % len(self.values)
-            yield Answer(seat, message, offer)
+            yield BargainMove(seat, message, offer)
             offer = _after(offer, message, seat)
 
     def worth(self, owners: Owners, whose: int, to: int) -> int:
@@ -92,7 +92,7 @@ def _after(offer: StandingOffer | None, message: NegotiationMessage, seat: int) 
     return offer
 
 
-def is_answer(one: Answer) -> bool:
+def is_answer(one: BargainMove) -> bool:
     """Whether a message answers another's offer, which its writer has not accepted already."""
     return one.before is not None and one.before.by != one.seat and one.seat not in one.before.accepted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dtef_pipeline.games.negotiation.bargain import Answer, Bargain, Owners
+from dtef_pipeline.games.negotiation.bargain import Bargain, BargainMove, Owners
 from dtef_pipeline.games.negotiation.messages import quoted_words
 
 
@@ -29,7 +29,7 @@ def _values(state: Bargain, seat: int) -> str:
     return f"{values} (together {sum(state.values[seat])})"
 
 
-def _message_lines(state: Bargain, one: Answer, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
+def _message_lines(state: Bargain, one: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
     who = f"you, {parties[seat]}" if one.seat == seat else parties[one.seat]
     if one.message.accepts:
         said = ", with an acceptance of the offer that stood."

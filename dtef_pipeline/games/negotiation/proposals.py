@@ -37,7 +37,7 @@ _BEFORE_AN_OBJECT = re.compile(r"(?:```(?:json)?|[*_]{0,3}action[*_]{0,3}\s{0,3}
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NegotiationTable:
     """What a message can be about: the items, the parties, and whether its writer may accept now."""
 
     items: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Said(NamedTuple):
     end: int
 
 
-def read_message(text: str, table: Table) -> NegotiationMessage | Illegal:
+def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     """The message that a text is, else why it is none. A text without an object of JSON is talk; a blank one says nothing."""
     shown = without_thinking(text)
     said = _object_of(shown)
@@ -109,7 +109,7 @@ def _talk(shown: str, text: str) -> NegotiationMessage | Illegal:
     return NegotiationMessage(words) if words else Illegal("The message is empty.", "unparsed")
 
 
-def _accepting(value: Any, words: str, table: Table) -> NegotiationMessage | Illegal:
+def _accepting(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     if value is not True:
         return _no_proposal('"accept" is true or left out: write words without JSON to decline')
     if table.offered_by is None:
@@ -121,7 +121,7 @@ def _accepting(value: Any, words: str, table: Table) -> NegotiationMessage | Ill
     return NegotiationMessage(words, accepts=True)
 
 
-def _offering(value: Any, words: str, table: Table) -> NegotiationMessage | Illegal:
+def _offering(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     bundles = _named_as_ours(value, table)
     if isinstance(bundles, Illegal):
         return bundles
@@ -130,7 +130,7 @@ def _offering(value: Any, words: str, table: Table) -> NegotiationMessage | Ille
     return NegotiationMessage(words, owners_of(bundles, table.items, table.parties))
 
 
-def _named_as_ours(value: Any, table: Table) -> Any:
+def _named_as_ours(value: Any, table: NegotiationTable) -> Any:
     """The proposal with parties and items spelled as they are called here, whatever their case."""
     if not isinstance(value, Pairs):
         return value
@@ -149,7 +149,7 @@ def _named_as_ours(value: Any, table: Table) -> Any:
     return bundles
 
 
-def _why(fault: str, table: Table) -> str:
+def _why(fault: str, table: NegotiationTable) -> str:
     allowed = {
         ITEM_TWICE: "allowed: each item once",
         MISSING_ITEM: f"allowed: each item once, of {', '.join(table.items)}",

@@ -59,7 +59,9 @@ def of_manifest(manifest: ScenarioManifest) -> SealedBid:
     if not 2 <= len(set(manifest.seats)) == len(manifest.seats) <= 4:
         raise ConfigError(f"{manifest.id}: seats: got {', '.join(manifest.seats)}; allowed: 2 to 4 different names")
     if manifest.turn_limit < len(manifest.seats):
-        raise ConfigError(f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(manifest.seats)} or more, a bid per seat")
+        raise ConfigError(
+            f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(manifest.seats)} or more, a bid per seat"
+        )
     return SealedBid(manifest.id, tuple(manifest.seats), cast(Price, price), OVERBID_FLAG in manifest.severities)
 
 

@@ -17,21 +17,21 @@ from dtef_pipeline.games.negotiation.messages import (
     quoted_words,
     words_told,
 )
-from dtef_pipeline.games.negotiation.proposals import Table, read_message
+from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
 ITEMS, PARTIES = ("boat", "clock", "drum"), ("A", "B")
-OFFERED = Table(ITEMS, PARTIES, 0, offered_by=1)
+OFFERED = NegotiationTable(ITEMS, PARTIES, 0, offered_by=1)
 FAIR = '{"propose": {"A": ["boat"], "B": ["clock", "drum"]}}'
 OTHER = '{"propose": {"A": [], "B": ["clock", "drum", "boat"]}}'
 
 
-def read(text: str, table: Table = OFFERED) -> NegotiationMessage:
+def read(text: str, table: NegotiationTable = OFFERED) -> NegotiationMessage:
     message = read_message(text, table)
     assert isinstance(message, NegotiationMessage), message
     return message
 
 
-def refused(text: str, table: Table = OFFERED) -> Illegal:
+def refused(text: str, table: NegotiationTable = OFFERED) -> Illegal:
     message = read_message(text, table)
     assert isinstance(message, Illegal), message
     return message
@@ -59,9 +59,9 @@ def test_the_last_offer_counts_and_the_rest_are_words(text: str, words: str) -> 
 def test_an_acceptance_needs_an_offer_of_another() -> None:
     accept = 'Fine. {"accept": true}'
     assert read(accept) == NegotiationMessage("Fine.", accepts=True)
-    assert "accept without an offer" in refused(accept, Table(ITEMS, PARTIES, 0, None)).reason
-    assert "accepting one's own offer" in refused(accept, Table(ITEMS, PARTIES, 0, 0)).reason
-    assert "accepting twice" in refused(accept, Table(ITEMS, PARTIES, 0, 1, has_accepted=True)).reason
+    assert "accept without an offer" in refused(accept, NegotiationTable(ITEMS, PARTIES, 0, None)).reason
+    assert "accepting one's own offer" in refused(accept, NegotiationTable(ITEMS, PARTIES, 0, 0)).reason
+    assert "accepting twice" in refused(accept, NegotiationTable(ITEMS, PARTIES, 0, 1, has_accepted=True)).reason
 
 
 @pytest.mark.parametrize(
