@@ -31,7 +31,7 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
     """
     settings, seats = manifest.settings, tuple(manifest.seats)
     known, n_items = settings.get("values", "private"), settings.get("items")
-    if set(settings) - {"values", "items"} or known not in _KNOWLEDGE or (n_items is not None and n_items not in _ITEM_NUMBERS):
+    if set(settings) - {"values", "items"} or known not in _KNOWLEDGE or not _is_number_of_items(n_items):
         raise ConfigError(f"{manifest.id}: settings: got {settings}; allowed: values: {' or '.join(_KNOWLEDGE)}, items: 3 to 6")
     if not 2 <= len({name.casefold() for name in seats}) == len(seats) <= 4 or any("\n" in name for name in seats):
         raise ConfigError(f"{manifest.id}: seats: got {', '.join(seats)}; allowed: 2 to 4 different names")
@@ -40,6 +40,10 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
             f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(seats)} or more, a message per seat"
         )
     return Allocation(manifest.id, seats, manifest.turn_limit, cast(Knowledge, known), cast("int | None", n_items))
+
+
+def _is_number_of_items(given: str | float | None) -> bool:
+    return given is None or (isinstance(given, int) and given in _ITEM_NUMBERS)
 
 
 class Allocation:

@@ -277,6 +277,8 @@ def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats
     [
         ({"settings": {"values": "secret"}}, "values: private or public"),
         ({"settings": {"items": 7}}, "items: 3 to 6"),
+        ({"settings": {"items": 4.0}}, "items: 3 to 6"),
+        ({"settings": {"items": "four"}}, "items: 3 to 6"),
         ({"settings": {"price": "first"}}, "settings"),
         ({"seats": ["A"]}, "2 to 4"),
         ({"seats": ["A", "a"]}, "2 to 4"),
