@@ -24,23 +24,23 @@ from dtef_pipeline.text.printable import printable
 
 NO_COMMAND = "no command was found; end the reply with a line ACTION: <command>"
 TWO_COMMANDS = "several commands were found; end the reply with one line ACTION: <command>"
-_ECHOED = 60
-_ACTION = re.compile(r"(?<![^\W_])action[\s*_`\"']{0,4}[:\uff1a]", re.IGNORECASE)
-_FENCE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
-_DECORATION = " \t*_`\"'“”‘’"
-_PUNCTUATION = " .,;:!?<>[](){}|"
-_LIST_MARK = re.compile(r"(?:[-–•>#+] |\d{1,2}[.)] )+")
-_LATEX = re.compile(r"(?: ?(?:boxed|text\w{0,2}|math\w{0,2}) ?\{)+")
-_ARROW = re.compile(r" ?(?:[-–=]{1,2}(?:>|&gt;)|[→⟶➜➝➞⟹⇢↦]) ?")
-_RANKS = {"ace": "A", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+_LONGEST_SAID = 60
+_ACTION_MARK = re.compile(r"(?<![^\W_])action[\s*_`\"']{0,4}[:\uff1a]", re.IGNORECASE)
+_OPENS_CODE = re.compile(r"[`~]{3,}(?:json|text|plaintext)?")
+_AROUND_ACTION = " \t*_`\"'“”‘’"
+_AROUND_COMMAND = " .,;:!?<>[](){}|"
+_BEFORE_COMMAND = re.compile(r"(?:[-–•>#+] |\d{1,2}[.)] )+")
+_LATEX_AROUND = re.compile(r"(?: ?(?:boxed|text\w{0,2}|math\w{0,2}) ?\{)+")
+_ANY_ARROW = re.compile(r" ?(?:[-–=]{1,2}(?:>|&gt;)|[→⟶➜➝➞⟹⇢↦]) ?")
+_RANK_LETTERS = {"ace": "A", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
           "ten": "T", "10": "T", "jack": "J", "queen": "Q", "king": "K"}  # fmt: skip
-_SUITS = {"♣": "c", "♧": "c", "♦": "d", "♢": "d", "♥": "h", "♡": "h", "♠": "s", "♤": "s"}
-_CARD = re.compile(
-    rf"(?<!\w)(10|[2-9atjqk]|{'|'.join(name for name in _RANKS if name != '10')})"
+_SUIT_LETTERS = {"♣": "c", "♧": "c", "♦": "d", "♢": "d", "♥": "h", "♡": "h", "♠": "s", "♤": "s"}
+_SPELLED_CARD = re.compile(
+    rf"(?<!\w)(10|[2-9atjqk]|{'|'.join(name for name in _RANK_LETTERS if name != '10')})"
     r"(?: ?([♣♧♦♢♥♡♠♤])\ufe0f?|([cdhs])(?!\w)| of (club|diamond|heart|spade)s?(?!\w))",
     re.IGNORECASE,
 )
-_DECLINES = re.compile(
+_DECLINES_TO_PLAY = re.compile(
     r"\b(?:cannot|cant|can not|could not|wont|will not|unable to|not able to|refuse to|decline to|not going to|not comfortable"
     r"|not willing to|do not want to|dont want to|would rather not|prefer not to|not appropriate|against my)\b[^.!?\n]{0,40}?"
     r"\b(?:play(?:ing)?(?! (?:the |a |an |my |any |card ){0,3}(?:\d|card|ace|king|queen|jack|ten))|help|assist|participat\w{1,3}"
@@ -51,7 +51,7 @@ _DECLINES = re.compile(
 
 def plain_command(text: str) -> str:
     """One spelling of a text with commands: small letters, single spaces, no emphasis or quotes, `->` for every arrow. Lines stay lines."""
-    return _ARROW.sub("->", plain(text))
+    return _ANY_ARROW.sub("->", plain(text))
 
 
 def read_command(
@@ -84,10 +84,10 @@ def spoken_action(text: str) -> str | None:
     """
     shown = without_thinking(text)
     end = len(shown)
-    for mark in reversed(list(_ACTION.finditer(shown))):
+    for mark in reversed(list(_ACTION_MARK.finditer(shown))):
         for line in shown[mark.end() : end].splitlines():
-            said = line.strip(_DECORATION)
-            if said and not _FENCE.fullmatch(line.strip()):
+            said = line.strip(_AROUND_ACTION)
+            if said and not _OPENS_CODE.fullmatch(line.strip()):
                 return said
         end = mark.start()
     return None
@@ -96,35 +96,35 @@ def spoken_action(text: str) -> str | None:
 def bare_command(said: str, normalise: Callable[[str], str] = plain_command) -> str:
     """What was said for a command, in one spelling, without punctuation or brackets around it."""
     words = normalise(said)
-    wrapped = _LATEX.match(words)
-    return (words[wrapped.end() :] if wrapped else words).strip(_PUNCTUATION)
+    wrapped = _LATEX_AROUND.match(words)
+    return (words[wrapped.end() :] if wrapped else words).strip(_AROUND_COMMAND)
 
 
 def normalise_cards(text: str) -> str:
     """A text with every card as its rank and the letter of its suit: `10♠`, `10s`, `ts`, `T of spades` and `ten of spades` as `Ts`."""
-    return _CARD.sub(_card, text)
+    return _SPELLED_CARD.sub(_card, text)
 
 
 def _card(found: re.Match[str]) -> str:
     rank = found[1].casefold()
-    suit = _SUITS[found[2]] if found[2] else (found[3] or found[4])[0].casefold()
-    return _RANKS.get(rank, rank.upper()) + suit
+    suit = _SUIT_LETTERS[found[2]] if found[2] else (found[3] or found[4])[0].casefold()
+    return _RANK_LETTERS.get(rank, rank.upper()) + suit
 
 
 def declines(text: str) -> bool:
     """Whether a text without a command says that its writer does not take part: `I can't play`, `I cannot help with that`."""
-    return _DECLINES.search(plain(without_thinking(text))) is not None
+    return _DECLINES_TO_PLAY.search(plain(without_thinking(text))) is not None
 
 
 def _no_action(said: str) -> Illegal:
     if declines(said):
         return Illegal("the reply declines to play", "refused")
     shown = printable(said)
-    return Illegal(f"not a legal command now: {shown[:_ECHOED]}{'...' if len(shown) > _ECHOED else ''}")
+    return Illegal(f"not a legal command now: {shown[:_LONGEST_SAID]}{'...' if len(shown) > _LONGEST_SAID else ''}")
 
 
 def _without_mark(line: str) -> str:
-    mark = _LIST_MARK.match(line)
+    mark = _BEFORE_COMMAND.match(line)
     return line[mark.end() :] if mark else line
 
 
@@ -151,7 +151,7 @@ class _Commands(NamedTuple):
 
     def last_line(self, words: str) -> str | None:
         for line in reversed(words.split("\n")):
-            bare = _without_mark(line.strip()).strip(_PUNCTUATION)
+            bare = _without_mark(line.strip()).strip(_AROUND_COMMAND)
             if bare in self.by_spelling:
                 return self.by_spelling[bare]
         return None

@@ -29,9 +29,9 @@ _LOOSE_MOVE = re.compile(
     r"(?<!\w)move (?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
     r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
 )
-_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
+_RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
-_MEASURED = (
+_OF_A_GAME = (
     GameMetric(
         "completion_rate",
         "efficacy",
@@ -78,7 +78,7 @@ class Thirteen:
     name = "solitaire/thirteen"
     unit = "solved"
     zero_sum = False
-    metrics = _MEASURED
+    metrics = _OF_A_GAME
     oracles = ("optimal",)
     """Baselines that know the cards that lie face down: yardsticks, which the information test leaves out."""
 
@@ -90,9 +90,9 @@ class Thirteen:
         table = dealt(seed)
         return ThirteenState(table, table)
 
-    def known(self, seed: int) -> dict[str, Any]:
-        """What is stored with the item of a seed and no player is told: `optimum`, the fewest commands that solve it, or None."""
-        return {"optimum": optimum(seed)}
+    def optimum(self, seed: int) -> int | None:
+        """The fewest commands that solve the deal of a seed, which is stored with its item and told to no player; None: nothing solves it."""
+        return optimum(seed)
 
     def to_move(self, state: ThirteenState) -> int | None:
         return None if self.result(state) else 0
@@ -204,7 +204,7 @@ def canonical(text: str) -> str:
 
 def _move(found: re.Match[str]) -> str:
     card = found[1]
-    number = card if card.isdigit() else _NUMBERS.get(card[0], card[0])
+    number = card if card.isdigit() else _RANK_NUMBERS.get(card[0], card[0])
     return f"move {number}->{found[2] or f'c{found[3]}'}"
 
 

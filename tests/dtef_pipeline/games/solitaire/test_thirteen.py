@@ -74,7 +74,7 @@ def test_shared_cases_of_the_shuffle() -> None:
 
 def test_shared_cases_of_the_optimum() -> None:
     for case in vectors("solitaire_optimal"):
-        assert GAME.known(case["in"]["seed"]) == {"optimum": case["out"]}, case["id"]
+        assert GAME.optimum(case["in"]["seed"]) == case["out"], case["id"]
 
 
 def test_shared_cases_of_illegal_commands() -> None:
@@ -268,6 +268,6 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
     for seed in range(12):
-        state, best = played_by("optimal", seed), GAME.known(seed)["optimum"]
+        state, best = played_by("optimal", seed), GAME.optimum(seed)
         assert (state.table.solved, state.resigned) == (best is not None, best is None)
         assert best is None or state.steps == best
