@@ -78,7 +78,7 @@ class Thirteen:
     name = "solitaire/thirteen"
     unit = "solved"
     zero_sum = False
-    metrics = _OF_A_GAME
+    metrics: tuple[GameMetric, ...] = _OF_A_GAME
     oracles = ("optimal",)
     """Baselines that know the cards that lie face down: yardsticks, which the information test leaves out."""
 
