@@ -29,7 +29,8 @@ PIECES = (
     "```json\n", "**", "_", "\"", "'", "{", "}", "[", "]", "(", ")", "<", ">", "\\", "$", "\\boxed{", "<think>", "</think>", "I can't play this",
     "I won't ", "10♠", "Ts", "T of spades", "A", "K", "7", "13", "99", "-1", "1e309", "50.5", "٣", "move ", "foundation", "c1", "c9", "draw",
     "recycle", "hint", "resign", "fold", "check", "call", "bet", "raise", "pass", "bid ", "$42", '{"propose": ', '{"accept": true}',
-    '{"bid": 5}', '"A": [', "null", "NaN", "\x00", "\ud800", "İ", "ſ", "漢", "\u2028", "\u202e", "\u0301", "\u200b", "\ufe0f", "é", "1. ", "- ", "> ", "9" * 30,
+    '{"bid": 5}', '"A": [', "null", "NaN", "\x00", "\ud800", "İ", "ſ", "漢", "\u2028", "\u202e", "\u0301", "\u200b", "\ufe0f", "é", "1. ", "- ", "> ",
+    "9" * 30,
 )  # fmt: skip
 
 
