@@ -25,12 +25,13 @@ EPISODES = 20
 LONG, SHARE = 50_000, 3
 """Characters of a long text, and how many times more than its share of time the longer one may take on a busy machine."""
 PIECES = (
-    "ACTION: ", "Action:", "**ACTION:** ", "action", "\n", "\n\n", " ", ", ", ". ", " or ", "not ", "->", " → ", "=>", "to ", "`", "```",
-    "```json\n", "**", "_", "\"", "'", "{", "}", "[", "]", "(", ")", "<", ">", "\\", "$", "\\boxed{", "<think>", "</think>", "I can't play this",
-    "I won't ", "10♠", "Ts", "T of spades", "A", "K", "7", "13", "99", "-1", "1e309", "50.5", "٣", "move ", "foundation", "c1", "c9", "draw",
-    "recycle", "hint", "resign", "fold", "check", "call", "bet", "raise", "pass", "bid ", "$42", '{"propose": ', '{"accept": true}',
-    '{"bid": 5}', '"A": [', "null", "NaN", "\x00", "\ud800", "İ", "ſ", "漢", "\u2028", "\u202e", "\u0301", "\u200b", "\ufe0f", "é", "1. ", "- ", "> ",
-    "9" * 30,
+    "ACTION: ", "Action:", "**ACTION:** ", "action", "\n", "\n\n", " ", ", ", ". ", " or ", "not ", "->", " → ", "=>",
+    "to ", "`", "```", "```json\n", "**", "_", "\"", "'", "{", "}", "[", "]", "(", ")", "<", ">", "\\", "$",
+    "\\boxed{", "<think>", "</think>", "I can't play this", "I won't ", "10♠", "Ts", "T of spades", "A", "K", "7",
+    "13", "99", "-1", "1e309", "50.5", "٣", "move ", "foundation", "c1", "c9", "draw", "recycle", "hint", "resign",
+    "fold", "check", "call", "bet", "raise", "pass", "bid ", "$42", '{"propose": ', '{"accept": true}', '{"bid": 5}',
+    '"A": [', "null", "NaN", "\x00", "\ud800", "İ", "ſ", "漢", "\u2028", "\u202e", "\u0301", "\u200b", "\ufe0f", "é",
+    "1. ", "- ", "> ", "9" * 30,
 )  # fmt: skip
 
 
