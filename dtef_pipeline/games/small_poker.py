@@ -27,8 +27,8 @@ SMALL_BET_RATE = GameMetric(
 SMALL_SHOWDOWN_RATE = GameMetric(
     "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
 )
-_FIRST_WORD = re.compile(r"[a-z]+")
-_COMMAND_LENGTH = 20
+_SPOKEN_WORD = re.compile(r"[a-z]+")
+_LONGEST_SPOKEN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,14 @@ class SmallPoker(ABC):
     def observation(self, state: SmallHand, seat: int) -> str:
         """Own card, public card, pot and betting, and at a showdown the other card."""
         now, other = self.betting(state.commands), 1 - seat
-        lines = [f"You are the {self.seats[seat]}.", f"Your card: {_card(state.deck[seat])}."]
+        lines = [
+            f"You are {self.seats[seat]}, and act {'first' if seat == 0 else 'second'}.",
+            f"Your card: {_card(state.deck[seat])}.",
+        ]
         if self.public_at is not None:
             public = self.public_card(state)
             lines.append(f"Public card: {_card(public) if public else 'not dealt yet'}.")
-        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, the {self.seats[other]} {now.paid[other]}.")
+        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, {self.seats[other]} {now.paid[other]}.")
         lines.append(f"Betting so far: {self._told_betting(state.commands, seat)}.")
         if now.to_move is None:
             return "\n".join([*lines, *self._told_end(state, seat)])
@@ -148,19 +151,21 @@ class SmallPoker(ABC):
         stages: dict[int, list[str]] = {}
         for place, command in enumerate(commands):
             before = self.betting(commands[:place])
-            stages.setdefault(before.stage, []).append(
-                f"{'you' if before.to_move == seat else f'the {self.seats[1 - seat]}'} {command}"
-            )
+            said = f"you {command}" if before.to_move == seat else f"{self.seats[1 - seat]} {command}s"
+            stages.setdefault(before.stage, []).append(said)
         if self.public_at is None or not stages:
             return ", ".join(stages.get(0, [])) or "nothing yet"
-        told = [f"{'before' if stage == 0 else 'after'} the public card: {', '.join(said)}" for stage, said in stages.items()]
+        told = [
+            f"{'before' if stage == 0 else 'after'} the public card: {', '.join(all_said)}"
+            for stage, all_said in stages.items()
+        ]
         return "; ".join(told)
 
     def _told_end(self, state: SmallHand, seat: int) -> Iterator[str]:
         """How the hand ended, as the seat sees it."""
         now, won = self.betting(state.commands), self._rewards(state)[seat]
         if now.showdown:
-            yield f"Showdown: the {self.seats[1 - seat]} has the {_card(state.deck[1 - seat])}."
+            yield f"Showdown: {self.seats[1 - seat]} has the {_card(state.deck[1 - seat])}."
         yield f"The hand is over. You {_won(won)}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
@@ -252,13 +257,13 @@ def _result(rewards: tuple[int, int], *flags: str) -> GameResult:
 def _why_illegal(spoken: str, now: Betting, seat: int) -> str:
     """Told to a player who spoke a command that is none, or not now."""
     allowed = f"allowed: {', '.join(now.legal)}"
-    word = _FIRST_WORD.match(spoken[:_COMMAND_LENGTH].casefold())
+    word = _SPOKEN_WORD.match(spoken[:_LONGEST_SPOKEN].casefold())
     command = word[0] if word else ""
     if command not in SMALL_POKER_COMMANDS:
         return f"This is no command of the game; {allowed}."
     unanswered = now.paid[seat] < now.paid[1 - seat]
     if unanswered and command in ("check", "bet"):
-        return f"You cannot {command}, because the other player has bet; {allowed}."
+        return f"You cannot {command}, because there is a bet to answer; {allowed}."
     if not unanswered and command in ("call", "fold", "raise"):
         return f"You cannot {command}, because there is no bet; {allowed}."
     return f"You cannot {command} in this stage of betting any more; {allowed}."

@@ -99,7 +99,7 @@ def values_of_readings(
     Raises ConfigError for unknown points, commands that are not legal, and less than 2 resamples.
     """
     if resamples < 2:
-        raise ConfigError(f"got {resamples} resamples; allowed: 2 or more")
+        raise ConfigError(f"resamples: got {resamples}; allowed: 2 or more")
     counts = draw_counts(decision_points(scenario), readings)
     return _values(scenario, strategy_of_draws(counts), counts, fill, _Redrawn(counts, resamples, seed))
 
@@ -201,10 +201,10 @@ class _Worth:
         if self._why_no_interval:
             known = self._why_no_interval == _NO_DRAWS
             return self._estimate(value, None), ExactEstimate(value if known else None, reason=self._why_no_interval)
-        bias = float(self._game.exploitability(*self._plain).mean()) - value
+        corrected = 2 * value - float(self._game.exploitability(*self._plain).mean())
         half = self._half(self._game.exploitability(*self._wide))
-        corrected = (max(0.0, number) for number in (value - bias, value - bias - half, value - bias + half))
-        return ExactEstimate(value, reason=_AS_DRAWN), ExactEstimate(*corrected)
+        interval = (max(0.0, corrected - half), max(0.0, corrected + half))
+        return ExactEstimate(value, reason=_AS_DRAWN), ExactEstimate(max(0.0, corrected), *interval)
 
     def _by_seat(self, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> tuple[Reals, Reals, Reals]:
         """What the first seat wins, what the second wins, and their mean."""

@@ -107,19 +107,18 @@ def test_an_observation_reads_as_a_person_would_tell_it() -> None:
     game = small_poker("leduc")
     state = SmallHand(("Ks", "Jh", "Qs", "Js", "Qh", "Kh"), ("check", "bet", "call", "check", "bet"))
     assert game.observation(state, 0).splitlines() == [
-        "You are the first player.",
+        "You are A, and act first.",
         "Your card: king of spades.",
         "Public card: queen of spades.",
-        "Pot: 10 chips. You put in 3, the second player 7.",
-        "Betting so far: before the public card: you check, the second player bet, you call; "
-        "after the public card: you check, the second player bet.",
+        "Pot: 10 chips. You put in 3, B 7.",
+        "Betting so far: before the public card: you check, B bets, you call; after the public card: you check, B bets.",
         "To call costs 4 chips.",
         "It is your turn.",
         "Legal commands: fold, call, raise",
     ]
     over = game.step(state, 0, "call")
     assert game.observation(over, 1).splitlines()[-2:] == [
-        "Showdown: the first player has the king of spades.",
+        "Showdown: A has the king of spades.",
         "The hand is over. You lose 7 chips.",
     ]
 
@@ -138,7 +137,7 @@ def test_legal_commands_are_listed_only_where_the_manifest_says_so() -> None:
         ((), "Check.", "check"),
         (("bet",), "ACTION: call", "call"),
         ((), "ACTION: raise", "You cannot raise, because there is no bet; allowed: check, bet."),
-        (("bet",), "ACTION: check", "You cannot check, because the other player has bet; allowed: fold, call."),
+        (("bet",), "ACTION: check", "You cannot check, because there is a bet to answer; allowed: fold, call."),
         (("bet",), "ACTION: raise", "You cannot raise in this stage of betting any more; allowed: fold, call."),
         ((), "ACTION: dance", "This is no command of the game; allowed: check, bet."),
     ],

@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_interval_and_the_order_of_draws_does_not_m
 
 
 def test_too_few_resamples_are_refused() -> None:
-    with pytest.raises(ConfigError, match="got 1 resamples; allowed: 2 or more"):
+    with pytest.raises(ConfigError, match="resamples: got 1; allowed: 2 or more"):
         values_of_readings(small_poker(KUHN), {}, resamples=1)
 
 
