@@ -43,6 +43,8 @@ class ChoicePoint(NamedTuple):
 class _Level(NamedTuple):
     """The information sets of a seat that have equally many choices of the seat before them, as arrays."""
 
+    points: Whole
+    """Their numbers among all information sets of the seat."""
     choices: Whole
     """All their choices, in order."""
     starts: Whole
@@ -104,6 +106,22 @@ class ExactGame:
             _add_at(won, level.before, np.maximum.reduceat(won[..., level.choices + 1], level.starts, axis=-1))
         best: Reals = won[..., _ROOT]
         return best
+
+    def losses(self, choices: Reals, other: Reals, seat: int) -> Reals:
+        """(..., information sets): chips per hand that a strategy of this seat gives away in each information set against `other`.
+
+        It is the probability that the strategy comes there, times the chips by which its choice there falls behind the best one, with
+        best play from there on. Each is 0 or more; their sum is what a best response to `other` wins beyond the strategy.
+        """
+        won, weights = self.against(other, 1 - seat), self.weights(choices, seat)
+        found = np.zeros((*choices.shape[:-1], len(self.seats[seat].points)))
+        for level in reversed(self.seats[seat].levels):
+            values = won[..., level.choices + 1]
+            best = np.maximum.reduceat(values, level.starts, axis=-1)
+            played = np.add.reduceat(values * choices[..., level.choices], level.starts, axis=-1)
+            found[..., level.points] = weights[..., level.before] * (best - played)
+            _add_at(won, level.before, best)
+        return np.maximum(found, 0)
 
     def exploitability(self, first: Reals, second: Reals) -> Reals:
         """(...): the mean of what best responses win from each seat of a player that plays `first` and `second`. 0 is perfect play;
@@ -179,16 +197,21 @@ class _Tree:
 
 def _seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
     depths: dict[int, int] = {_ROOT: 0}
-    by_depth: dict[int, list[ChoicePoint]] = {}
-    for point in points.values():
+    by_depth: dict[int, list[tuple[int, ChoicePoint]]] = {}
+    for number, point in enumerate(points.values()):
         depth = depths[point.before]
-        by_depth.setdefault(depth, []).append(point)
+        by_depth.setdefault(depth, []).append((number, point))
         depths.update(dict.fromkeys(range(point.start + 1, point.places.stop + 1), depth + 1))
     return SeatChoices(tuple(points.values()), tuple(_level(by_depth[depth]) for depth in sorted(by_depth)))
 
 
-def _level(points: list[ChoicePoint]) -> _Level:
+def _level(numbered: list[tuple[int, ChoicePoint]]) -> _Level:
+    numbers, points = zip(*numbered, strict=True)
     sizes = np.array([len(point.legal) for point in points])
-    choices = np.concatenate([np.arange(point.start, point.places.stop) for point in points])
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    return _Level(choices, starts, np.repeat(np.arange(len(points)), sizes), np.array([point.before for point in points]))
+    return _Level(
+        points=np.array(numbers),
+        choices=np.concatenate([np.arange(point.start, point.places.stop) for point in points]),
+        starts=np.concatenate([[0], np.cumsum(sizes)[:-1]]),
+        owner=np.repeat(np.arange(len(points)), sizes),
+        before=np.array([point.before for point in points]),
+    )

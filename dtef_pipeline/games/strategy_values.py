@@ -79,6 +79,10 @@ class StrategyValues:
     """Of the strategy as it stands, from draws too high on average; lower is better, 0 is perfect play. Without an interval."""
     exploitability_corrected: ExactEstimate
     """Without the part that the chance of the draws adds on average."""
+    losses: Mapping[str, float]
+    """By decision point, chips per hand in that seat that the strategy gives away there against `nash`, the largest first: 0 or more, and
+    for each seat their sum is what perfect play wins beyond the strategy. Empty where a decision point has no strategy, or the scenario
+    no baseline `nash`."""
     uniform_exploitability: float
     """Of playing every legal command equally often: the scale."""
 
@@ -161,6 +165,7 @@ def _values(
         against=tuple(worth.against(name, baseline) for name, baseline in scenario.strategies.items()),
         exploitability=exploitability,
         exploitability_corrected=corrected,
+        losses=worth.losses(scenario.strategies.get("nash")),
         uniform_exploitability=float(game.exploitability(game.vector(scale, 0), game.vector(scale, 1))),
     )
 
@@ -205,6 +210,16 @@ class _Worth:
         half = self._half(self._game.exploitability(*self._wide))
         interval = (max(0.0, corrected - half), max(0.0, corrected + half))
         return ExactEstimate(value, reason=_AS_DRAWN), ExactEstimate(max(0.0, corrected), *interval)
+
+    def losses(self, perfect: Strategy | None) -> Mapping[str, float]:
+        """What it gives away in each information set against perfect play."""
+        if self._why_no_value or perfect is None:
+            return {}
+        found: dict[str, float] = {}
+        for seat, choices in enumerate(self._own):
+            lost = self._game.losses(choices, self._game.vector(perfect, 1 - seat), seat)
+            found |= {point.name: float(one) for point, one in zip(self._game.seats[seat].points, lost, strict=True)}
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
 
     def _by_seat(self, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> tuple[Reals, Reals, Reals]:
         """What the first seat wins, what the second wins, and their mean."""

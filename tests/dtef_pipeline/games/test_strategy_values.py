@@ -121,6 +121,18 @@ def test_the_same_seed_gives_the_same_interval_and_the_order_of_draws_does_not_m
     assert values_of_readings(game, readings, resamples=50, seed=2).against != first.against
 
 
+def test_losses_name_the_decisions_that_cost_most() -> None:
+    game = small_poker(KUHN)
+    timid = {**game.strategies["nash"], "K:bet": {"fold": 1.0}}
+    found = values_of_probabilities(game, timid)
+    worst, lost = next(iter(found.losses.items()))
+    assert worst == "K:bet"
+    # Cards J against K: 1/6 of deals, in a third of which the first seat of `nash` bets; to fold loses 1 chip, to call wins 2.
+    assert lost == pytest.approx(1 / 6 * 1 / 3 * 3)
+    assert sum(found.losses.values()) == pytest.approx(lost)
+    assert wins(found, "nash")[1] == pytest.approx(1 / 18 - lost)
+
+
 def test_too_few_resamples_are_refused() -> None:
     with pytest.raises(ConfigError, match="resamples: got 1; allowed: 2 or more"):
         values_of_readings(small_poker(KUHN), {}, resamples=1)
