@@ -18,7 +18,8 @@ from dtef_pipeline.text.counted import counted
 
 SMALL_BETS = ("bet", "raise")
 """The commands that put in more than the other seat has."""
-SMALL_POKER_COMMANDS = ("check", "bet", "fold", "call", "raise")
+SMALL_POKER_COMMANDS = {"check": "checks", "bet": "bets", "fold": "folds", "call": "calls", "raise": "raises"}
+"""Of both games, with what is said of the other seat."""
 SMALL_CARD_NAMES = {"J": "jack", "Q": "queen", "K": "king"}
 SMALL_SUIT_NAMES = {"s": "spades", "h": "hearts"}
 SMALL_BET_RATE = GameMetric(
@@ -151,7 +152,7 @@ class SmallPoker(ABC):
         stages: dict[int, list[str]] = {}
         for place, command in enumerate(commands):
             before = self.betting(commands[:place])
-            said = f"you {command}" if before.to_move == seat else f"{self.seats[1 - seat]} {command}s"
+            said = f"you {command}" if before.to_move == seat else f"{self.seats[1 - seat]} {SMALL_POKER_COMMANDS[command]}"
             stages.setdefault(before.stage, []).append(said)
         if self.public_at is None or not stages:
             return ", ".join(stages.get(0, [])) or "nothing yet"
@@ -215,11 +216,13 @@ class SmallPoker(ABC):
 
     def told(self, state: SmallHand) -> dict[str, Any]:
         """The whole hand, with both cards."""
-        now = self.betting(state.commands)
+        now, public = self.betting(state.commands), self.public_card(state)
         return {
             "cards": list(state.deck[:2]),
-            "public_card": self.public_card(state),
-            "undealt": list(state.deck[2:]),
+            "public_card": public,
+            "undealt": [
+                card for place, card in enumerate(state.deck) if place > 1 and not (public and place == self.public_at)
+            ],
             "commands": list(state.commands),
             "paid": list(now.paid),
             "to_move": now.to_move,

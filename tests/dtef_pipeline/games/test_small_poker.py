@@ -123,6 +123,14 @@ def test_an_observation_reads_as_a_person_would_tell_it() -> None:
     ]
 
 
+def test_a_trace_tells_every_card_once() -> None:
+    game = small_poker("leduc")
+    state = SmallHand(("Ks", "Jh", "Qs", "Js", "Qh", "Kh"))
+    assert game.told(state)["undealt"] == ["Qs", "Js", "Qh", "Kh"]
+    later = game.told(game.step(game.step(state, 0, "check"), 1, "check"))
+    assert (later["cards"], later["public_card"], later["undealt"]) == (["Ks", "Jh"], "Qs", ["Js", "Qh", "Kh"])
+
+
 def test_legal_commands_are_listed_only_where_the_manifest_says_so() -> None:
     manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / "kuhn.yaml").model_copy(update={"show_legal": False})
     game = kuhn.of_manifest(manifest)
