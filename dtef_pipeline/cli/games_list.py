@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pandas as pd
 
+from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
@@ -18,10 +19,9 @@ from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
-from resources.known_games import known_persona_versions, known_scenarios
 from resources.settings import Settings
 
-_KEPT, _FIRST_OUT = ("scenario", "persona", "status", "version"), ("description", "traits")
+_LISTED_ALWAYS, _LISTED_WITH_ROOM = ("scenario", "persona", "status", "version"), ("description", "traits")
 
 
 def list_games(as_json: bool) -> None:
@@ -39,7 +39,7 @@ def list_games(as_json: bool) -> None:
     for rows in (scenarios, personas):
         if rows:
             frame = pd.DataFrame([{name: _in_words(value) for name, value in row.items()} for row in rows])
-            kept, first_out = ([name for name in names if name in frame] for names in (_KEPT, _FIRST_OUT))
+            kept, first_out = ([name for name in names if name in frame] for names in (_LISTED_ALWAYS, _LISTED_WITH_ROOM))
             click.echo(render(frame, "table", fit=terminal_fit(kept, first_out)) + "\n")
     say("`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL")
 

@@ -10,7 +10,7 @@ from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.plans import ACTION_WORD
 from dtef_pipeline.text.printable import printable
 
-_HELP, _ENDS = "?", ("quit", "exit")
+_ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
 
 
 class Stopped(Exception):
@@ -28,9 +28,9 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
     _tell(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
     while True:
         written = _line(f"{manifest.seats[seat]}> ", to_stderr)
-        if written == _HELP:
+        if written == _ASKS_FOR_COMMANDS:
             _tell(", ".join(game.pack.scenario.legal(game.state, seat)), to_stderr)
-        elif written.casefold() in _ENDS:
+        elif written.casefold() in _STOPS_PLAYING:
             raise Stopped
         elif written:
             return written if ACTION_WORD in written.casefold() else f"ACTION: {written}"

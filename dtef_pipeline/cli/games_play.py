@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.games_asked import ModelSeats, NoResponse
@@ -24,11 +25,10 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.named_players import names_of_players, player_named
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
-from resources.known_games import known_personas, known_scenarios
 from resources.known_models import known_models
 from resources.settings import Settings
 
-HUMAN, _SCRIPT = "human", "commands"
+HUMAN, AS_WRITTEN = "human", "commands"
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def _seated(one: Pack, options: PlayOptions, settings: Settings) -> Seated:
     given = names_of_players(options.players or "")
     scripted = options.commands is not None
     if scripted and len(given) < len(seats):
-        given = [_SCRIPT, *given]
+        given = [AS_WRITTEN, *given]
     elif scripted:
-        given[0] = _SCRIPT
+        given[0] = AS_WRITTEN
     if not given:
         given = [HUMAN]
     if options.players is None:
@@ -124,7 +124,7 @@ def _seated(one: Pack, options: PlayOptions, settings: Settings) -> Seated:
         )
     models = known_models(settings, COMPUTED_MODELS)
     personas = known_personas(settings)
-    players = [None if name in (HUMAN, _SCRIPT) else player_named(one, models, personas, name) for name in given]
+    players = [None if name in (HUMAN, AS_WRITTEN) else player_named(one, models, personas, name) for name in given]
     return Seated(tuple(given), tuple(players))
 
 
@@ -139,7 +139,7 @@ def _play(game: GameInPlay, seated: Seated, options: PlayOptions, settings: Sett
                 game.plays(baseline_of(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
                 game.writes(asked.text(game, seat, player))
-            elif seated.names[seat] == _SCRIPT:
+            elif seated.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return
                 game.writes(f"ACTION: {command}")

@@ -10,6 +10,7 @@ from dtef_pipeline.games.baselines import baseline_of
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.text.counted import counted
 
 
 def player_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
@@ -27,7 +28,7 @@ def player_named(pack: Pack, models: Models, personas: Mapping[str, Persona], na
     persona = personas.get(before) if at else None
     found = models.resolve([model if persona else name])
     if len(found) != 1:
-        raise ConfigError(f"player {name}: {len(found)} models; allowed: one model, or a baseline")
+        raise ConfigError(f"player {name}: {counted(len(found), 'model')}; allowed: one model, or a baseline")
     if found[0].is_computed:
         raise ConfigError(f"player {name}: it is computed from other data; allowed: a model that is asked, or a baseline")
     return Player(found[0], persona)

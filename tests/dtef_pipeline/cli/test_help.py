@@ -53,6 +53,8 @@ class TestHelp:
             "responses",
             "rubric",
             "qa",
+            "games",
+            "preference",
             "models",
             "doctor",
             "ui",
