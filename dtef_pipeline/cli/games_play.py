@@ -124,7 +124,8 @@ def _seated(one: Pack, options: PlayOptions, settings: Settings) -> Seated:
         )
     models = known_models(settings, COMPUTED_MODELS)
     personas = known_personas(settings)
-    players = [None if name in (HUMAN, AS_WRITTEN) else player_named(one, models, personas, name) for name in given]
+    by_hand = (HUMAN, AS_WRITTEN) if scripted else (HUMAN,)
+    players = [None if name in by_hand else player_named(one, models, personas, name) for name in given]
     return Seated(tuple(given), tuple(players))
 
 

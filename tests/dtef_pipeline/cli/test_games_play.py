@@ -1,0 +1,222 @@
+"""`dtef games play`: baselines, written commands, a person at the terminal, and a model whose responses are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dtef_pipeline.games import pack_files, packs
+from dtef_pipeline.games.packs import adapters
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
+from tests.fake_llm_server import FakeLLM
+from tests.made.made_games import ShowCards, show_pack
+from tests.strict_json import strict
+
+NAME = "made/show-cards"
+KEYS = {"rewards", "outcome", "actions", "illegal", "illegal_reasons", "state", "legal"}
+
+
+@pytest.fixture(autouse=True)
+def made_scenario(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The made-up scenario beside the shipped ones, and a folder for personas. Seed 7 deals A the lower card."""
+    folder = state / "scenarios"
+    (folder / "made").mkdir(parents=True)
+    manifest = yaml.safe_dump(show_pack().manifest.model_dump(), sort_keys=False)
+    (folder / "made" / "show-cards.yaml").write_text(manifest, encoding="utf-8")
+    monkeypatch.setenv("DTEF_SCENARIOS", str(folder))
+    monkeypatch.setenv("DTEF_PERSONAS", str(state / "personas"))
+    known = {**adapters(), NAME: lambda _: ShowCards()}
+    for module in (packs, pack_files):
+        monkeypatch.setattr(module, "adapters", lambda: known)
+    return folder
+
+
+def played(*words: object, stdin: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = strict(ok("games", "play", NAME, "--seed", "7", *words, "--json", stdin=stdin))
+    assert set(found) == KEYS
+    return found
+
+
+def test_baselines_play_to_the_end() -> None:
+    found = played("--players", "baseline/waits,baseline/random")
+    cards = found["state"]["cards"]
+    assert found["actions"][-1] == [1, "show"]
+    assert found["rewards"] == [1.0, -1.0] if cards[0] > cards[1] else [-1.0, 1.0]
+    assert found["outcome"] == ("win" if cards[0] > cards[1] else "loss")
+    assert (found["illegal"], found["illegal_reasons"], found["legal"]) == (0, [], [])
+
+
+def test_the_league_may_be_left_out() -> None:
+    said = ok("games", "play", "show-cards", "--players", "baseline/waits,baseline/waits")
+    assert (
+        "A (baseline/waits): draw, 0 points\nB (baseline/waits): draw, 0 points\n8 turns, texts that were no moves: 0 (turn_limit)"
+        in said
+    )
+
+
+def test_written_commands_are_the_first_seats_and_the_episode_stops_after_the_last() -> None:
+    found = played("--players", "baseline/waits", "--commands", "wait; wait")
+    assert found["actions"] == [[0, "wait"], [1, "wait"], [0, "wait"], [1, "wait"]]
+    assert (found["rewards"], found["outcome"], found["legal"]) == (None, None, ["wait", "show"])
+    assert played("--players", "baseline/careful,baseline/waits", "--commands", "wait; wait") == found
+
+
+def test_a_written_command_that_is_not_allowed_changes_nothing_and_is_counted() -> None:
+    found = played("--players", "baseline/waits", "--commands", "fly; fly; fly; fly; wait")
+    assert found["actions"] == [[0, "wait"], [1, "wait"]]
+    assert (found["illegal"], found["illegal_reasons"]) == (4, ["fly is no command here."] * 4)
+
+
+def test_without_players_the_first_opponent_sits_at_the_other_seats() -> None:
+    said = ok("games", "play", NAME, "--seed", "7", "--commands", "wait;show")
+    assert "B (baseline/careful)" in said
+
+
+def test_the_trace_shows_each_move_and_the_whole_state() -> None:
+    said = ok("games", "play", NAME, "--seed", "7", "--players", "baseline/waits", "--commands", "fly;show", "--trace")
+    assert "  1  A (commands)  no move (illegal): fly is no command here.\n" in said
+    assert "  1  A (commands)  show\n" in said
+    assert 'state: {"cards": [' in said
+    assert "trace: " in said
+
+
+def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
+    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\nwait\nshow\n")
+    assert said.startswith("Each seat has a card.")
+    assert "A> wait, show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
+    assert "Said so far: wait, wait." in said
+    assert "3 turns, texts that were no moves: 1" in said
+
+
+@pytest.mark.parametrize("stdin", ["quit\n", "QUIT\n", "", "wait\n"])
+def test_a_person_may_stop_at_any_time(stdin: str) -> None:
+    result = dtef("games", "play", NAME, stdin=stdin)
+    assert result.exit_code == 0
+    assert "stopped before the end" in result.stderr
+    assert "not over after" in result.stdout
+
+
+def test_a_person_may_try_as_often_as_they_like() -> None:
+    found = played("--players", "human,baseline/waits", stdin="fly\n" * 9 + "show\n")
+    assert found["illegal"] == 9
+    assert found["rewards"] is not None
+
+
+def test_with_json_nothing_else_is_on_standard_output() -> None:
+    result = dtef("games", "play", NAME, "--json", stdin="?\nquit\n")
+    assert set(json.loads(result.stdout)) == KEYS
+    assert "Your card is" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--players", "human"), r"--players human: got 1 for made/show-cards; allowed: 2 (A, B)"),
+        (("--players", "baseline/carefull,human"), "baseline/carefull: made/show-cards has none of that name"),
+        (("--players", "nobody,human"), "no model or collection 'nobody'"),
+        (("--json", "--trace"), "allowed: --json or --trace, not both"),
+        (("--snapshot", "../x"), "snapshot '../x': allowed"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(words: tuple[str, ...], told: str) -> None:
+    assert told in refused("games", "play", NAME, *words)
+
+
+def test_a_scenario_that_is_not_known_is_refused() -> None:
+    assert "scenario made/show-card: not known; allowed: made/show-cards" in refused("games", "play", "made/show-card")
+
+
+def test_a_model_plays_through_the_response_store_and_is_asked_nothing_twice(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    replies = ["I wait first.\nACTION: wait", "fly", "ACTION: show"]
+    with FakeLLM(
+        reply=lambda call: replies[len([one for one in call.body["messages"] if one["role"] == "assistant"])]
+    ) as server:
+        serve_as(server, state, monkeypatch)
+        words = ("games", "play", NAME, "--seed", "7", "--players", "bold@fake,baseline/waits")
+        first = ok(*words, "--trace")
+        assert server.answered == 3
+        assert ok(*words, "--trace") == first
+        assert server.answered == 3
+        sent = server.calls[-1].body["messages"]
+    assert "  1  A (bold@fake)  wait\n       | I wait first.\n" in first
+    assert "  2  A (bold@fake)" not in first
+    assert "  3  A (bold@fake)  no move (illegal): fly is no command here.\n" in first
+    assert [one["role"] for one in sent] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert sent[0]["content"].startswith("You like to lead.")
+
+
+def test_scenarios_and_personas_are_listed() -> None:
+    said = ok("games", "list")
+    assert NAME in said
+    assert "random, first-legal, careful, waits" in said
+    assert "bold:v1" in said
+    listed = strict(ok("games", "list", "--json"))
+    (made,) = (one for one in listed["scenarios"] if one["scenario"] == NAME)
+    assert (made["status"], made["version"], made["seats"]) == ("experimental", 1, ["A", "B"])
+    assert {one["persona"] for one in listed["personas"]} == {"bold:v1", "cautious:v1", "plain-spoken:v1"}
+
+
+def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
+    result = dtef("games", "check", made_scenario.parent)
+    assert result.exit_code == 1
+    assert "made/show-cards: not whole\n  it lacks tests: " in result.stdout
+    assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not whole" in result.stdout
+
+
+def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {
+        "id": "mine",
+        "version": 4,
+        "display_name": "Mïne",
+        "system_prompt": "Be\n  odd: #1 \x85 \u2028\t'\"",
+        "traits": {"a": 1.0},
+    }
+    (state / "personas").mkdir()
+    (state / "personas" / "mine.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
+    out, again, packed = state / "a.jsonl", state / "b.jsonl", state / "c.jsonl.gz"
+    assert ok("games", "personas", "export", out).startswith("4 personas")
+    ok("games", "personas", "export", packed)
+    for source in (out, packed):
+        monkeypatch.setenv("DTEF_PERSONAS", str(state / f"empty {source.suffix}"))
+        assert ok("games", "personas", "import", source).startswith("1 persona written")
+        assert "0 personas written" in ok("games", "personas", "import", source)
+        ok("games", "personas", "export", again)
+        assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_bad_line_takes_in_nothing(state: Path) -> None:
+    file = state / "in.jsonl"
+    ok("games", "personas", "export", file)
+    lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
+    file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), lines[2]]), encoding="utf-8")
+    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "personas", "import", file)
+    assert not (state / "personas").exists()
+
+
+def test_a_version_with_another_content_is_an_error(state: Path) -> None:
+    file = state / "in.jsonl"
+    ok("games", "personas", "export", file)
+    file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
+    assert "is there already with other content; got 'bold:v1'" in refused("games", "personas", "import", file)
+
+
+def test_an_import_without_a_folder_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = state / "in.jsonl"
+    ok("games", "personas", "export", file)
+    monkeypatch.delenv("DTEF_PERSONAS")
+    assert "DTEF_PERSONAS is not set: allowed: a folder" in refused("games", "personas", "import", file)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("x.jsonl", b"\xff\n"), ("x.jsonl.gz", b"no gzip"), ("x.jsonl.gz", b"\x1f\x8b\x08")]
+)
+def test_a_file_that_cannot_be_read_is_named(state: Path, name: str, data: bytes) -> None:
+    (state / name).write_bytes(data)
+    assert name in refused("games", "personas", "import", state / name)
