@@ -191,7 +191,7 @@ def _scores(
     n = np.bincount(np.concatenate([counts.left, counts.right]), weights=np.tile(counts.times, 2), minlength=players).astype(
         np.float64
     )
-    rank = ranks(fit.beta, fit.component)
+    rank, reviewers = ranks(fit.beta, fit.component), _reviewers(counts)
     tier = _tiers(votes, fit, errors, rank)
     unscored, unbounded = why_no_beta(fit, counts, votes.players), why_no_bounds(fit, errors, n)
     found = [
@@ -207,7 +207,7 @@ def _scores(
             high=_number(ends.high[at]),
             se_model=_number(fit.model_errors[at]),
             n=int(n[at]),
-            n_reviewers=None if fit.rows.cluster is None else _reviewers_of(counts, at),
+            n_reviewers=None if reviewers is None else int(reviewers[at]),
             reason=unscored[at] or ("" if allowed[at] else unbounded[at]),
         )
         for at, name in enumerate(votes.players)
@@ -228,9 +228,13 @@ def _tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: 
     return [None if pd.isna(found) else int(found) for found in tiers(board, compared.assign(note=""), VOTE_KEYS)]
 
 
-def _reviewers_of(counts: PairedOutcomes, player: int) -> int:
-    assert counts.cluster is not None
-    return len(np.unique(counts.cluster[(counts.left == player) | (counts.right == player)]))
+def _reviewers(counts: PairedOutcomes) -> Codes | None:
+    """(players,) how many reviewers compared each; None: nobody says who voted."""
+    if counts.cluster is None:
+        return None
+    many = int(counts.cluster.max(initial=0)) + 1
+    seen = np.unique(np.concatenate([counts.left, counts.right]) * many + np.tile(counts.cluster, 2))
+    return np.bincount(seen // many, minlength=counts.players)
 
 
 def _length(fit: StrengthFit, errors: ClusteredErrors, longer: LongerShare) -> LengthEffect:

@@ -131,9 +131,19 @@ def _fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -
     """Why nu or the coefficients leave no finite answer, in one word; empty where they do."""
     if not len(rows.left) or not (has_theta or rows.covariates.size):
         return ""
-    if grows_forever(_must_not_fall(_merged(rows), has_theta, fixed=l2 > 0)):
+    merged = _merged(rows)
+    if not rows.covariates.size and _some_beat_each_other(merged):
+        return ""
+    if grows_forever(_must_not_fall(merged, has_theta, fixed=l2 > 0)):
         return "separable"
     return "" if _Newton(rows, component, has_theta, l2).told_apart() else "unidentified"
+
+
+def _some_beat_each_other(merged: PairedOutcomes) -> bool:
+    """Whether two players beat each other: wins that no score explains hold nu down."""
+    won = merged.where(merged.outcome != 0)
+    pairs = won.left * won.players + won.right
+    return len(np.unique(pairs)) < len(pairs)
 
 
 def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:

@@ -47,12 +47,10 @@ def grows_forever(constraints: Floats) -> bool:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    distinct = np.unique(constraints, axis=0)
-    if not distinct.size:
+    if not constraints.size:
         return False
-    found = linprog(
-        -distinct.sum(axis=0), A_ub=-csr_array(distinct), b_ub=np.zeros(len(distinct)), bounds=(-1, 1), method="highs"
-    )
+    rows = -csr_array(constraints)
+    found = linprog(-constraints.sum(axis=0), A_ub=rows, b_ub=np.zeros(len(constraints)), bounds=(-1, 1), method="highs")
     return bool(found.status != 0 or -found.fun > _RISES)
 
 
