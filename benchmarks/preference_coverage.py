@@ -116,7 +116,9 @@ def of_votes(world: VoteWorld, expected: Numbers, rng: np.random.Generator) -> d
     alone = fit_votes(replace(votes, reviewer_ids=None), options).scores
     by_vote = [score.low <= expected[place[score.model]] <= score.high for score in alone if score.low is not None]  # type: ignore[operator]
     width = float(np.mean([score.high - score.low for score in made]) / 2) if made else np.nan  # type: ignore[operator]
-    shares = {"published": held, "by vote": by_vote, "of the model": model}
+    wide = [score for score in fit_votes(votes, replace(options, degrees="effective")).scores if score.low is not None]
+    effective = [score.low <= expected[place[score.model]] <= score.high for score in wide]  # type: ignore[operator]
+    shares = {"published": held, "with --degrees effective": effective, "by vote": by_vote, "of the model": model}
     told = {name: float(np.mean(values)) if values else np.nan for name, values in shares.items()}
     return {**told, "with interval": len(made) / world.players, "half width": width}
 

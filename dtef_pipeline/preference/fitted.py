@@ -49,6 +49,8 @@ class PreferenceOptions:
     """A vote of confidence c counts c / 5; None: every vote counts 1."""
     control: Literal["length"] | None = None
     """Betas are those of responses of equal length."""
+    degrees: Literal["reviewers", "effective"] = "reviewers"
+    """Intervals are of t with R - 1 degrees of freedom: R counts reviewers, or how many equally busy ones they are worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,9 @@ class FittedPreference:
     """Votes that scores are made of, or would be if they had a finite value."""
     reviewers: int | None
     """None: nobody says who voted, so that each vote is taken for independent."""
+    effective_reviewers: float | None
+    """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers. Where it is far below `reviewers`,
+    intervals with the degrees of `reviewers` are too narrow."""
     separable: bool
     """Whether some component has no finite scores."""
     components: tuple[tuple[str, ...], ...]
@@ -119,6 +124,8 @@ class FittedPreference:
             "votes": self.votes,
             "counted": self.counted,
             "reviewers": self.reviewers,
+            "effective_reviewers": self.effective_reviewers,
+            "degrees": self.options.degrees,
             "ties": self.options.ties,
             "prior": {"l2": self.options.l2} if self.options.l2 else None,
             "weight": self.options.weight,
@@ -142,7 +149,7 @@ def fit_votes(votes: VoteColumns, options: PreferenceOptions | None = None, leng
     of_votes = None if lengths is None else lengths_of_votes(votes, lengths)
     rows = _rows(votes, options, of_votes)
     fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
-    errors = clustered_errors(fit)
+    errors = clustered_errors(fit, effective=options.degrees == "effective")
     counts = rows.where(rows.outcome != 0) if options.ties == "drop" else rows
     low_nu, high_nu = _nu_ends(fit, errors)
     return FittedPreference(
@@ -150,6 +157,7 @@ def fit_votes(votes: VoteColumns, options: PreferenceOptions | None = None, leng
         votes=votes.votes,
         counted=int(counts.times.sum()),
         reviewers=None if rows.cluster is None else len(np.unique(rows.cluster)),
+        effective_reviewers=_worth(counts),
         separable=fit.separable,
         components=_components(votes, fit),
         nu=fit.nu,
@@ -187,7 +195,7 @@ def _scores(
     votes: VoteColumns, counts: PairedOutcomes, fit: StrengthFit, errors: ClusteredErrors
 ) -> tuple[PreferenceScore, ...]:
     allowed, players = enough(fit, errors), len(votes.players)
-    ends = bounds(fit.beta, errors.errors[:players], errors.clusters[:players], allowed)
+    ends = bounds(fit.beta, errors.errors[:players], errors.degrees[:players], allowed)
     n = np.bincount(np.concatenate([counts.left, counts.right]), weights=np.tile(counts.times, 2), minlength=players).astype(
         np.float64
     )
@@ -254,7 +262,14 @@ def _nu_ends(fit: StrengthFit, errors: ClusteredErrors) -> tuple[float | None, f
 
 def _of_parameter(fit: StrengthFit, errors: ClusteredErrors, at: int, estimate: float) -> Bounds:
     many = errors.clusters[at : at + 1] >= MIN_CLUSTERS
-    return bounds(np.array([estimate]), errors.errors[at : at + 1], errors.clusters[at : at + 1], many)
+    return bounds(np.array([estimate]), errors.errors[at : at + 1], errors.degrees[at : at + 1], many)
+
+
+def _worth(counts: PairedOutcomes) -> float | None:
+    if counts.cluster is None:
+        return None
+    sizes = np.bincount(counts.cluster, weights=counts.weight * counts.times).astype(np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if sizes.any() else 0.0
 
 
 def _number(value: float) -> float | None:

@@ -34,6 +34,10 @@ class ClusteredErrors:
     """(parameters, parameters)"""
     clusters: Codes
     """(parameters,) clusters of the component of each; of all rows for coefficients and ln(nu)."""
+    effective: Floats
+    """(parameters,) how many equally large clusters they are worth, (sum n)^2 / sum n^2; at most `clusters`."""
+    degrees: Floats
+    """(parameters,) degrees of freedom of t, 1 or more."""
     own: Codes
     """(players,) clusters that compared each player."""
     votes: Floats
@@ -68,27 +72,39 @@ class PairTests(NamedTuple):
     """Adjusted for all pairs of the component."""
 
 
-def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
-    """The clustered sandwich of a fit, times R / (R - 1) with R the clusters of the component. Rows without clusters are each their own."""
-    rows, players = fit.rows, len(fit.beta)
+def clustered_errors(fit: StrengthFit, *, effective: bool = False) -> ClusteredErrors:
+    """The clustered sandwich of a fit, times R / (R - 1), with R - 1 degrees of freedom; R: the clusters of the component.
+
+    With `effective`, R is how many equally large clusters they are worth: where a few make most of the rows, R of all is too many, and
+    intervals hold the truth too rarely. Rows without clusters are each their own.
+    """
+    rows, players, alone = fit.rows, len(fit.beta), fit.rows.cluster is None
     cluster, clusters = _codes_of_clusters(fit)
     scores = _scores(fit, cluster, clusters)
     middle = (scores.T @ scores).toarray()
-    of_component = _clusters_of(fit.component[rows.left], cluster, players, rows.times, alone=rows.cluster is None)
-    both = np.concatenate([rows.left, rows.right])
-    times = np.tile(rows.times, 2)
-    own = _clusters_of(both, np.tile(cluster, 2), players, times, alone=rows.cluster is None)
-    everyone = rows.times.sum() if rows.cluster is None else clusters
-    n = np.concatenate([of_component[fit.component], np.full(len(fit.inverse) - players, everyone)]).astype(np.int64)
+    # Components, and behind them all rows together, for the parameters that are no betas.
+    parts = np.concatenate([fit.component[rows.left], np.full(len(rows.left), players)])
+    counts, worth = _clusters_of(
+        parts, np.tile(cluster, 2), players + 1, np.tile(rows.times, 2), np.tile(rows.weight, 2), alone=alone
+    )
+    at = np.concatenate([fit.component, np.full(len(fit.inverse) - players, players)])
+    n = worth[at] if effective else counts[at]
     scale = np.sqrt(np.divide(n, n - 1, out=np.zeros(len(n)), where=n > 1))
-    covariance = fit.inverse @ middle @ fit.inverse * np.outer(scale, scale)
-    votes = np.bincount(both, weights=times, minlength=players).astype(np.float64)
-    return ClusteredErrors(covariance, n, own.astype(np.int64), votes)
+    both, times = np.concatenate([rows.left, rows.right]), np.tile(rows.times, 2)
+    own, _ = _clusters_of(both, np.tile(cluster, 2), players, times, np.tile(rows.weight, 2), alone=alone)
+    return ClusteredErrors(
+        covariance=fit.inverse @ middle @ fit.inverse * np.outer(scale, scale),
+        clusters=counts[at].astype(np.int64),
+        effective=worth[at],
+        degrees=np.maximum(n - 1, 1),
+        own=own.astype(np.int64),
+        votes=np.bincount(both, weights=times, minlength=players).astype(np.float64),
+    )
 
 
-def bounds(estimates: Floats, errors: Floats, clusters: Codes, allowed: npt.NDArray[np.bool_]) -> Bounds:
-    """Estimates -+ t times their errors, t with R - 1 degrees of freedom at 95 %; NaN where it is not allowed. Arrays of one shape."""
-    t = stdtrit(np.maximum(clusters - 1, 1), (1 + CONFIDENCE) / 2)
+def bounds(estimates: Floats, errors: Floats, degrees: Floats, allowed: npt.NDArray[np.bool_]) -> Bounds:
+    """Estimates -+ t times their errors at 95 %, t with these degrees of freedom; NaN where it is not allowed. Arrays of one shape."""
+    t = stdtrit(degrees, (1 + CONFIDENCE) / 2)
     se = np.where(allowed, errors, np.nan)
     return Bounds(se, estimates - t * se, estimates + t * se)
 
@@ -116,7 +132,7 @@ def pair_tests(fit: StrengthFit, found: ClusteredErrors) -> PairTests:
     se = np.sqrt(np.maximum(_of_difference(found.covariance, better, worse), 0.0))
     least = _NO_SPREAD * np.sqrt(np.maximum(_of_difference(fit.inverse, better, worse), 0.0))
     t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > least)
-    p = 2 * stdtr(found.clusters[better] - 1, -np.abs(t))
+    p = 2 * stdtr(found.degrees[better], -np.abs(t))
     adjusted = np.full(len(p), np.nan)
     for number in np.unique(fit.component[better]):
         here = fit.component[better] == number
@@ -156,9 +172,19 @@ def _scores(fit: StrengthFit, cluster: Codes, clusters: int) -> Any:
     return coo_array((values, (np.tile(cluster, len(columns)), at)), shape=(clusters, len(fit.inverse))).tocsr()
 
 
-def _clusters_of(what: Codes, cluster: Codes, size: int, times: Floats, *, alone: bool) -> Floats:
-    """(size,) how many different clusters each has."""
+def _clusters_of(
+    what: Codes, cluster: Codes, size: int, times: Floats, weight: Floats, *, alone: bool
+) -> tuple[Floats, Floats]:
+    """(size,) how many different clusters each has, and (size,) how many equally large ones they are worth."""
+    total = np.bincount(what, weights=weight * times, minlength=size)
     if alone:
-        return np.asarray(np.bincount(what, weights=times, minlength=size))
-    many = int(cluster.max(initial=0)) + 1
-    return np.bincount(np.unique(what * many + cluster) // many, minlength=size).astype(np.float64)
+        counts, of, squares = np.bincount(what, weights=times, minlength=size), what, times * weight**2
+    else:
+        many = int(cluster.max(initial=0)) + 1
+        seen, place = np.unique(what * many + cluster, return_inverse=True)
+        sizes = np.bincount(place, weights=weight * times, minlength=len(seen)).astype(np.float64)
+        of, squares = seen // many, sizes**2
+        counts = np.bincount(of, minlength=size)
+    squared = np.bincount(of, weights=squares, minlength=size)
+    worth = np.divide(total**2, squared, out=np.zeros(size), where=squared > 0)
+    return counts.astype(np.float64), worth

@@ -58,7 +58,7 @@ def test_reviewers_that_vote_everything_twice_know_no_more(ties: str) -> None:
 
 
 def test_an_interval_is_t_with_one_degree_less_than_reviewers() -> None:
-    found = bounds(np.array([1.0]), np.array([0.5]), np.array([5]), np.array([True]))
+    found = bounds(np.array([1.0]), np.array([0.5]), np.array([4.0]), np.array([True]))
     assert (found.low[0], found.high[0]) == pytest.approx((1 - 0.5 * 2.776445, 1 + 0.5 * 2.776445), abs=1e-5)
 
 
