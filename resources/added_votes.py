@@ -15,6 +15,14 @@ from resources.responses.database import ResponseDatabase, chunks
 from resources.votes import VoteStore
 
 _NEITHER = "is neither in the store nor in the file"
+_MAY_DIFFER: Mapping[str, frozenset[str]] = {
+    "response": frozenset({"manifest_id"}),
+    "pair": frozenset({"replaced", "made_at"}),
+    "vote": frozenset({"vote_id", "reviewer_id"}),
+}
+"""Fields in which two records of one thing may differ: who paired responses first does not matter."""
+_OF_THE_STORE = frozenset({"voted_at", "shown_as_a", "reviewer_kind"})
+"""Fields of a vote that no reviewer hands in."""
 _OF_RESPONSES = ("family", "item_id", "draw")
 
 
@@ -109,12 +117,10 @@ def _keys(kind: str, record: Record) -> tuple[Hashable, ...]:
     return (record[key_field(kind)],)
 
 
-def _content(line: Line, record: Record) -> list[object]:
+def _content(line: Line, record: Record) -> Record:
     """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
-    ignored = {"vote_id", "reviewer_id"} if line.kind == "vote" else set()
-    if line.is_ballot:
-        ignored |= {"voted_at", "shown_as_a", "reviewer_kind"}
-    return [value for name, value in record.items() if name not in ignored]
+    ignored = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
+    return {name: value for name, value in record.items() if name not in ignored}
 
 
 def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:

@@ -168,7 +168,7 @@ def stored_row(record: Record) -> dict[str, Any]:
     return row
 
 
-def record_of(kind: str, row: Mapping[str, Any]) -> Record:
+def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
     """The record of a stored row."""
     record = {}
     for name in RECORD_FIELDS[kind]:

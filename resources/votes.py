@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -242,8 +243,6 @@ class VoteStore:
 
     def _blinding(self, further: Iterable[PairedResponse] = ()) -> Blinding:
         """Of all names in the store: a text may name another model than the one that wrote it."""
-        import json
-
         rows = self._rows(sa.select(tables.paired_responses.c.names).distinct())
         stored = {name for row in rows for name in json.loads(row["names"])}
         return blinding(stored.union(*(response.names for response in further)))

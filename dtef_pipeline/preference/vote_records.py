@@ -207,14 +207,14 @@ def _checked(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
 
 
 def _time(value: object) -> object:
-    """A time in UTC of a text; anything else as it is."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-            return value.astimezone(UTC) if value.tzinfo else None
-        except (ValueError, OverflowError):
-            return value
-    return value
+    """A time in UTC, of a text that is one and names its zone; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        time = datetime.fromisoformat(value)
+        return time.astimezone(UTC) if time.tzinfo else value
+    except (ValueError, OverflowError):
+        return value
 
 
 def _short(value: object) -> str:

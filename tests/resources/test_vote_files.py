@@ -1,0 +1,200 @@
+"""Votes as JSON lines: the same bytes after a journey, and nothing of a file with a fault."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.errors import SourceError, StoreError
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.vote_records import RunManifest, record_line, response_record
+from resources.vote_files import export_votes, import_votes
+from resources.votes import VoteStore, votes_of_store
+from tests.made.voted import responses, vectors
+
+TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[VoteStore]:
+    with opened(tmp_path, "first") as found:
+        rows = responses(4, items=2)
+        made = new_pairs(rows)
+        found.add_pairs(rows, made, RunManifest("qa", "base", "1", "2"))
+        found.say_of_reviewer("ann", consent=True)
+        for place, pair in enumerate(made):
+            for reviewer in ("ann", "bob", "čeněk")[: place % 4]:
+                found.take(Ballot(pair.pair_id, reviewer, ("A", "B", "tie")[place % 3], 1 + place % 5, 'says "x"\u2028\n'))  # type: ignore[arg-type]
+        found.void(found.votes()[0][0], "admin", "a test")
+        yield found
+
+
+def opened(folder: Path, name: str) -> VoteStore:
+    ticks = iter(range(10_000))
+    return VoteStore(folder / f"{name}.sqlite", lambda: TIME + timedelta(seconds=next(ticks)))
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
+def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: VoteStore, tmp_path: Path, suffix: str) -> None:
+    first, again, second, third = (tmp_path / f"{name}.{suffix}" for name in ("first", "again", "second", "third"))
+    export_votes(store, first)
+    export_votes(store, again)
+    assert first.read_bytes() == again.read_bytes()
+    with opened(tmp_path, "second") as other:
+        done = import_votes(other, first)
+        assert done.known == 0
+        export_votes(other, second)
+        assert votes_of_store(other)
+        assert import_votes(other, first).added == {}
+        export_votes(other, third)
+        assert other.salt != store.salt
+    assert first.read_bytes() == second.read_bytes() == third.read_bytes()
+
+
+def test_votes_mean_the_same_in_a_store_with_another_salt(store: VoteStore, tmp_path: Path) -> None:
+    export_votes(store, tmp_path / "x.jsonl")
+    with opened(tmp_path, "second") as other:
+        import_votes(other, tmp_path / "x.jsonl")
+        there, here = ([(one.item_id, one.left, one.right, one.preferred) for one in votes_of_store(s)] for s in (other, store))
+    assert there == here
+
+
+def test_reviewers_without_consent_stand_under_pseudonyms(store: VoteStore, tmp_path: Path) -> None:
+    export_votes(store, path := tmp_path / "x.jsonl")
+    text = path.read_text(encoding="utf-8")
+    assert "bob" not in text
+    assert "čeněk" not in text
+    assert store.salt not in text
+    votes = [line for line in lines_of(path) if line["kind"] == "vote"]
+    assert len({line["reviewer_id"] for line in votes}) == 3
+    assert "ann" in {line["reviewer_id"] for line in votes}
+    store.say_of_reviewer("bob", consent=True)
+    export_votes(store, later := tmp_path / "y.jsonl")
+    others = {line["reviewer_id"] for line in lines_of(later) if line["kind"] == "vote"}
+    assert {"ann", "bob"} < others
+    # The pseudonym of the third is another one in another export.
+    assert len(others & {line["reviewer_id"] for line in votes}) == 1
+
+
+def test_a_store_that_reads_its_own_export_gets_no_vote_twice(store: VoteStore, tmp_path: Path) -> None:
+    export_votes(store, path := tmp_path / "x.jsonl")
+    before = store.votes(), store.reviewers()
+    assert import_votes(store, path).added == {}
+    assert (store.votes(), store.reviewers()) == before
+
+
+def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_path: Path) -> None:
+    written = export_votes(store, path := tmp_path / "x.jsonl")
+    assert written == len(lines_of(path))
+    kinds = [line["kind"] for line in lines_of(path)]
+    assert kinds == sorted(kinds)
+    assert set(kinds) == {"manifest", "pair", "response", "reviewer", "void", "vote"}
+    assert all(line["schema"] == 1 for line in lines_of(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda line: line[:-2], "not JSON"),
+        (lambda line: "[]", "allowed: one JSON object a line"),
+        (lambda line: "[" * 100_000, "not JSON"),
+        (lambda line: line.replace('"schema":1', '"schema":2'), "schema: got 2; allowed: 1"),
+        (lambda line: line.replace('"kind":"vote"', '"kind":"votes"'), "kind: got 'votes'; allowed: manifest, response"),
+        (lambda line: line.replace('"kind":"vote"', '"kind":"vote","x":1'), "unknown field 'x'"),
+        (lambda line: line.replace('"choice":"', '"choice":"Z'), "choice: got 'Z"),
+        (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: a whole number from 1 to 5, or null"),
+        (lambda line: line.replace('"pair_id":"', '"pair_id":"0')[:-1] + "}", "pair_id"),
+        (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
+        (lambda line: line.replace("+00:00", ""), "voted_at: got"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_imported(store: VoteStore, tmp_path: Path, change: Any, said: str | None) -> None:
+    export_votes(store, path := tmp_path / "x.jsonl")
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    place = next(at for at, line in enumerate(lines) if '"kind":"vote"' in line and '"choice":"A"' in line)
+    lines[place] = change(lines[place])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with opened(tmp_path, "second") as other:
+        if said is None:
+            import_votes(other, path)
+            with pytest.raises(SourceError, match=rf"x\.jsonl:{place + 1}: .* with other content"):
+                import_votes(store, path)
+            return
+        with pytest.raises(SourceError, match=rf"x\.jsonl:{place + 1}: ") as refused:
+            import_votes(other, path)
+        assert said in str(refused.value)
+        assert export_votes(other, tmp_path / "empty.jsonl") == 0
+
+
+@pytest.mark.parametrize(("given_", "expected"), vectors("jsonl"))
+def test_vectors_of_files(given_: dict[str, Any], expected: dict[str, Any], tmp_path: Path) -> None:
+    with opened(tmp_path, "first") as store:
+        rows = responses(given_["lines"])
+        lines = [record_line("response", response_record(row, None)) for row in rows]
+        lines[given_["bad"] - 1] = "{"
+        (tmp_path / "x.jsonl").write_text("\n".join(lines))
+        with pytest.raises(SourceError, match=rf"x.jsonl:{expected['message_has']}: "):
+            import_votes(store, tmp_path / "x.jsonl")
+        assert export_votes(store, tmp_path / "y.jsonl") == expected["imported"]
+
+
+@pytest.mark.parametrize("kind", ["pair", "response", "manifest", "vote"])
+def test_what_refers_to_nothing_is_refused(store: VoteStore, tmp_path: Path, kind: str) -> None:
+    export_votes(store, path := tmp_path / "x.jsonl")
+    kept = [line for line in path.read_text(encoding="utf-8").split("\n") if f'"kind":"{kind}"' not in line]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    with opened(tmp_path, "second") as other, pytest.raises(SourceError, match="neither in the store nor in the file"):
+        import_votes(other, path)
+
+
+def test_votes_handed_in_are_taken_once_and_mean_what_this_store_showed(store: VoteStore, tmp_path: Path) -> None:
+    pair_id = store.waiting("zoe")[0]
+    ballot = {"kind": "ballot", "schema": 1, "pair_id": pair_id, "reviewer_id": "zoe", "choice": "A", "confidence": 4}
+    (path := tmp_path / "zoe.jsonl").write_text(json.dumps(ballot))
+    assert import_votes(store, path).added == {"vote": 1}
+    assert import_votes(store, path) == ({}, 1)
+    (vote,) = (vote for _, vote, _ in store.votes() if vote.reviewer_id == "zoe")
+    pair = next(pair for pair in store.pairs() if pair.pair_id == pair_id)
+    texts = {row.response_id: row.text for row in responses(4, items=2)}
+    shown = {"left": texts[pair.left], "right": texts[pair.right]}
+    # The players of these responses have no name in their texts.
+    assert store.served(pair_id).run_a == shown[vote.shown_as_a]
+    path.write_text(json.dumps(ballot | {"choice": "B"}))
+    with pytest.raises(SourceError, match="with other content"):
+        import_votes(store, path)
+
+
+def test_a_file_that_is_no_archive_is_said_to_be_unreadable(store: VoteStore, tmp_path: Path) -> None:
+    (path := tmp_path / "x.jsonl.gz").write_bytes(b"not gzip")
+    with pytest.raises(StoreError, match="cannot be read"):
+        import_votes(store, path)
+    with pytest.raises(StoreError, match="cannot write"):
+        export_votes(store, tmp_path / "nowhere" / "x.jsonl")
+
+
+def test_ten_thousand_votes_come_in_within_seconds(tmp_path: Path) -> None:
+    """100,000 take less than 10 s on a machine of its own: a tenth of them here, with room for a busy one."""
+    rows = responses(46)
+    made = new_pairs(rows)[:1_000]
+    with opened(tmp_path, "first") as store:
+        store.add_pairs(rows, made)
+        votes = [
+            record_line("vote", store.vote_record(Ballot(pair.pair_id, f"r{reviewer}", "A", 3), TIME))
+            for pair in made
+            for reviewer in range(10)
+        ]
+        (tmp_path / "x.jsonl").write_text("\n".join(votes))
+        began = time.monotonic()
+        assert import_votes(store, tmp_path / "x.jsonl").added == {"vote": 10_000}
+        assert time.monotonic() - began < 10

@@ -1,0 +1,211 @@
+"""The store of votes: one vote per reviewer and pair, nothing changed or taken away, and every vote can be followed back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from dtef_pipeline.asking.request import Response
+from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
+from dtef_pipeline.identity import request_key
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.vote_records import RunManifest
+from dtef_pipeline.preference.votes import paired_response
+from resources import vote_tables
+from resources.responses.store import ResponseStore
+from resources.votes import VoteStore, votes_of_store
+from tests.conftest import ROOT
+from tests.made.voted import responses
+
+MANIFEST = RunManifest("qa", "base", "1.2.3", "c0ffee")
+TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[VoteStore]:
+    with VoteStore(location, lambda: TIME) as opened:
+        yield opened
+
+
+def filled(store: VoteStore, players: int = 4) -> list[str]:
+    """The ids of the pairs."""
+    rows = responses(players)
+    made = new_pairs(rows)
+    assert store.add_pairs(rows, made, MANIFEST, "me") == len(made)
+    return [pair.pair_id for pair in made]
+
+
+def test_a_second_vote_of_a_reviewer_on_a_pair_is_refused_and_the_first_stays(store: VoteStore) -> None:
+    pair_id = filled(store)[0]
+    vote_id = store.take(Ballot(pair_id, "r1", "A", 3, "well said"))
+    with pytest.raises(DuplicateVote, match="the first vote stays"):
+        store.take(Ballot(pair_id, "r1", "B", 3))
+    ((found, vote, voided),) = store.votes()
+    assert (found, vote.choice, vote.justification, vote.voted_at, voided) == (vote_id, "A", "well said", TIME, False)
+    store.take(Ballot(pair_id, "r2", "B", 3))
+    assert len(store.votes()) == 2
+
+
+def test_of_many_votes_at_once_exactly_one_is_stored(location: str) -> None:
+    stores = [VoteStore(location) for _ in range(6)]
+    pair_id = filled(stores[0])[0]
+
+    def vote(store: VoteStore) -> bool:
+        try:
+            store.take(Ballot(pair_id, "r1", "A", 3))
+        except DuplicateVote:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(vote, stores)) == 1
+    assert len(stores[0].votes()) == 1
+    for store in stores:
+        store.close()
+
+
+def test_processes_that_open_a_new_store_at_once_agree_on_its_salt(location: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: VoteStore(location), range(4)))
+    assert len({store.salt for store in opened}) == 1
+    assert len(opened[0].salt) == 64
+    for store in opened:
+        store.close()
+
+
+def test_a_vote_on_a_pair_that_is_not_there_is_refused(store: VoteStore) -> None:
+    with pytest.raises(UnknownPair, match="there is no pair"):
+        store.take(Ballot("0" * 32, "r1", "A", 3))
+
+
+def test_reviewers_are_served_what_they_have_not_voted_on_until_nothing_is_left(store: VoteStore) -> None:
+    pairs = filled(store)
+    seen = []
+    while (pair := store.next_pair("r1")) is not None:
+        assert "player" not in "".join(pair)
+        store.take(Ballot(pair.pair_id, "r1", "tie", 1))
+        seen.append(pair.pair_id)
+    assert sorted(seen) == sorted(pairs)
+    store.take(Ballot(seen[0], "r2", "A", 5))
+    assert store.waiting("r3", most=len(seen))[-1] == seen[0]
+
+
+def test_a_voided_vote_stays_and_counts_no_more(store: VoteStore) -> None:
+    vote_id = store.take(Ballot(filled(store)[0], "r1", "A", 3))
+    assert len(votes_of_store(store)) == 1
+    store.void(vote_id, "admin", "was a test")
+    assert votes_of_store(store) == []
+    assert [(one, voided) for one, _, voided in store.votes()] == [(vote_id, True)]
+    with pytest.raises(BallotError, match="voided already"):
+        store.void(vote_id, "admin", "again")
+    with pytest.raises(BallotError, match="give one"):
+        store.void(vote_id, "admin", " ")
+    with pytest.raises(BallotError, match="there is no vote"):
+        store.void("0" * 32, "admin", "none")
+    made, voided_ = store.actions()
+    assert (made["who"], made["what"]) == ("me", "pairs")
+    assert (voided_["who"], voided_["what"], voided_["done_at"]) == ("admin", "void", vote_tables.microseconds(TIME))
+    assert vote_id in voided_["before"]
+    assert "was a test" in voided_["after"]
+
+
+def test_votes_are_of_players_whatever_was_shown_as_a(store: VoteStore) -> None:
+    filled(store, 8)
+    better = {f"player-{place}": place for place in range(8)}
+    for pair_id in store.waiting("r1", most=100):
+        pair = store.served(pair_id)
+        # The player's number begins each text.
+        store.take(Ballot(pair_id, "r1", "A" if pair.run_a > pair.run_b else "B", 5))
+    found = votes_of_store(store)
+    assert len(found) == 28
+    assert all((better[vote.left] > better[vote.right]) == (vote.preferred == "left") for vote in found)
+    assert {vote.preferred for vote in found} == {"left", "right"}
+    assert all(vote.left_length == len("0 says 0 for the 0.") for vote in found)
+    assert votes_of_store(store, reviewer_kind="judge") == votes_of_store(store, family="rubric") == []
+
+
+def test_pairs_in_which_a_name_stood_are_left_out_on_demand(store: VoteStore) -> None:
+    rows = [
+        paired_response("qa", "1", player, text, prompt="?", names=(player,))
+        for player, text in (("gpt", "I am gpt"), ("claude", "I am not GPT."), ("x9", "hello"), ("y9", "bye"))
+    ]
+    made = new_pairs(rows)
+    store.add_pairs(rows, made)
+    for pair in made:
+        store.take(Ballot(pair.pair_id, "r1", "tie", 1))
+    assert sum(vote.leak_risk for vote in votes_of_store(store)) == 5
+    assert [{vote.left, vote.right} for vote in votes_of_store(store, leaks=False)] == [{"x9", "y9"}]
+
+
+def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(location: str) -> None:
+    keys = {player: request_key(f"{ord(player):032x}", f"{player}[t=0]", 0, "base") for player in "ab"}
+    with ResponseStore(location) as stored:
+        stored.add(
+            Response(
+                request_key=keys[player],
+                prompt_id=f"{ord(player):032x}",
+                model=player,
+                model_variant=f"{player}[t=0]",
+                draw=0,
+                snapshot="base",
+                text=f"text of {player}",
+                finish_reason="stop",
+                served_model=f"{player}-2026",
+                fingerprint=None,
+                prompt_tokens=1,
+                completion_tokens=1,
+                cost_usd=0.0,
+                latency_s=0.1,
+                attempts=1,
+                answered_at=TIME,
+            )
+            for player in "ab"
+        )
+    rows = [
+        paired_response("qa", "1", player, f"text of {player}", prompt="?", snapshot="base", request_keys=(key,))
+        for player, key in keys.items()
+    ]
+    with VoteStore(location, lambda: TIME) as store:
+        store.add_pairs(rows, made := new_pairs(rows), MANIFEST)
+        vote_id = store.take(Ballot(made[0].pair_id, "r1", "A", 2))
+        chain = store.audit(vote_id)
+        with pytest.raises(BallotError, match="there is no vote"):
+            store.audit("nothing")
+    assert [row["side"] for row in chain] == ["left", "right"]
+    for row in chain:
+        assert row["request_key"] == keys[row["player"]]
+        assert (row["served_model"], row["model_variant"]) == (f"{row['player']}-2026", f"{row['player']}[t=0]")
+        assert (row["manifest_id"], row["code_version"], row["config_hash"]) == (MANIFEST.manifest_id, "1.2.3", "c0ffee")
+
+
+def test_no_code_changes_or_takes_away_what_is_stored() -> None:
+    changing = {"delete", "update", "drop", "drop_all", "on_conflict_do_update", "exec_driver_sql"}
+    files = [*(ROOT / "resources").glob("*vote*.py")]
+    assert len(files) == 5
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in changing, f"{path}:{node.lineno}"
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not node.value.upper().startswith(("UPDATE ", "DELETE ", "DROP ", "ALTER ", "REPLACE ")), path
+
+
+def test_the_database_itself_allows_one_vote_per_pair_and_reviewer(store: VoteStore) -> None:
+    store.take(Ballot(filled(store)[0], "r1", "A", 3))
+    row = dict(vote_tables.stored_row(vote_tables.record_of("vote", store._rows(sa.select(vote_tables.votes))[0])))
+    with pytest.raises(StoreError):
+        store.database.write(lambda one: one.execute(sa.insert(vote_tables.votes).values(**row | {"vote_id": "f" * 32})))
+
+
+def test_votes_of_newer_code_are_left_alone(tmp_path: Path) -> None:
+    with VoteStore(tmp_path / "r.sqlite") as store:
+        store.database.write(lambda one: one.execute(sa.insert(vote_tables.vote_versions).values(schema_version=99)))
+    with pytest.raises(StoreError, match="newer dtef-pipeline"):
+        VoteStore(tmp_path / "r.sqlite")
