@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.keys import Space
+from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
+from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 from dtef_pipeline.tables import TableSpec
 
 
@@ -34,12 +38,14 @@ class Family:
     """Its tables that say which responses in the store are its own: by `request_key`, or by the list `request_keys`."""
     judged_again: str = ""
     """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
+    paired: PairedSource | None = None
+    """Where its responses stand that people may compare in pairs; None: there are none."""
     roles: tuple[str, ...] = ()
     """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",)),
+    Family("survey", SPACE, SURVEY_TABLES, "scores", BASELINES, asked=("predictions",), paired=SURVEY_PAIRED),
     Family(
         "rubric",
         RUBRIC_SPACE,
@@ -47,6 +53,7 @@ FAMILIES = (
         "rubric_scores",
         asked=("rubric_responses", "rubric_judgements"),
         judged_again="rubric_anchors",
+        paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
     ),
     Family(
@@ -56,6 +63,7 @@ FAMILIES = (
         "qa_scores",
         asked=("qa_responses", "qa_judgements", "qa_anchors"),
         judged_again="qa_anchors",
+        paired=QA_PAIRED,
     ),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}

@@ -23,7 +23,7 @@ _MAY_DIFFER: Mapping[str, frozenset[str]] = {
 """Fields in which two records of one thing may differ: who paired responses first does not matter."""
 _OF_THE_STORE = frozenset({"voted_at", "shown_as_a", "reviewer_kind"})
 """Fields of a vote that no reviewer hands in."""
-_OF_RESPONSES = ("family", "item_id", "draw")
+_SHARED_BY_SIDES = ("family", "item_id", "draw")
 
 
 class AddedVotes(NamedTuple):
@@ -142,7 +142,7 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
             response = responses.get(line.record[name])
             if response is None:
                 raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
-            if any(response[one] != line.record[one] for one in _OF_RESPONSES):
+            if any(response[one] != line.record[one] for one in _SHARED_BY_SIDES):
                 raise _refused(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
 
 

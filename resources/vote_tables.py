@@ -116,7 +116,7 @@ TABLE_OF_KIND: Mapping[str, sa.Table] = {
     "void": voids,
 }
 """In the order in which they refer to each other."""
-_LISTS = frozenset({"names", "request_keys"})
+_KEPT_AS_JSON = frozenset({"names", "request_keys"})
 _TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
@@ -163,7 +163,7 @@ def stored_row(record: Record) -> dict[str, Any]:
     for name, value in record.items():
         if isinstance(value, datetime):
             row[name] = microseconds(value)
-        elif name in _LISTS:
+        elif name in _KEPT_AS_JSON:
             row[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return row
 
@@ -175,7 +175,7 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
         value = row[name]
         if name in _TIMES_KEPT and value is not None:
             value = BEGINNING + timedelta(microseconds=value)
-        record[name] = json.loads(value) if name in _LISTS else value
+        record[name] = json.loads(value) if name in _KEPT_AS_JSON else value
     return record
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, names_taken_out, shown_as_a
+from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
 from dtef_pipeline.preference.vote_records import (
     Record,
@@ -26,7 +26,7 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.preference.votes import PairedResponse, PlayersVote, Vote, VotePair
+from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase
@@ -64,12 +64,12 @@ class VoteStore:
         by_id = {response.response_id: response for response in responses}
         used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
         manifest_id = manifest.manifest_id if manifest else None
-        names = self._blinding([*by_id.values()])
+        replaced = self.names_in([*by_id.values()], made)
         now = self.clock()
         records: dict[str, list[Record]] = {
             "manifest": [{"manifest_id": manifest_id, **manifest._asdict()}] if manifest else [],
             "response": [response_record(response, manifest_id) for response in used],
-            "pair": [pair_record(pair, names_taken_out(by_id[pair.left], by_id[pair.right], names), now) for pair in made],
+            "pair": [pair_record(pair, replaced[pair.pair_id], now) for pair in made],
         }
 
         def work(connection: sa.Connection) -> int:
@@ -147,6 +147,18 @@ class VoteStore:
             "justification": ballot.justification,
             "voted_at": voted_at,
         }
+
+    def imported_vote(self, pair_id: str, reviewer_id: str, choice: Choice, side: Side, confidence: int | None) -> Record:
+        """The vote of another tool, which showed `side` as A and says nothing of when."""
+        found = self.vote_record(Ballot(pair_id, reviewer_id, choice, confidence or 1), None)
+        return found | {"shown_as_a": side, "confidence": confidence}
+
+    def names_in(self, responses: Sequence[PairedResponse], made: Sequence[VotePair]) -> dict[str, int]:
+        """By pair, how many names stand in its texts: of these responses, and of all there are."""
+        names = self._blinding(responses)
+        by_id = {response.response_id: response for response in responses}
+        found = {one: names.scrub(response.text).replaced for one, response in by_id.items()}
+        return {pair.pair_id: found[pair.left] + found[pair.right] for pair in made}
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
         """Let a vote count no more. It stays where it is, with this beside it. Raises BallotError for a vote that is not there, or voided."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dtef_pipeline.cli.preference_fit_group import fit
+from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
 
 
 @click.group(short_help="Collect people's votes on pairs of responses, and fit scores.")
@@ -12,8 +13,16 @@ def preference() -> None:
     """Work with votes: which of two responses a reviewer prefers.
 
     \b
+        dtef preference pairs         make pairs of stored responses
+        dtef preference next          show a pair without who wrote what, and take the vote
+        dtef preference page          the same as a page for reviewers without a server
+        dtef preference export FILE   write pairs and votes, to keep or to move them
         dtef preference fit FILE      scores of players from a file of votes
+
+    Pairs and votes are kept in the response store.
     """
 
 
+for command in VOTE_COMMANDS:
+    preference.add_command(command)
 preference.add_command(fit)

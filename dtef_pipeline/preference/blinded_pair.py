@@ -34,8 +34,3 @@ def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, na
     """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
     first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
     return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, names.scrub(first.text).text, names.scrub(second.text).text)
-
-
-def names_taken_out(left: PairedResponse, right: PairedResponse, names: Blinding) -> int:
-    """How many names stood in the two texts. Above 0 a pair is a `leak_risk`: what is said around a name may tell it all the same."""
-    return names.scrub(left.text).replaced + names.scrub(right.text).replaced

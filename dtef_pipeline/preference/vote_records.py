@@ -82,7 +82,7 @@ def _one_of(*allowed: str) -> _Field:
 _A_HASH = _Field("32 hexadecimal digits", lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None)
 _A_TEXT = _Field("a text", _is_text)
 _A_COUNT = _Field("a whole number from 0 on", _is_whole)
-_TEXTS = _Field("a list of texts", _texts)
+_SEVERAL_TEXTS = _Field("a list of texts", _texts)
 _A_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
 _A_TIME = _Field("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", lambda value: isinstance(value, datetime))
 _A_CONFIDENCE = _Field(
@@ -111,8 +111,8 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "snapshot": _A_TEXT,
         "prompt": _A_TEXT,
         "text": _A_TEXT,
-        "names": _TEXTS,
-        "request_keys": _TEXTS,
+        "names": _SEVERAL_TEXTS,
+        "request_keys": _SEVERAL_TEXTS,
         "manifest_id": _or_null(_A_HASH),
     },
     "pair": {

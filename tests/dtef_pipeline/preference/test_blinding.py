@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.blinded_pair import blinded_pair, names_taken_out, shown_as_a
+from dtef_pipeline.preference.blinded_pair import blinded_pair, shown_as_a
 from dtef_pipeline.preference.blinding import blinding, names_of_model
-from dtef_pipeline.preference.votes import paired_response, vote_pair
+from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
 
 SALT = "0f" * 32
@@ -52,11 +52,7 @@ def test_names_are_whole_words_in_any_spelling(text: str, expected: str) -> None
 
 def test_replacements_are_counted() -> None:
     names = blinding(["alpha"])
-    left, right = (
-        paired_response("qa", "1", player, text, prompt="alpha?") for player, text in (("a", "Alpha alpha"), ("b", "no"))
-    )
     assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
-    assert names_taken_out(left, right, names) == 2
     assert blinding(["", "-", "??"]).patterns == ()
 
 

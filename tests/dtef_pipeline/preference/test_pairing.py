@@ -52,7 +52,7 @@ def test_no_pair_is_made_twice_not_even_swapped() -> None:
     assert len(pairs) == 20
     assert len({frozenset((pair.left, pair.right)) for pair in pairs}) == 20
     assert new_pairs(rows, pairs) == []
-    assert all(vote_pair(right, left) == vote_pair(left, right) for left, right in combinations(rows, 2))
+    assert all(vote_pair(right, left) == vote_pair(left, right) for left, right in combinations(rows[:5], 2))
 
 
 def test_both_sides_are_of_one_item_and_draw_and_of_different_players() -> None:

@@ -1,0 +1,235 @@
+"""What the commands about pairs and votes do."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.cli.left_out import open_reader
+from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.errors import BallotError, ConfigError
+from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.paired_csv import read_pairs_csv
+from dtef_pipeline.preference.paired_source import paired_rows
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.vote_records import RunManifest, pair_record, response_record
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, PairedResponse
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.report.vote_page import vote_page
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.printable import printable
+from resources.added_votes import AddedVotes, Line, add_lines
+from resources.exported_votes import export_votes, import_votes
+from resources.settings import Settings, shipped
+from resources.votes import VoteStore
+
+_US = "dtef-pipeline"
+
+
+def make_pairs(
+    family: str,
+    only: Sequence[str],
+    models: Sequence[str],
+    snapshot: str,
+    most: int | None,
+    per_item: int | None,
+    who: str | None,
+) -> None:
+    found = _responses(next(one for one in FAMILIES if one.name == family), only, models, snapshot)
+    if not found:
+        raise ConfigError(f"no stored response of {family} fits; `dtef responses show --family {family}` lists what there is")
+    with _store() as store:
+        made = new_pairs(found, store.pairs(family), per_item=per_item, most=most)
+        added = store.add_pairs(found, made, _manifest(family, snapshot), who or _user())
+        click.echo(f"{store.name}: {counted(added, 'new pair')} of {counted(len(found), 'response')}")
+    if not made:
+        click.echo("Nothing is left to pair: each pair needs two players with different texts on the same item and draw.")
+
+
+def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
+    with _store() as store:
+        for place in range(most):
+            pair = store.next_pair(_id(reviewer), family)
+            if pair is None:
+                click.echo("There is no pair left to vote on." if place else "There is no pair to vote on.")
+                return
+            _show(pair)
+            choice = click.prompt("Which is better", type=click.Choice(["A", "B", "tie"], case_sensitive=False))
+            confidence = click.prompt("How certain (1 to 5)", type=click.IntRange(1, 5))
+            why = click.prompt("Why (may be empty)", default="", show_default=False)
+            values = {"pair_id": pair.pair_id, "reviewer_id": reviewer, "choice": choice, "confidence": confidence}
+            click.echo(f"vote {store.take(read_ballot(values | {'justification': why[:LONGEST_JUSTIFICATION]}))}")
+
+
+def take_vote(values: Mapping[str, Any]) -> None:
+    ballot = read_ballot(values)
+    with _store() as store:
+        click.echo(f"vote {store.take(ballot)}")
+
+
+def void_vote(vote_id: str, reason: str, who: str | None) -> None:
+    with _store() as store:
+        store.void(vote_id, who or _user(), reason)
+    click.echo(f"vote {vote_id} counts no more")
+
+
+def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
+    with _store() as store:
+        store.say_of_reviewer(_id(reviewer), consent=consent, who=who or _user())
+    click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
+
+
+def list_votes(output: str, family: str | None) -> None:
+    with _store() as store:
+        rows = [
+            {
+                "vote": vote_id,
+                "pair": one.pair_id,
+                "reviewer": one.reviewer_id,
+                "kind": one.reviewer_kind,
+                "choice": one.choice,
+                "confidence": one.confidence,
+                "voted_at": one.voted_at,
+                "voided": voided,
+                "justification": one.justification,
+            }
+            for vote_id, one, voided in store.votes(family)
+        ]
+    _table(rows, output, ["vote", "choice"])
+
+
+def audit_vote(vote_id: str, output: str) -> None:
+    with _store() as store:
+        rows = store.audit(vote_id)
+    if output != "table":
+        _table(rows, output, [])
+        return
+    # A row has more columns than a terminal: one line each.
+    for row in rows:
+        for name, value in row.items():
+            click.echo(f"{name:<16}{printable(str('-' if value is None else value))}")
+        click.echo()
+
+
+def export_file(path: Path) -> None:
+    with _store() as store:
+        click.echo(f"{path}: {counted(export_votes(store, path), 'line')} of {store.name}")
+
+
+def import_file(path: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
+    if form == "jsonl" and (responses or prompts):
+        raise ConfigError(
+            "--responses and --prompts go with --format pairs-csv alone: JSON lines hold the responses themselves"
+        )
+    with _store() as store:
+        if form == "jsonl":
+            done = import_votes(store, path, who or _user())
+        else:
+            done = _import_csv(store, path, responses, prompts, who or _user())
+        added = ", ".join(counted(count, kind) for kind, count in done.added.items()) or "nothing"
+        click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
+
+
+def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
+    with _store() as store:
+        pairs = [store.served(one) for one in store.waiting(_id(reviewer), most, family)]
+    if not pairs:
+        raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
+    path = out / "votes.html"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(vote_page(pairs, reviewer), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
+    click.echo(
+        f"{path}: {counted(len(pairs), 'pair')}; `dtef preference import FILE` takes the votes that the reviewer downloads"
+    )
+
+
+def _responses(family: Family, only: Sequence[str], models: Sequence[str], snapshot: str) -> list[PairedResponse]:
+    source = family.paired
+    if source is None:
+        return []
+    reader = open_reader()
+    there = reader.warehouse.tables()
+    if any(table not in there for table in source.tables):
+        return []
+    chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
+    rows = reader.query(
+        lambda connection: connection.execute(chosen, [snapshot]).to_arrow_table(), only=source.tables
+    ).to_pylist()
+    return paired_rows(
+        family.name, [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
+    )
+
+
+def _fits(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
+    key = family.space.key(row["first"], row["second"]) if family.space.second else row["first"]
+    return not only or any(fnmatchcase(key, pattern) for pattern in only)
+
+
+def _manifest(family: str, snapshot: str) -> RunManifest:
+    """What is known of the run: the code, and the models file as it is now."""
+    settings = Settings.from_environment()
+    files = [path for path in (shipped("models.yaml"), settings.models) if path is not None and path.is_file()]
+    try:
+        code = version(_US)
+    except PackageNotFoundError:
+        code = "unknown"
+    return RunManifest(family, snapshot, code, digest("models", *(path.read_text(encoding="utf-8") for path in files)))
+
+
+def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:
+    rated = read_pairs_csv(path, responses, prompts)
+    every = {side.response_id: side for one in rated for side in (one.left, one.right)}
+    pairs = {one.pair.pair_id: one.pair for one in rated}
+    replaced = store.names_in(list(every.values()), list(pairs.values()))
+    lines = [Line(str(path), None, "response", response_record(one, None)) for one in every.values()]
+    lines += [Line(str(path), None, "pair", pair_record(one, replaced[one.pair_id], None)) for one in pairs.values()]
+    for one in rated:
+        record = store.imported_vote(one.pair.pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence)
+        lines.append(Line(str(path), one.line, "vote", record))
+    return add_lines(store, lines, who, str(path))
+
+
+def _show(pair: BlindedPair) -> None:
+    for title, text in (("Asked", pair.prompt), ("A", pair.run_a), ("B", pair.run_b)):
+        click.echo(f"{click.style(f'--- {title} ---', bold=True)}\n{printable(text)}\n")
+
+
+def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str]) -> None:
+    if not rows and output == "table":
+        click.echo("There are no votes.")
+        return
+    frame = pa.Table.from_pylist(list(rows)).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    click.echo(render(frame, output, fit=terminal_fit(list(kept))))
+
+
+def _id(reviewer: str) -> str:
+    try:
+        return read_id("--reviewer", reviewer)
+    except BallotError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _store() -> VoteStore:
+    return VoteStore(Settings.from_environment().responses_url)

@@ -1,0 +1,17 @@
+"""Responses to questions as they may stand in pairs: of one item, asked in one way."""
+
+from __future__ import annotations
+
+from dtef_pipeline.preference.paired_source import PairedSource
+
+QA_PAIRED = PairedSource(
+    ("qa_responses", "qa_prompts"),
+    """
+    SELECT r.suite AS first, r.part AS second,
+           r.suite || '/' || r.part || '/' || r.item_id || ' [' || r.condition || ']' AS item_id,
+           r.model, r.model_variant AS player, r.draw, r.snapshot, p.messages, r.response AS text, [r.request_key] AS request_keys
+    FROM qa_responses r
+    JOIN qa_prompts p USING (suite, part, item_id, condition, prompt_id)
+    WHERE r.call_status = 'answered' AND r.response IS NOT NULL
+    """,
+)
