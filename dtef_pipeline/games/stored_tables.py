@@ -1,0 +1,23 @@
+"""The tables of the games family: the columns of each, and the folders the warehouse keeps it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.games import tables
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+
+_BY_GAMES_RUN = Remake("dtef games run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_BY_GAMES_ROLL_UP = Remake("dtef games rollup")
+_OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
+GAMES_TABLES: Mapping[str, TableSpec] = {
+    "scenario_items": TableSpec(tables.SCENARIO_ITEMS, LEAGUE_SPACE, _OF_SCENARIO, Remake("dtef games run {options}")),
+    "episode_prompts": TableSpec(tables.EPISODE_PROMPTS, LEAGUE_SPACE, _OF_SCENARIO, Remake("dtef games run {options}")),
+    "episode_turns": TableSpec(tables.EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "episodes": TableSpec(tables.EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "episode_scores": TableSpec(tables.EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
+    "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
+}
+"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -1,0 +1,187 @@
+"""The tables between the stages of the games family: names, types and descriptions of their columns.
+
+Every table has the columns league and scenario. An item is an episode to be played, whoever plays it; an episode is an item as one player
+played it. What could not be made is null, and `status` and `reason` say why.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dtef_pipeline.tables import ANSWERED_AT_FIELD, CALL, METRIC_FIELD, MODEL_FIELDS, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
+
+_GAME_WORDS = pa.list_(pa.string())
+_GAME_NUMBERS = pa.list_(pa.float64())
+_GAME_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
+_MEASURED_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("total", pa.float64()), ("of", pa.float64())]))
+
+OF_ONE_SCENARIO = (
+    field("league", pa.string(), "League of scenarios: solitaire, poker, negotiation, or one of the user's own"),
+    field("scenario", pa.string(), "Scenario: thirteen, kuhn, limit-holdem, allocation, ..."),
+    field("version", pa.int32(), "Version of the scenario: results of two versions are never averaged"),
+)
+GAME_ITEM_ID = field("item_id", pa.string(), "Id of the item, unique in a version: seed, seat and opponent, as in 17/0/baseline/random")
+GAME_PERSONA = field("persona", pa.string(), "Persona that the model plays, with its version: cautious:v2; empty: none")
+GAME_OPPONENT = field("opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: one seat")
+GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of one deal hang together")
+EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")
+GAME_TRUTH = field("truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal where episodes are played by equal rules")
+OF_ONE_EPISODE = (
+    *OF_ONE_SCENARIO,
+    EPISODE_ID,
+    GAME_ITEM_ID,
+    GAME_PERSONA,
+    *MODEL_FIELDS,
+    *SAMPLE_FIELDS,
+    SNAPSHOT_FIELD,
+    GAME_OPPONENT,
+    GAME_CLUSTER,
+)
+"""The columns that name an episode."""
+
+SCENARIO_ITEMS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        GAME_ITEM_ID,
+        field("seed", pa.int64(), "Seed of the deal"),
+        field("seat", pa.int32(), "Seat of the player under test, from 0"),
+        GAME_OPPONENT,
+        field("max_turns", pa.int32(), "Turns after which the episode ends without an outcome of its own"),
+        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: none do, or it is not known"),
+        GAME_CLUSTER,
+        GAME_TRUTH,
+    ]
+)  # fmt: skip
+"""One row per episode to play."""
+
+EPISODE_PROMPTS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        GAME_ITEM_ID,
+        GAME_PERSONA,
+        field("prompt_id", pa.string(), "Hash of the messages"),
+        field("messages", _GAME_SPOKEN, "Messages before the first text of the player; none: another seat moves first"),
+        GAME_TRUTH,
+    ]
+)
+"""One row per item and persona that a model plays."""
+
+EPISODE_TURNS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        EPISODE_ID,
+        GAME_ITEM_ID,
+        GAME_CLUSTER,
+        GAME_PERSONA,
+        field("seat", pa.int32(), "Seat of the player that wrote the text, from 0"),
+        field("under_test", pa.bool_(), "Flag: true where the player under test wrote the text, false: its opponent"),
+        field("turn", pa.int32(), "Number of the turn in the episode, from 0; texts that had to be repeated share their turn"),
+        field("attempt", pa.int32(), "Number of the text within its turn, from 0"),
+        *CALL,
+        field("plan", pa.string(), "Text before the action"),
+        field("action", pa.string(), "Command as it was played; null: the text was no move"),
+        field("reaction", pa.string(), "Words that the game answered"),
+        field("legal", pa.bool_(), "Flag: true where the text was a legal move; null: there is no text"),
+        field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
+        field("illegal_reason", pa.string(), "Reason that the player was told; null: the text was a legal move"),
+    ]
+)
+"""One row per text of a model in an episode, the opponent's too."""
+
+_EPISODE_COUNTS = (
+    field("steps", pa.int32(), "Moves of the player under test, those made for it among them; a scenario may count otherwise"),
+    field("n_turns", pa.int32(), "Turns of the player under test"),
+    field("illegal", pa.int32(), "Texts of the player that were no legal move, refusals apart"),
+    field("unparsed", pa.int32(), "Texts of the player, among the illegal ones, in which no command was found"),
+    field("refused", pa.int32(), "Texts of the player that decline to play"),
+    field("forfeits", pa.int32(), "Number that is 1 where the player forfeited for want of a legal move, else 0"),
+    field("defaults", pa.int32(), "Moves that were made for the player for want of a legal one"),
+    field("tokens", pa.int64(), "Tokens of the player's requests, of prompts and texts; null: no model plays"),
+    field("cost_usd", pa.float64(), "Cost of the player's requests in US dollars; null: no model plays, or a price is unknown"),
+)
+EPISODES = pa.schema(
+    [
+        *OF_ONE_EPISODE,
+        field("seat", pa.int32(), "Seat of the player under test, from 0"),
+        field("status", pa.string(), "State of the episode: played, skipped_budget (it goes on in a rerun) or error"),
+        field("reason", pa.string(), "Reason why it was not played to its end; null: it was"),
+        field("outcome", pa.string(), "Outcome of the player under test: win, loss, draw, unsolved, agreement or no_agreement; null: see status"),
+        field("reward", pa.float64(), "Reward of the player under test in the unit of the scenario: higher is better; null: see status"),
+        field("rewards", _GAME_NUMBERS, "Rewards of all seats, from seat 0; empty: see status"),
+        field("flags", _GAME_WORDS, "Words for what was noticed: turn_limit, forfeit, resigned, ..."),
+        *_EPISODE_COUNTS,
+        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: none do, or it is not known"),
+        field("max_turns", pa.int32(), "Turns after which the episode ends without an outcome of its own"),
+        field("measured", _MEASURED_COUNTS, "Counts of the scenario's own metrics, of the player under test"),
+        field("trace", pa.string(), "Moves that led to the result, as JSON: [seat, command] of each"),
+        field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: a replay has the same"),
+        GAME_TRUTH,
+        ANSWERED_AT_FIELD,
+    ]
+)  # fmt: skip
+"""One row per item, persona, model variant, draw and snapshot."""
+
+EPISODE_SCORES = pa.schema(
+    [
+        *OF_ONE_EPISODE,
+        METRIC_FIELD,
+        field("family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
+        field("unit", pa.string(), "Unit of the metric: share (0-1), chips, points, moves, per turn, ..."),
+        field("direction", pa.string(), "Better side of the metric: higher, lower, or none"),
+        field("unit_scale", pa.bool_(), "Flag: true where the metric lies on 0-1 and one side is better, as drift and composites need"),
+        field("total", pa.float64(), "Part of the episode in the numerator of the metric; null: unscored"),
+        field("of", pa.float64(), "Part of the episode in the denominator of the metric; null: unscored"),
+        field("status", pa.string(), "State of the score: scored, or unscored"),
+        field("reason", pa.string(), "Reason why there is no value; null: there is one"),
+        field("value", pa.float64(), "Total over of, in the unit; null: see the reason"),
+        GAME_TRUTH,
+        ANSWERED_AT_FIELD,
+    ]
+)  # fmt: skip
+"""One row per episode and metric, of the seat under test."""
+
+_MEAN_ENDS = (
+    field("low", pa.float64(), "Lower end of the 95 % interval; null: see the reason"),
+    field("high", pa.float64(), "Upper end of the 95 % interval; null: see the reason"),
+    field("interval_kind", pa.string(), "Kind of the interval: wilson (one episode a seed) or resampled (whole seeds); null: none"),
+    field("reason", pa.string(), "Reason why there is no mean or no interval; null: there are both"),
+)
+PERSONA_RESULTS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        GAME_PERSONA,
+        *MODEL_FIELDS,
+        SNAPSHOT_FIELD,
+        METRIC_FIELD,
+        field("family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
+        field("unit", pa.string(), "Unit of the mean"),
+        field("direction", pa.string(), "Better side of the metric: higher, lower, or none"),
+        field("opponent", pa.string(), "Opponent of these episodes, or all"),
+        field("n_episodes", pa.int64(), "Episodes that say something of the metric"),
+        field("n_total", pa.int64(), "Episodes that were to be played"),
+        field("n_clusters", pa.int64(), "Seeds of the episodes that say something of the metric"),
+        field("mean", pa.float64(), "Sum of totals over sum of ofs; of volatility the standard deviation of rewards; null: see the reason"),
+        *_MEAN_ENDS,
+        field("illegal_rate", pa.float64(), "Texts that were no legal move over turns of these episodes; null: no turns"),
+        field("forfeit_rate", pa.float64(), "Episodes forfeited for want of a legal move over episodes, 0-1; null: none were played"),
+        field("unparsed_rate", pa.float64(), "Texts in which no command was found over turns of these episodes; null: no turns"),
+    ]
+)  # fmt: skip
+"""One row per scenario, version, persona, model variant, metric and opponent, of the latest snapshot; and one of all opponents."""
+
+MATCHUPS = pa.schema(
+    [
+        *OF_ONE_SCENARIO,
+        field("player", pa.string(), "Player under test: baseline/random, a model, or persona@model"),
+        GAME_PERSONA,
+        *MODEL_FIELDS,
+        SNAPSHOT_FIELD,
+        GAME_OPPONENT,
+        field("unit", pa.string(), "Unit of the reward"),
+        field("n_episodes", pa.int64(), "Episodes played to their end"),
+        field("n_clusters", pa.int64(), "Seeds, each in all seats: what is drawn anew for the interval"),
+        field("mean", pa.float64(), "Mean reward of an episode of the player, in the unit; null: see the reason"),
+        *_MEAN_ENDS,
+    ]
+)  # fmt: skip
+"""One row per scenario, player and opponent, of the latest snapshot."""
