@@ -1,0 +1,130 @@
+"""The items of a scenario: each seed in every seat against every opponent, and the rows of `scenario_items`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.tables import SCENARIO_ITEMS
+from dtef_pipeline.identity import digest
+
+NO_OPPONENT = ""
+"""What tables have as the opponent in a scenario of one seat."""
+MOST_SEEDS = 100_000
+_SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
+
+
+@runtime_checkable
+class KnowsOptimum(Protocol):
+    """What a scenario may offer beside the contract: the fewest moves that solve a deal."""
+
+    def optimum(self, seed: int) -> int | None:
+        """None: no moves solve it, or they are not known."""
+
+
+class GameItem(NamedTuple):
+    """One episode to be played, whoever plays it."""
+
+    seed: int
+    seat: int
+    """Of the player under test."""
+    opponent: str
+    """The name of the player at all other seats; NO_OPPONENT: there are none."""
+
+    @property
+    def item_id(self) -> str:
+        return "/".join(map(str, filter(lambda part: part != NO_OPPONENT, self)))
+
+
+def seeds_given(given: str | None, manifest: ScenarioManifest) -> list[int]:
+    """The seeds that `1-100` or `1-10,42` names, each once; None: the manifest's. Raises ConfigError for another form."""
+    if given is None:
+        return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
+    found: dict[int, None] = {}
+    for part in given.split(","):
+        match = _SEED_SPAN.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < first + MOST_SEEDS:
+            raise ConfigError(f"seeds {given!r}: allowed: seeds and spans of at most {MOST_SEEDS:,}, such as 1-100 or 1-10,42")
+        found.update(dict.fromkeys(range(first, last + 1)))
+    return list(found)
+
+
+def opponents_given(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
+    """The names of the opponents, as tables have them: those `given`, or else the manifest's baselines; NO_OPPONENT where there is one seat.
+
+    Raises ConfigError where a scenario of several seats has none.
+    """
+    if len(manifest.seats) == 1:
+        return [NO_OPPONENT]
+    names = list(dict.fromkeys(given or [f"{BASELINE_PREFIX}{name}" for name in manifest.opponents]))
+    if not names:
+        raise ConfigError(f"{manifest.id}: no opponent; allowed: --opponent NAME, or opponents in its manifest")
+    return names
+
+
+def items_given(manifest: ScenarioManifest, seeds: str | None, opponents: Sequence[str]) -> list[GameItem]:
+    """Every seed in all seats against every opponent, in the order of seeds. `opponents`: names as of `opponents_given`."""
+    names = opponents_given(opponents, manifest)
+    seats = range(len(manifest.seats))
+    return [GameItem(seed, seat, name) for seed in seeds_given(seeds, manifest) for seat in seats for name in names]
+
+
+def truth_id(manifest: ScenarioManifest) -> str:
+    """Hash of what decides how a game goes beside its players' texts: version, settings and limits. Rules in words are part of prompts."""
+    limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
+    return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits)
+
+
+def item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
+    """The rows of `scenario_items`, those of `earlier` runs among them that are still played alike; their optima are taken over."""
+    truth = truth_id(pack.manifest)
+    kept = SCENARIO_ITEMS.empty_table() if earlier is None else still_true(earlier, pack.manifest, truth)
+    known = _optima_of(kept, pack.manifest.version)
+    new = _columns(pack, items, truth, known)
+    ids = new["item_id"].combine_chunks()
+    same = pc.and_(pc.is_in(kept["item_id"], ids), pc.equal(kept["version"], pack.manifest.version))
+    rows = pa.concat_tables([kept.filter(pc.invert(same)), new])
+    order = [(name, "ascending") for name in ("version", "seed", "seat", "opponent")]
+    return rows.take(pc.sort_indices(rows, order))
+
+
+def still_true(rows: pa.Table, manifest: ScenarioManifest, truth: str) -> pa.Table:
+    """The rows of other versions, and those of this one that were made under the same settings and limits."""
+    return rows.filter(pc.or_(pc.not_equal(rows["version"], manifest.version), pc.equal(rows["truth_id"], truth)))
+
+
+def _optima_of(rows: pa.Table, version: int) -> dict[int, float | None]:
+    own = rows.filter(pc.equal(rows["version"], version))
+    return dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
+
+
+def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[int, float | None]) -> pa.Table:
+    manifest, optima = pack.manifest, dict(known)
+    if isinstance(pack.scenario, KnowsOptimum):
+        for seed in dict.fromkeys(item.seed for item in items):
+            if seed not in optima:
+                optima[seed] = pack.scenario.optimum(seed)
+    rows = len(items)
+    columns: dict[str, Any] = {
+        "league": [manifest.league] * rows,
+        "scenario": [manifest.scenario] * rows,
+        "version": [manifest.version] * rows,
+        "item_id": [item.item_id for item in items],
+        "seed": [item.seed for item in items],
+        "seat": [item.seat for item in items],
+        "opponent": [item.opponent for item in items],
+        "max_turns": [manifest.turn_limit] * rows,
+        "optimum": [optima.get(item.seed) for item in items],
+        "cluster": [str(item.seed) for item in items],
+        "truth_id": [truth] * rows,
+    }
+    return pa.table([pa.array(columns[one.name], one.type) for one in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
