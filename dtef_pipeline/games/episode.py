@@ -60,6 +60,16 @@ class GameEpisode:
         messages = self._game.messages(seat, self.players[seat].persona)
         return Request.of_messages(messages, model, self.draw, self.snapshot)
 
+    @property
+    def seat(self) -> int | None:
+        """Whose turn it is after the last history; None: the episode is over."""
+        return self._game.seat
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn that comes next, from 0."""
+        return self._game.turn
+
     def trace(self) -> GameTrace:
         """What was played so far, as the last history had it."""
         return self._game.trace()
