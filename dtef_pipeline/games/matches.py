@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dtef_pipeline.games.episode import GameEpisode, play_baselines
 from dtef_pipeline.games.contract import GameTrace
+from dtef_pipeline.games.episode import GameEpisode, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.players import Player

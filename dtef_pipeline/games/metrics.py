@@ -96,7 +96,11 @@ def general_metrics(unit: str) -> tuple[GameMetric, ...]:
     return (
         GameMetric(SUCCESS_RATE, "efficacy", SHARE_UNIT, "higher", "Episodes won over episodes; a draw is an episode."),
         GameMetric(
-            OVER_OPTIMAL, "efficiency", "moves", "lower", "Mean moves beyond the fewest possible, over episodes that were solved."
+            OVER_OPTIMAL,
+            "efficiency",
+            "moves",
+            "lower",
+            "Mean moves beyond the fewest possible, over episodes that were solved.",
         ),
         GameMetric(
             OVER_OPTIMAL_CHARGED,
@@ -121,13 +125,21 @@ def general_metrics(unit: str) -> tuple[GameMetric, ...]:
 
 FORM_METRICS = (
     GameMetric(ILLEGAL_RATE, "form", "per turn", "lower", "Texts that were no legal move, refusals apart, over turns."),
-    GameMetric(UNPARSED_RATE, "form", "per turn", "lower", "Texts in which no command was found, over turns: a part of the illegal ones."),
+    GameMetric(
+        UNPARSED_RATE,
+        "form",
+        "per turn",
+        "lower",
+        "Texts in which no command was found, over turns: a part of the illegal ones.",
+    ),
     GameMetric("refused_rate", "form", "per turn", "lower", "Texts that decline to play, over turns."),
     GameMetric(FORFEIT_RATE, "form", SHARE_UNIT, "lower", "Episodes forfeited for want of a legal move over episodes."),
     GameMetric("default_rate", "form", "per turn", "lower", "Moves made for the player for want of a legal one over turns."),
     GameMetric("turns", "form", "turns", "none", "Mean turns of the player in an episode."),
     GameMetric("tokens", "form", "tokens", "none", "Mean tokens of the player's requests in an episode, of prompts and texts."),
-    GameMetric("dollars", "form", "USD", "lower", "Mean cost of the player's requests in an episode; unknown costs are left out."),
+    GameMetric(
+        "dollars", "form", "USD", "lower", "Mean cost of the player's requests in an episode; unknown costs are left out."
+    ),
 )
 """Of the form of play rather than of its success."""
 

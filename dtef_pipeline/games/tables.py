@@ -20,12 +20,18 @@ OF_ONE_SCENARIO = (
     field("scenario", pa.string(), "Scenario: thirteen, kuhn, limit-holdem, allocation, ..."),
     field("version", pa.int32(), "Version of the scenario: results of two versions are never averaged"),
 )
-GAME_ITEM_ID = field("item_id", pa.string(), "Id of the item, unique in a version: seed, seat and opponent, as in 17/0/baseline/random")
+GAME_ITEM_ID = field(
+    "item_id", pa.string(), "Id of the item, unique in a version: seed, seat and opponent, as in 17/0/baseline/random"
+)
 GAME_PERSONA = field("persona", pa.string(), "Persona that the model plays, with its version: cautious:v2; empty: none")
-GAME_OPPONENT = field("opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: one seat")
+GAME_OPPONENT = field(
+    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: one seat"
+)
 GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of one deal hang together")
 EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")
-GAME_TRUTH = field("truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal where episodes are played by equal rules")
+GAME_TRUTH = field(
+    "truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal where episodes are played by equal rules"
+)
 OF_ONE_EPISODE = (
     *OF_ONE_SCENARIO,
     EPISODE_ID,
@@ -105,7 +111,7 @@ EPISODES = pa.schema(
         field("seat", pa.int32(), "Seat of the player under test, from 0"),
         field("status", pa.string(), "State of the episode: played, skipped_budget (it goes on in a rerun) or error"),
         field("reason", pa.string(), "Reason why it was not played to its end; null: it was"),
-        field("outcome", pa.string(), "Outcome of the player under test: win, loss, draw, unsolved, agreement or no_agreement; null: see status"),
+        field("outcome", pa.string(), "Outcome of its seat: win, loss, draw, unsolved, agreement or no_agreement; null: see status"),
         field("reward", pa.float64(), "Reward of the player under test in the unit of the scenario: higher is better; null: see status"),
         field("rewards", _GAME_NUMBERS, "Rewards of all seats, from seat 0; empty: see status"),
         field("flags", _GAME_WORDS, "Words for what was noticed: turn_limit, forfeit, resigned, ..."),
@@ -129,6 +135,7 @@ EPISODE_SCORES = pa.schema(
         field("unit", pa.string(), "Unit of the metric: share (0-1), chips, points, moves, per turn, ..."),
         field("direction", pa.string(), "Better side of the metric: higher, lower, or none"),
         field("unit_scale", pa.bool_(), "Flag: true where the metric lies on 0-1 and one side is better, as drift and composites need"),
+        field("weight", pa.float64(), "Weight of the metric in the composite score of the scenario; null: it is no part of it"),
         field("total", pa.float64(), "Part of the episode in the numerator of the metric; null: unscored"),
         field("of", pa.float64(), "Part of the episode in the denominator of the metric; null: unscored"),
         field("status", pa.string(), "State of the score: scored, or unscored"),
@@ -143,7 +150,9 @@ EPISODE_SCORES = pa.schema(
 _MEAN_ENDS = (
     field("low", pa.float64(), "Lower end of the 95 % interval; null: see the reason"),
     field("high", pa.float64(), "Upper end of the 95 % interval; null: see the reason"),
-    field("interval_kind", pa.string(), "Kind of the interval: wilson (one episode a seed) or resampled (whole seeds); null: none"),
+    field(
+        "interval_kind", pa.string(), "Kind of the interval: wilson (one episode a seed) or resampled (whole seeds); null: none"
+    ),
     field("reason", pa.string(), "Reason why there is no mean or no interval; null: there are both"),
 )
 PERSONA_RESULTS = pa.schema(

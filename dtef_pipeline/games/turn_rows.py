@@ -23,7 +23,9 @@ _USED_COLUMNS = ("prompt_tokens", "completion_tokens", "cost_usd")
 _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id", "episode_id", "turn", "attempt")
 
 
-def turn_rows(plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, played: Played) -> Iterator[dict[str, Any]]:
+def turn_rows(
+    plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, played: Played
+) -> Iterator[dict[str, Any]]:
     """The rows of one episode, in the order of its texts."""
     seats = match.by_seat(plan.n_seats)
     told = _of_episode(plan, match)

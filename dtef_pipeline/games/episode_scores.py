@@ -1,0 +1,171 @@
+"""The rows of `episode_scores`: what each episode says of each metric, as a numerator and a denominator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.episode_items import KnowsOptimum
+from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
+from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
+from dtef_pipeline.games.metrics import (
+    OVER_OPTIMAL,
+    OVER_OPTIMAL_CHARGED,
+    RED_FLAG_RATE,
+    RED_FLAG_WEIGHTED,
+    is_on_unit_scale,
+    metrics_of,
+    require_composite,
+)
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.tables import EPISODE_SCORES
+
+Floats = npt.NDArray[np.float64]
+_OF_TURNS = {"illegal_rate": "illegal", "unparsed_rate": "unparsed", "refused_rate": "refused", "default_rate": "defaults"}
+_OF_EPISODES = {
+    "expected_return": ("reward", "the episode has no reward"),
+    "volatility": ("reward", "the episode has no reward"),
+    "forfeit_rate": ("forfeits", ""),
+    "turns": ("n_turns", ""),
+    "tokens": ("tokens", "no model plays"),
+    "dollars": ("cost_usd", "no model plays, or a price is not known"),
+}
+_SIDELESS = ("agreement", "no_agreement")
+"""Outcomes of episodes that nobody can win."""
+
+
+class _Counted(NamedTuple):
+    """One metric of all episodes: NaN of an episode that says nothing of it, for the reason given."""
+
+    total: Floats
+    of: Floats
+    reason: npt.NDArray[np.object_]
+
+
+def pack_metrics(pack: Pack) -> dict[str, GameMetric]:
+    """By name, what is measured of the scenario's episodes: less what needs optima or severities where it has none."""
+    found = metrics_of(pack.scenario.unit, pack.scenario.metrics)
+    own = {one.name for one in pack.scenario.metrics}
+    left_out: set[str] = set()
+    if not isinstance(pack.scenario, KnowsOptimum):
+        left_out |= {OVER_OPTIMAL, OVER_OPTIMAL_CHARGED}
+    if not pack.manifest.severities:
+        left_out |= {RED_FLAG_RATE, RED_FLAG_WEIGHTED}
+    return {name: metric for name, metric in found.items() if name in own or name not in left_out}
+
+
+def episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
+    """EPISODE_SCORES of rows of `episodes` of the pack's version, metric by metric.
+
+    Raises ConfigError where the manifest weighs metrics in a composite score that cannot be part of one.
+    """
+    metrics = pack_metrics(pack)
+    require_composite(f"{pack.name}: evaluation, algorithmic", pack.manifest.evaluation.algorithmic, metrics)
+    episodes = episodes.filter(pc.equal(episodes["version"], pack.manifest.version))
+    own = _own_counts(episodes, {one.name for one in pack.scenario.metrics})
+    tables = [
+        _rows(episodes, metric, own[name] if name in own else _counted(name, episodes, pack), pack)
+        for name, metric in metrics.items()
+    ]
+    return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
+
+
+def _rows(episodes: pa.Table, metric: GameMetric, counted: _Counted, pack: Pack) -> pa.Table:
+    played = _texts(episodes["status"]) == PLAYED_EPISODE
+    told = played & np.isfinite(counted.total) & (counted.of > 0)
+    reason = np.where(played, counted.reason, _texts(episodes["reason"]))
+    reason[told] = None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = counted.total / counted.of
+    weight = pack.manifest.evaluation.algorithmic.get(metric.name)
+    constant = {
+        "metric": metric.name,
+        "family": metric.family,
+        "unit": metric.unit,
+        "direction": metric.direction,
+        "unit_scale": is_on_unit_scale(metric),
+        "weight": weight,
+    }
+    computed = {
+        "total": pa.array(counted.total, mask=~told),
+        "of": pa.array(counted.of, mask=~told),
+        "status": pa.array(np.where(told, "scored", "unscored")),
+        "reason": pa.array(reason, pa.string()),
+        "value": pa.array(value, mask=~told),
+    }
+    arrays = [
+        pa.repeat(pa.scalar(constant[one.name], one.type), len(episodes))
+        if one.name in constant
+        else computed.get(one.name, episodes[one.name] if one.name in episodes.column_names else None)
+        for one in EPISODE_SCORES
+    ]
+    return pa.table(arrays, schema=EPISODE_SCORES)
+
+
+def _counted(name: str, episodes: pa.Table, pack: Pack) -> _Counted:
+    """One of the metrics that all scenarios have."""
+    n = len(episodes)
+    ones, none = np.ones(n), np.full(n, None, dtype=object)
+    if name in _OF_TURNS:
+        return _Counted(_numbers(episodes[_OF_TURNS[name]]), _numbers(episodes["n_turns"]), _all(n, "the player had no turn"))
+    if name in _OF_EPISODES:
+        column, why = _OF_EPISODES[name]
+        return _Counted(_numbers(episodes[column]), ones, _all(n, why))
+    if name in (OVER_OPTIMAL, OVER_OPTIMAL_CHARGED):
+        return _over_optimal(episodes, charged=name == OVER_OPTIMAL_CHARGED)
+    if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
+        return _Counted(_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
+    outcome = _texts(episodes["outcome"])
+    sideless = np.isin(outcome.astype(str), _SIDELESS)
+    won = np.where(sideless, np.nan, outcome == "win")
+    return _Counted(won, ones, _all(n, "nobody wins or loses such an episode"))
+
+
+def _over_optimal(episodes: pa.Table, *, charged: bool) -> _Counted:
+    optimum, steps = _numbers(episodes["optimum"]), _numbers(episodes["steps"])
+    solved = _texts(episodes["outcome"]) == "win"
+    taken = np.where(solved, steps, _numbers(episodes["max_turns"]) if charged else np.nan)
+    total = np.maximum(taken - optimum, 0)
+    why = np.where(np.isnan(optimum), "the fewest moves are not known, or nothing solves it", "it was not solved").astype(
+        object
+    )
+    return _Counted(total, np.ones(len(total)), why)
+
+
+def _red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
+    weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
+    return np.array([sum(weights.get(flag, 0) for flag in flags or ()) for flags in episodes["flags"].to_pylist()], dtype=float)
+
+
+def _own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _Counted]:
+    """What the scenario itself counted, by metric."""
+    n = len(episodes)
+    why = "the episode says nothing of it"
+    found = {name: _Counted(np.full(n, np.nan), np.zeros(n), _all(n, why)) for name in names}
+    measured = episodes["measured"].combine_chunks()
+    row = pc.list_parent_indices(measured).to_numpy(zero_copy_only=False)
+    flat = measured.flatten()
+    metric = np.asarray(flat.field("metric").to_pylist(), dtype=object)
+    total, of = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("total", "of"))
+    for name, counted in found.items():
+        here = metric == name
+        counted.total[row[here]], counted.of[row[here]] = total[here], of[here]
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _texts(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
+    return np.asarray(column.to_pylist(), dtype=object)
+
+
+def _all(n: int, why: str) -> npt.NDArray[np.object_]:
+    return np.full(n, why, dtype=object)

@@ -1,0 +1,197 @@
+"""The tables `persona_results` and `matchups`: means over episodes of the latest snapshot, by player, metric and opponent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import order_in, place_sql
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SHARE_UNIT, VOLATILITY
+from dtef_pipeline.games.players import NO_PERSONA
+from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
+from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.tables import in_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL_OPPONENTS = "all"
+COMPOSITE_METRIC = "composite"
+GAME_RESULTS_READS = ("episode_scores", "episode_turns")
+"""The tables that results are made of."""
+SHARED_REQUESTS = "no interval: most of the turns stand on requests that other seeds share, so that seeds are not independent"
+SHARED_FROM = 0.5
+"""Share of a player's turns on requests that other seeds share too, above which seeds are not independent."""
+_ENOUGH_EPISODES = 0.5
+"""Of the episodes that the fullest snapshot has played, the share that another one must have to be the latest."""
+_PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
+_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
+_GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_METRIC_COLUMNS)
+_SERIES_COLUMNS = "league, scenario, version, persona, model_variant"
+
+
+@dataclass(frozen=True, slots=True)
+class GameBoardOptions:
+    """How sure results are. Raises ConfigError for a negative number."""
+
+    resamples: int = RESAMPLES
+    """0: no resampled intervals."""
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        if self.resamples < 0 or self.seed < 0:
+            raise ConfigError(f"resamples {self.resamples}, seed {self.seed}: allowed: whole numbers of 0 or more")
+
+
+def game_results(connection: duckdb.DuckDBPyConnection, options: GameBoardOptions | None = None) -> dict[str, pa.Table]:
+    """PERSONA_RESULTS and MATCHUPS by their names. `connection` has GAME_RESULTS_READS.
+
+    Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
+    """
+    chosen = options or GameBoardOptions()
+    sums = _seed_sums(connection)
+    frame = _means(sums, chosen)
+    _void_shared(frame, _shared_players(connection))
+    frame = _with_composite(_with_form(frame))
+    keys = [*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"]
+    frame = frame.sort_values(keys, ignore_index=True)
+    return {"persona_results": in_schema(frame, PERSONA_RESULTS), "matchups": in_schema(_matchups(frame), MATCHUPS)}
+
+
+def _seed_sums(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """One row per player, opponent (or all), metric and seed."""
+    place = place_sql(order_in(connection, "episode_scores"))
+    group = ", ".join(_GROUP_COLUMNS)
+    others = ", ".join(one for one in _GROUP_COLUMNS if one != "opponent")
+    told = "status = 'scored'"
+    found: pd.DataFrame = connection.sql(
+        f"""
+        WITH played AS (
+            SELECT {_SERIES_COLUMNS}, snapshot, count(*) FILTER ({told}) AS n
+            FROM episode_scores WHERE metric = '{EXPECTED_RETURN}' GROUP BY ALL
+        ), beside AS (
+            SELECT *, max(n) OVER (PARTITION BY {_SERIES_COLUMNS}) AS most FROM played
+        ), latest AS (
+            SELECT {_SERIES_COLUMNS}, snapshot FROM beside
+            QUALIFY row_number() OVER (
+                PARTITION BY {_SERIES_COLUMNS} ORDER BY n > 0 DESC, n >= {_ENOUGH_EPISODES} * most DESC, {place} DESC NULLS LAST
+            ) = 1
+        ), rows AS (
+            SELECT * FROM episode_scores SEMI JOIN latest USING ({_SERIES_COLUMNS}, snapshot)
+        )
+        SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
+            coalesce(sum(total) FILTER ({told}), 0) AS total,
+            coalesce(sum(total * total) FILTER ({told}), 0) AS squares,
+            coalesce(sum("of") FILTER ({told}), 0) AS "of",
+            count(*) FILTER ({told}) AS episodes,
+            count(*) AS n_total,
+            any_value(reason) AS unscored
+        FROM rows
+        GROUP BY GROUPING SETS (({group}, cluster), ({others}, cluster))
+        HAVING opponent IS NULL OR opponent <> ''
+        ORDER BY {group}, cluster
+        """
+    ).df()
+    return found
+
+
+def _means(sums: pd.DataFrame, options: GameBoardOptions) -> pd.DataFrame:
+    """One row per player, opponent and metric."""
+    names = list(_GROUP_COLUMNS)
+    grouped = sums.groupby(names, dropna=False, sort=True)
+    code = grouped.ngroup().to_numpy(dtype=np.int64)
+    frame = grouped.agg(
+        n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")
+    ).reset_index()
+    told = sums["episodes"].to_numpy() > 0
+    columns = [sums[name].to_numpy(dtype=np.float64)[told] for name in ("total", "squares", "of", "episodes")]
+    spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), (frame["unit"] == SHARE_UNIT).to_numpy()
+    found = group_means_of(SeedSums(code[told], *columns), spread, shares, resamples=options.resamples, seed=options.seed)
+    return _with_ends(frame, found)
+
+
+def _with_ends(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
+    nothing = frame["unscored"].fillna("no episode says anything of it")
+    reason = np.where(found.n_seeds == 0, nothing, found.reason)
+    return frame.assign(
+        mean=found.mean, low=found.low, high=found.high, interval_kind=found.kind, reason=reason, n_clusters=found.n_seeds
+    )
+
+
+def _shared_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
+    """Players, as `_SERIES_COLUMNS` and snapshot, most of whose turns stand on requests that several seeds share, of sampled models."""
+    player = f"{_SERIES_COLUMNS}, snapshot"
+    rows = connection.sql(
+        f"""
+        WITH keys AS (
+            SELECT {player}, request_key, count(*) AS n, count(DISTINCT cluster) AS seeds FROM episode_turns
+            WHERE under_test AND call_status = 'answered' AND temperature IS DISTINCT FROM 0 GROUP BY ALL
+        )
+        SELECT {player} FROM keys GROUP BY ALL HAVING sum(n) FILTER (seeds > 1) > {SHARED_FROM} * sum(n)
+        """
+    ).fetchall()
+    return set(rows)
+
+
+def _void_shared(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
+    """Takes away, in place, the intervals of players whose seeds are not independent."""
+    if not players:
+        return
+    named = [*_SERIES_COLUMNS.split(", "), "snapshot"]
+    shared = np.array([tuple(row) in players for row in frame[named].itertuples(index=False)])
+    void = shared & frame["interval_kind"].notna().to_numpy()
+    frame.loc[void, ["low", "high"]] = np.nan
+    frame.loc[void, "interval_kind"] = None
+    frame.loc[void, "reason"] = SHARED_REQUESTS
+
+
+def _with_form(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rates of form beside every metric of the same player and opponent."""
+    keys = [*_PLAYER_COLUMNS, "opponent"]
+    form = frame[frame["metric"].isin(BESIDE_METRICS)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
+    form = form.reindex(columns=list(BESIDE_METRICS)).dropna(how="all").reset_index()
+    return frame.merge(form, on=keys, how="left")
+
+
+def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
+    """And a row of the composite score of each player and opponent, where the scenario has one: the weighted mean of normalised metrics."""
+    import pandas as pd
+
+    weighed = frame[frame["weight"].fillna(0) > 0]
+    if not len(weighed):
+        return frame
+    upward = np.where(weighed["direction"] == "higher", weighed["mean"], 1 - weighed["mean"])
+    keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
+    weighed = weighed.assign(weighted=upward * weighed["weight"], missing=weighed["mean"].isna())
+    found = weighed.groupby(keys, dropna=False).agg(
+        weighted=("weighted", "sum"),
+        weight=("weight", "sum"),
+        missing=("missing", "any"),
+        n_episodes=("n_episodes", "min"),
+        n_total=("n_total", "max"),
+        n_clusters=("n_clusters", "min"),
+    )
+    rows = found.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
+    rows["mean"] = np.where(rows["missing"], np.nan, rows["weighted"] / rows["weight"])
+    rows["reason"] = np.where(
+        rows["missing"], "a metric of the composite has no value", "no interval: of a composite none is made"
+    )
+    return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
+
+
+def _matchups(frame: pd.DataFrame) -> pd.DataFrame:
+    """The mean reward of each player against each opponent."""
+    own = frame[(frame["metric"] == EXPECTED_RETURN) & (frame["opponent"] != ALL_OPPONENTS)]
+    return own.assign(player=player_names(own["persona"].tolist(), own["model"].tolist()))
+
+
+def player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:
+    """What people call the players, as opponents are called: `persona@model`, or the model alone."""
+    return [model if persona == NO_PERSONA else f"{persona}@{model}" for persona, model in zip(personas, models, strict=True)]
