@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baseline_of, baselines_of
+from dtef_pipeline.games.named_players import player_named
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
@@ -29,8 +30,8 @@ def entrants(
     for name in dict.fromkeys(players):
         if name.startswith(BASELINE_PREFIX):
             found += _baselines(pack, name)
-        elif (played := _as_persona(name, models, personas)) is not None:
-            found.append(played)
+        elif name.partition("@")[0] in personas and "@" in name:
+            found.append(player_named(pack, models, personas, name))
         else:
             found += [Player(spec, role) for spec in _resolved(models, name) for role in roles]
     return list({(one.persona_name, one.variant): one for one in found}.values())
@@ -38,16 +39,14 @@ def entrants(
 
 def opponent_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
     """An opponent: `baseline/NAME` or `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for a name that is not known."""
-    if name.startswith(BASELINE_PREFIX) or name in baselines_of(pack.scenario):
-        baseline = name.removeprefix(BASELINE_PREFIX)
-        baseline_of(pack.scenario, baseline)
-        return Player(baseline=baseline)
-    if (played := _as_persona(name, models, personas)) is not None:
-        return played
-    specs = _resolved(models, name)
-    if len(specs) != 1:
-        raise ConfigError(f"opponent {name}: {len(specs)} models; allowed: one model, or a baseline")
-    return Player(specs[0])
+    return player_named(pack, models, personas, opponent_item_name(pack, name))
+
+
+def opponent_item_name(pack: Pack, name: str) -> str:
+    """The opponent's name as items have it: that of a baseline with `baseline/`, that of a model as it is given."""
+    if not name.startswith(BASELINE_PREFIX) and name in baselines_of(pack.scenario):
+        return f"{BASELINE_PREFIX}{name}"
+    return name
 
 
 def models_among(players: Sequence[Player]) -> list[ModelSpec]:
@@ -62,23 +61,10 @@ def _baselines(pack: Pack, name: str) -> Iterator[Player]:
         yield Player(baseline=one)
 
 
-def _as_persona(name: str, models: Models, personas: Mapping[str, Persona]) -> Player | None:
-    """The player of PERSONA@MODEL; None: the name has not that form. Names of models may have an @ themselves."""
-    role, at, model = name.partition("@")
-    persona = next((one for one in personas.values() if role in (one.id, one.name)), None)
-    if not at or persona is None:
-        return None
-    specs = _resolved(models, model)
-    if len(specs) != 1:
-        raise ConfigError(f"player {name}: {len(specs)} models; allowed: one model behind the @")
-    return Player(specs[0], persona)
-
-
 def _persona(name: str, personas: Mapping[str, Persona]) -> Persona:
-    found = next((one for one in personas.values() if name in (one.id, one.name)), None)
-    if found is None:
+    if name not in personas:
         raise ConfigError(f"persona {name}: not known; allowed: {AS_ITSELF}, {nearest(name, personas)}")
-    return found
+    return personas[name]
 
 
 def _resolved(models: Models, name: str) -> tuple[ModelSpec, ...]:

@@ -76,6 +76,13 @@ def episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
     return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
 
 
+def merged_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+    """The new rows, behind those of other versions of the scenario."""
+    if earlier is None:
+        return new
+    return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
+
+
 def _rows(episodes: pa.Table, metric: GameMetric, counted: _Counted, pack: Pack) -> pa.Table:
     played = _texts(episodes["status"]) == PLAYED_EPISODE
     told = played & np.isfinite(counted.total) & (counted.of > 0)

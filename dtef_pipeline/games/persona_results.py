@@ -106,7 +106,7 @@ def _means(sums: pd.DataFrame, options: GameBoardOptions) -> pd.DataFrame:
     """One row per player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     grouped = sums.groupby(names, dropna=False, sort=True)
-    code = grouped.ngroup().to_numpy(dtype=np.int64)
+    code = np.asarray(grouped.ngroup(), dtype=np.int64)
     frame = grouped.agg(
         n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")
     ).reset_index()

@@ -1,0 +1,30 @@
+"""The stages and roll-ups of the games family, and its jobs."""
+
+import dagster as dg
+
+from assets.games.episodes import episodes
+from assets.games.items import scenario_items
+from assets.games.prompts import episode_prompts
+from assets.games.results import persona_results
+from assets.games.scores import episode_scores
+from assets.stage.boards_after import boards_after_run
+
+GAMES_STAGES = [scenario_items, episode_prompts, episodes, episode_scores]
+GAMES_ROLL_UPS = [persona_results]
+games_pipeline = dg.define_asset_job(
+    "games_pipeline",
+    selection=dg.AssetSelection.assets(*GAMES_STAGES),
+    description="All stages for the chosen scenarios, in one run. Roll-ups are a run of their own: `games_roll_ups`.",
+)
+games_roll_ups = dg.define_asset_job(
+    "games_roll_ups",
+    selection=dg.AssetSelection.assets(*GAMES_ROLL_UPS),
+    description="Results of players, and of each player against each opponent, over all that the games family has scored.",
+    run_tags={"dtef/roll_ups": "games"},
+)
+games_boards_after_run = boards_after_run(
+    "games", [games_pipeline], games_roll_ups, "Brings the results of players up to date after a run that played some episodes."
+)
+
+GAMES_JOBS = [games_pipeline, games_roll_ups]
+GAMES_SENSORS = [games_boards_after_run]

@@ -1,0 +1,178 @@
+"""Stage 3 of the games family: `episodes`, and the texts of models in them, `episode_turns`."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.games.prompts import episode_prompts
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
+from assets.stage.asked import RolesConfig, asking, models_of
+from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.snapshots import require_snapshot
+from assets.stage.versions import content_version
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
+from dtef_pipeline.games.matches import BaselineGames, LeaguePlan
+from dtef_pipeline.games.replays import replay_fault
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.turn_rows import merged_turns, turn_rows, turn_table
+from resources.known_games import known_personas
+
+EPISODES_AT_A_TIME = 2_000
+"""Episodes that are played side by side."""
+REPLAYED_EPISODES = 20
+"""Episodes of a partition that the check replays."""
+
+
+class EpisodesConfig(RolesConfig, EntrantsConfig):
+    """Who plays, how often, and against whom."""
+
+    draws: int = Field(default=1, ge=1, description="Repetitions of each item by a model.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    key: str
+    plan: LeaguePlan
+    optima: Mapping[int, float | None]
+
+
+@dg.asset(
+    deps=[episode_prompts],
+    **{**stage(LEAGUE_SCENARIO, 3, "episodes", code_version="1", kinds={"litellm", "parquet"}), **GAMES_GROUP},
+)
+def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
+
+    Models are asked turn by turn, many episodes side by side. Every text is committed to the response store before the next is asked for, so a
+    rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`; the texts that it has are kept in
+    `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking anybody.
+    """
+    run = PartitionRun(context, store)
+    models, plans = models_of(store), list[_Planned]()
+    for key in run.keys:
+        with run.attempt(key):
+            require_snapshot(store.warehouse, "episodes", LEAGUE_SPACE, [key], config.snapshot)
+            plans.append(_planned(store, models, config, key))
+    specs = models_among([one for planned in plans for one in (*planned.plan.players, *planned.plan.opponents.values())])
+    expected = Counter(
+        one.name for planned in plans for match in planned.plan.matches() for one in models_among(match.players)
+    )
+    with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), expected) as ask:
+        for planned in plans:
+            with run.attempt(planned.key), store.writing("episodes", [planned.key]):
+                made = _played(planned, ask, store)
+                _write(run, store, planned, *made)
+    return run.result()
+
+
+def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> _Planned:
+    pack, personas = pack_of(store, key), known_personas(store.settings)
+    items = items_given(pack.manifest, config.seeds, [opponent_item_name(pack, name) for name in config.opponents])
+    players = entrants(pack, models, personas, config.players, config.personas)
+    names = {item.opponent for item in items} - {NO_OPPONENT}
+    opponents = {name: opponent_named(pack, models, personas, name) for name in names}
+    stored = store.warehouse.read("scenario_items", columns=["seed", "version", "optimum"], **LEAGUE_SPACE.levels(key))
+    own = stored.filter(pc.equal(stored["version"], pack.manifest.version))
+    optima = dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
+    return _Planned(key, LeaguePlan(pack, items, players, opponents, config.draws, config.snapshot), optima)
+
+
+def _played(planned: _Planned, ask: Ask, store: Store) -> tuple[pa.Table, pa.Table]:
+    """The new rows of both tables."""
+    plan, columns, turns = planned.plan, EpisodeColumns(planned.plan, planned.optima), list[dict[str, Any]]()
+    games = BaselineGames(plan.pack)
+    asked = []
+    for match in plan.matches():
+        if match.asks_nobody:
+            columns.add(match, games.trace(match.item.seed, match.by_seat(plan.n_seats)))
+        else:
+            asked.append(match)
+    for window in in_windows(asked, EPISODES_AT_A_TIME):
+        made = [plan.episode(match) for match in window]
+        for match, episode, came in zip(window, made, play(made, ask, store.responses.responses), strict=True):
+            episode.next(came.responses)
+            trace = episode.trace()
+            columns.add(match, trace, came)
+            turns += turn_rows(plan, match, episode, trace, came)
+    return columns.table(), turn_table(turns)
+
+
+def _write(run: PartitionRun, store: Store, planned: _Planned, new: pa.Table, turns: pa.Table) -> None:
+    at = {**LEAGUE_SPACE.levels(planned.key), "snapshot": planned.plan.snapshot}
+    earlier = store.warehouse.read_earlier("episodes", **at)
+    rows = merged_episodes(EPISODES.empty_table() if earlier is None else earlier, new, planned.plan)
+    before = store.warehouse.read_earlier("episode_turns", **at)
+    texts = merged_turns(EPISODE_TURNS.empty_table() if before is None else before, turns, planned.plan, rows)
+    store.warehouse.write("episode_turns", texts, **at)
+    store.warehouse.write("episodes", rows, **at)
+    run.done(planned.key, _metadata(rows, texts), content_version(rows))
+
+
+def _metadata(rows: pa.Table, texts: pa.Table) -> dict[str, Any]:
+    statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["status"]).to_pylist()}
+    cost = pc.sum(texts["cost_usd"]).as_py()
+    return {
+        "dagster/row_count": len(rows),
+        "texts": len(texts),
+        "statuses": dg.MetadataValue.json(statuses),
+        "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
+        "tokens": (pc.sum(texts["prompt_tokens"]).as_py() or 0) + (pc.sum(texts["completion_tokens"]).as_py() or 0),
+        **({} if cost is None else {"cost_usd": cost}),
+        "preview": markdown(rows, ["item_id", "persona", "model", "draw", "status", "outcome", "reward", "illegal"], most=8),
+    }
+
+
+@dg.asset_check(asset=episodes, blocking=True)
+def episodes_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No episode counts twice: a draw of an item by a player has one row per snapshot."""
+    return keys_repeated(context, store, "episodes", ["episode_id", "snapshot"])
+
+
+@dg.asset_check(asset=episodes)
+def games_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
+    return models_that_failed(context, store, "episode_turns", "call_status", "calls")
+
+
+@dg.asset_check(asset=episodes, blocking=True)
+def rewards_sum_to_zero(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """In a scenario that says so, the rewards of all seats sum to 0 in every episode."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "episodes", ["item_id", "model", "rewards"]):
+        if not pack_of(store, key).scenario.zero_sum:
+            continue
+        checked += len(rows)
+        for row in rows.to_pylist():
+            if abs(sum(row["rewards"])) > 1e-9:
+                offenders.append(f"{key} {row['item_id']} {row['model']}: {row['rewards']}")
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=episodes, blocking=True)
+def episodes_replay(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A sample of the episodes, spread over each scenario, plays again byte for byte."""
+    offenders, checked = [], 0
+    columns = ["item_id", "model", "version", "cluster", "trace", "trace_hash"]
+    for key, rows in read_keys(context, store, "episodes", columns):
+        pack = pack_of(store, key)
+        own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
+        step = max(1, -(-len(own) // REPLAYED_EPISODES))
+        for row in own.take(list(range(0, len(own), step))).to_pylist():
+            checked += 1
+            if fault := replay_fault(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
+                offenders.append(f"{key} {row['item_id']} {row['model']}: {fault}")
+    return verdict(offenders, checked=checked)
