@@ -7,6 +7,11 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.games import episodes, results
+from assets.games import items as games_items
+from assets.games import prompts as games_prompts
+from assets.games import scores as games_scores
+from assets.games.automation import GAMES_JOBS, GAMES_SENSORS
 from assets.qa import anchors as qa_anchors
 from assets.qa import boards as qa_boards
 from assets.qa import drift as qa_drift
@@ -64,14 +69,16 @@ _QA = [
     qa_anchors,
     qa_report,
 ]
-_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC, *_QA]
+_GAMES = [games_items, games_prompts, episodes, games_scores, results]
+_SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
+_MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES]
 
 defs = dg.Definitions(
     assets=[survey_files, rubric_files, qa_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
-    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS],
+    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS],
     schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES],
-    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS],
+    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,

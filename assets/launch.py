@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
+from assets.games.automation import GAMES_ROLL_UPS, GAMES_STAGES
+from assets.games.scenarios import LEAGUE_SCENARIO
 from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
 from assets.qa.files import DATASET_PART
 from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
@@ -38,6 +40,8 @@ BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 QA_STAGE_NAMES = [asset.key.to_user_string() for asset in QA_STAGES]
 QA_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in QA_ROLL_UPS]
+GAMES_STAGE_NAMES = [asset.key.to_user_string() for asset in GAMES_STAGES]
+GAMES_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in GAMES_ROLL_UPS]
 RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
 RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]
 
@@ -60,6 +64,7 @@ class SpaceRuns:
 
 OF_ROUNDS = SpaceRuns(str(ROUND_SEGMENT.name), "run `dtef ingest` on the round first", together=False)
 OF_BLUEPRINTS = SpaceRuns(str(RUBRIC_BLUEPRINT.name), "`dtef rubric add` makes a blueprint known", together=True)
+OF_SCENARIOS = SpaceRuns(str(LEAGUE_SCENARIO.name), "`dtef games run` makes a scenario known", together=True)
 OF_PARTS = SpaceRuns(str(DATASET_PART.name), "`dtef qa add` makes a part known", together=True)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
@@ -65,6 +67,7 @@ FAMILIES = (
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
+    Family("games", LEAGUE_SPACE, GAMES_TABLES, "episode_scores", asked=("episode_turns",)),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

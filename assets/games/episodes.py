@@ -1,7 +1,7 @@
 """Stage 3 of the games family: `episodes`, and the texts of models in them, `episode_turns`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
@@ -58,8 +58,8 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
     """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
 
     Models are asked turn by turn, many episodes side by side. Every text is committed to the response store before the next is asked for, so a
-    rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`; the texts that it has are kept in
-    `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking anybody.
+    rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`; the texts that it has are
+    kept in `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking anybody.
     """
     run = PartitionRun(context, store)
     models, plans = models_of(store), list[_Planned]()
@@ -68,9 +68,7 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
             require_snapshot(store.warehouse, "episodes", LEAGUE_SPACE, [key], config.snapshot)
             plans.append(_planned(store, models, config, key))
     specs = models_among([one for planned in plans for one in (*planned.plan.players, *planned.plan.opponents.values())])
-    expected = Counter(
-        one.name for planned in plans for match in planned.plan.matches() for one in models_among(match.players)
-    )
+    expected = Counter(one.name for planned in plans for match in planned.plan.matches() for one in models_among(match.players))
     with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), expected) as ask:
         for planned in plans:
             with run.attempt(planned.key), store.writing("episodes", [planned.key]):
@@ -101,7 +99,8 @@ def _played(planned: _Planned, ask: Ask, store: Store) -> tuple[pa.Table, pa.Tab
             columns.add(match, games.trace(match.item.seed, match.by_seat(plan.n_seats)))
         else:
             asked.append(match)
-    for window in in_windows(asked, EPISODES_AT_A_TIME):
+    for begin in range(0, len(asked), EPISODES_AT_A_TIME):
+        window = asked[begin : begin + EPISODES_AT_A_TIME]
         made = [plan.episode(match) for match in window]
         for match, episode, came in zip(window, made, play(made, ask, store.responses.responses), strict=True):
             episode.next(came.responses)

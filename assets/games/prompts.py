@@ -22,8 +22,8 @@ from resources.known_games import known_personas
 def episode_prompts(context: dg.AssetExecutionContext, config: EntrantsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What a model is told before its first text: one row per item and persona that a model plays, with the messages and their hash.
 
-    The system message holds the persona, the rules and the form of a reply, the other one what the seat sees of the deal, and nothing else. A seat
-    that does not begin is told more once its turn has come. Baselines are told nothing, and have no rows.
+    The system message holds the persona, the rules and the form of a reply, the other one what the seat sees of the deal, and nothing else. A
+    seat that does not begin is told more once its turn has come. Baselines are told nothing, and have no rows.
     """
     run = PartitionRun(context, store)
     models, personas = models_of(store), known_personas(store.settings)

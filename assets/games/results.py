@@ -24,13 +24,25 @@ class GameResultsConfig(dg.Config):
 def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
 
-    Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model variant,
-    or a baseline. Rates of illegal, unparsed and forfeited play stand beside every metric. Beside it stands `matchups`: the mean reward of each
-    player against each opponent.
+    Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
+    variant, or a baseline. Rates of illegal, unparsed and forfeited play stand beside every metric. Beside it stands `matchups`: the mean reward
+    of each player against each opponent.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
     options = GameBoardOptions(resamples=config.resamples, seed=config.seed)
     made = store.reader.query(lambda connection: game_results(connection, options), only=GAME_RESULTS_READS)
-    shown = ["scenario", "persona", "model", "opponent", "metric", "mean", "low", "high", "n_episodes", "n_clusters", "illegal_rate"]
+    shown = [
+        "scenario",
+        "persona",
+        "model",
+        "opponent",
+        "metric",
+        "mean",
+        "low",
+        "high",
+        "n_episodes",
+        "n_clusters",
+        "illegal_rate",
+    ]
     told = {"resamples": config.resamples, "seed": config.seed}
     return published(context, store, made, **told, results=markdown(made["persona_results"], shown, most=30))

@@ -13,8 +13,8 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
-from dtef_pipeline.games.episode_scores import merged_scores
 from dtef_pipeline.games.episode_scores import episode_scores as scores_of_episodes
+from dtef_pipeline.games.episode_scores import merged_scores
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 
@@ -63,7 +63,9 @@ def episode_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) 
 def episode_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A value that is not there has a reason, and a metric on 0-1 lies there."""
     offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "episode_scores", ["item_id", "model", "metric", "unit_scale", "value", "reason"]):
+    for key, rows in read_keys(
+        context, store, "episode_scores", ["item_id", "model", "metric", "unit_scale", "value", "reason"]
+    ):
         checked += len(rows)
         outside = pc.or_(pc.less(rows["value"], 0), pc.greater(rows["value"], 1))
         silent = pc.equal(pc.is_valid(rows["value"]), pc.is_valid(rows["reason"]))
