@@ -68,7 +68,8 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
             require_snapshot(store.warehouse, "episodes", LEAGUE_SPACE, [key], config.snapshot)
             plans.append(_planned(store, models, config, key))
     specs = models_among([one for planned in plans for one in (*planned.plan.players, *planned.plan.opponents.values())])
-    expected = Counter(one.name for planned in plans for match in planned.plan.matches() for one in models_among(match.players))
+    seats = [match.by_seat(planned.plan.n_seats) for planned in plans for match in planned.plan.matches()]
+    expected = Counter(spec.name for players in seats for spec in models_among(players))
     with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), expected) as ask:
         for planned in plans:
             with run.attempt(planned.key), store.writing("episodes", [planned.key]):

@@ -1,0 +1,124 @@
+"""A league of one's own: a made-up scenario, a warehouse, a Dagster instance, and a server that plays all models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+import yaml
+
+from assets.games.scenarios import add_scenarios
+from assets.launch import GAMES_ROLL_UP_NAMES, GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
+from dtef_pipeline.games import packs
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from resources.gateway.retries import Backoff
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.made_games import ShowCards, show_pack
+
+SHOW_CARDS = "made/show-cards"
+CALM = {"id": "calm", "version": 2, "status": "approved", "display_name": "Calm", "system_prompt": "You never hurry."}
+
+
+def legal_text(call: Call) -> str:
+    """A player that always shows."""
+    return "I trust my card.\nACTION: show"
+
+
+def sloppy_text(call: Call) -> str:
+    """A player whose first text of every turn is no move."""
+    return "ACTION: show" if "Nothing was played" in call.user else "ACTION: fold"
+
+
+def silent_text(call: Call) -> str:
+    return "???"
+
+
+REPLIES = {"legal": legal_text, "sloppy": sloppy_text, "silent": silent_text}
+
+
+@dataclass
+class League:
+    """What a test does to the state, and sees of it."""
+
+    instance: dg.DagsterInstance
+    house: Warehouse
+    server: FakeLLM
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> Launched:
+        """All four stages. `config`: of the league; what it names of `episodes` alone goes there."""
+        snapshot = {"snapshot": config.pop("snapshot", "base")}
+        asking = {name: config.pop(name) for name in ("max_calls", "draws") if name in config}
+        entered = {**config, "players": list(players), "personas": config.pop("personas", [])}
+        own = {name: value for name, value in entered.items() if name not in ("players", "personas")}
+        by_asset = {
+            "scenario_items": own,
+            "episode_prompts": entered,
+            "episodes": {**entered, **snapshot, **asking},
+            "episode_scores": snapshot,
+        }
+        return materialize(
+            self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS
+        )
+
+    def roll_up(self) -> Launched:
+        return materialize(self.instance, GAMES_ROLL_UP_NAMES, [], {"persona_results": {"resamples": 200}})
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        return self.table(table).to_pylist()
+
+    def table(self, table: str) -> pa.Table:
+        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if table not in ("persona_results", "matchups") else {}
+        return self.house.read_or_empty(table, **levels)
+
+
+def write_made_scenarios(folder: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
+    """The made-up scenario and a persona in folders of the user's, and an adapter for it."""
+    place = folder / "scenarios" / "made" / "show-cards.yaml"
+    place.parent.mkdir(parents=True)
+    manifest = show_pack(**changed).manifest.model_dump(mode="json")
+    place.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    (folder / "personas").mkdir()
+    (folder / "personas" / "calm.yaml").write_text(yaml.safe_dump(CALM), encoding="utf-8")
+    monkeypatch.setenv("DTEF_SCENARIOS", str(folder / "scenarios"))
+    monkeypatch.setenv("DTEF_PERSONAS", str(folder / "personas"))
+    monkeypatch.setattr(packs, "adapters", lambda: {SHOW_CARDS: lambda _: ShowCards()})
+
+
+def write_made_models(folder: Path, monkeypatch: pytest.MonkeyPatch, server: FakeLLM, temperature: float = 0.0) -> None:
+    shared = {
+        "api_base": server.base_url,
+        "api_key_env": "OPENAI_API_KEY",
+        "max_concurrency": 8,
+        "timeout": 60,
+        "max_tokens": 256,
+        "temperature": temperature,
+        "input_price": 1.0,
+        "output_price": 2.0,
+    }
+    models = {name: {"model": f"openai/{name}", **shared} for name in REPLIES}
+    (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
+
+
+@pytest.fixture
+def league(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[League]:
+    """The made-up scenario is known; nothing is played yet."""
+    write_made_scenarios(state, monkeypatch)
+    with (
+        FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
+        dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance,
+    ):
+        write_made_models(state, monkeypatch, server)
+        add_scenarios(instance, [SHOW_CARDS])
+        yield League(instance, Warehouse(Settings.from_environment().warehouse), server)

@@ -1,0 +1,102 @@
+"""Whole runs of the games family: baselines, models that play well, carelessly or not at all, and what is bought."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.assets.games.conftest import League
+
+
+def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
+    assert league.run("baseline/all", seeds="1-6").failures == ()
+    episodes = league.rows("episodes")
+    # Four baselines (random, first-legal, careful, waits), six seeds, two seats, one opponent.
+    assert len(episodes) == 4 * 6 * 2
+    assert {row["opponent"] for row in episodes} == {"baseline/careful"}
+    assert {row["status"] for row in episodes} == {"played"}
+    assert all(sum(row["rewards"]) == 0 for row in episodes)
+    assert len(league.server.calls) == 0
+    own = [row["reward"] for row in episodes if row["model"] == "baseline/careful"]
+    assert sum(own) == 0
+
+
+def test_models_are_asked_and_rerun_buys_nothing(league: League) -> None:
+    assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
+    episodes, turns = league.rows("episodes"), league.rows("episode_turns")
+    assert len(episodes) == 2 * 2 * 3 * 2
+    bought = len(league.server.calls)
+    assert bought == len({row["request_key"] for row in turns}) > 0
+    assert {row["persona"] for row in episodes} == {"", "calm:v2"}
+    sloppy = [row for row in episodes if row["model"] == "sloppy"]
+    assert all(row["illegal"] == row["n_turns"] for row in sloppy)
+    assert all(row["forfeits"] == 0 for row in episodes)
+    assert sum(row["completion_tokens"] > 0 for row in turns) == bought
+    assert all(row["tokens"] > 0 for row in episodes if row["n_turns"])
+    assert {row["plan"] for row in turns if row["model"] == "legal"} == {"I trust my card."}
+    before = league.table("episodes")
+    assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
+    assert len(league.server.calls) == bought
+    assert league.table("episodes").equals(before)
+
+
+def test_rows_of_an_earlier_run_stay(league: League) -> None:
+    league.run("baseline/waits", seeds="1-2")
+    league.run("legal", seeds="2-3")
+    assert Counter(row["model"] for row in league.rows("episodes")) == {"baseline/waits": 4, "legal": 4}
+    assert {row["seed"] for row in league.rows("scenario_items")} == {1, 2, 3}
+
+
+def test_a_player_that_cannot_move_forfeits_and_is_told_apart(league: League) -> None:
+    assert league.run("silent", seeds="1-6").failures == ()
+    episodes = league.rows("episodes")
+    asked = [row for row in episodes if row["n_turns"]]
+    assert asked
+    assert all((row["forfeits"], row["unparsed"], row["outcome"]) == (1, 3, "loss") for row in asked)
+    league.roll_up()
+    (row,) = [
+        row for row in league.rows("persona_results") if row["metric"] == "expected_return" and row["opponent"] == "all"
+    ]
+    assert row["forfeit_rate"] == pytest.approx(len(asked) / len(episodes))
+    assert row["unparsed_rate"] == 3
+
+
+def test_an_episode_out_of_budget_keeps_its_turns_and_goes_on_in_a_rerun(league: League) -> None:
+    league.run("sloppy", seeds="1-3", max_calls=4)
+    states = Counter(row["status"] for row in league.rows("episodes"))
+    assert states["skipped_budget"] > 0
+    answered = [row for row in league.rows("episode_turns") if row["call_status"] == "answered"]
+    assert len({row["request_key"] for row in answered}) == 4
+    assert any(row["call_status"] == "budget" for row in league.rows("episode_turns"))
+    unscored = [row for row in league.rows("episode_scores") if row["status"] == "unscored"]
+    assert all(row["value"] is None and row["reason"] for row in unscored)
+    league.run("sloppy", seeds="1-3")
+    assert {row["status"] for row in league.rows("episodes")} == {"played"}
+    answered = [row for row in league.rows("episode_turns") if row["call_status"] == "answered"]
+    assert len(league.server.calls) == len({row["request_key"] for row in answered})
+
+
+def test_two_models_play_each_other_and_share_their_requests(league: League) -> None:
+    assert league.run("legal", "sloppy", seeds="1-3", opponents=["legal", "sloppy"]).failures == ()
+    turns = league.rows("episode_turns")
+    assert len(league.server.calls) == len({row["request_key"] for row in turns}) < len(turns)
+    paid = {row["request_key"] for row in turns if row["completion_tokens"]}
+    assert sum(1 for row in turns if row["completion_tokens"]) == len(paid)
+    assert {row["under_test"] for row in turns} == {True, False}
+
+
+def test_results_stand_per_player_and_opponent(league: League) -> None:
+    league.run("baseline/all", "legal", seeds="1-8", opponents=["careful", "waits"])
+    assert league.roll_up().failures == ()
+    results, matchups = league.rows("persona_results"), league.rows("matchups")
+    assert {row["opponent"] for row in results} == {"all", "baseline/careful", "baseline/waits"}
+    # Five players, two opponents.
+    assert len(matchups) == 5 * 2
+    same = next(row for row in matchups if row["player"] == row["opponent"] == "baseline/careful")
+    assert (same["mean"], same["low"], same["n_episodes"], same["n_clusters"]) == (0, None, 16, 8)
+    assert "same value" in same["reason"]
+    shown = next(row for row in results if row["model"] == "legal" and row["metric"] == "success_rate" and row["opponent"] == "all")
+    assert 0 <= shown["low"] <= shown["mean"] <= shown["high"] <= 1
+    assert shown["interval_kind"] == "resampled"
+    assert shown["illegal_rate"] == 0
