@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.games_personas_group import personas
+from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -20,6 +21,9 @@ def games() -> None:
         dtef games list               list the scenarios, baselines and personas there are
         dtef games play SCENARIO      play one episode, or let others play it
         dtef games check              say which scenario lacks a part
+        dtef games estimate           say what a league would ask and cost
+        dtef games run --player NAME  have players play a league, and score them
+        dtef games board              show who plays best
         dtef games personas           list personas, and take them in and out as a file
     """
 
@@ -99,4 +103,5 @@ def check(folder: Path | None) -> None:
     sys.exit(games_list.check(folder))
 
 
-games.add_command(personas)
+for command in (personas, *RUN_COMMANDS):
+    games.add_command(command)

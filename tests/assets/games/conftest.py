@@ -65,9 +65,7 @@ class League:
             "episodes": {**entered, **snapshot, **asking},
             "episode_scores": snapshot,
         }
-        return materialize(
-            self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS
-        )
+        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
 
     def roll_up(self) -> Launched:
         return materialize(self.instance, GAMES_ROLL_UP_NAMES, [], {"persona_results": {"resamples": 200}})

@@ -1,0 +1,180 @@
+"""What `dtef games run` and `rollup` do; the words are in `dtef_pipeline/cli/games_run_group.py`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.imported_models import require_imported
+from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
+from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.nearest import nearest
+from resources.gateway.askable import refuse_early
+from resources.gateway.budget import Accounts
+from resources.gateway.progress import kept_terminal
+from resources.known_games import known_personas, known_scenarios
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
+
+
+@dataclass(frozen=True)
+class LeagueOptions:
+    """Options of `dtef games run` and `dtef games estimate`."""
+
+    leagues: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    players: tuple[str, ...] = ()
+    personas: tuple[str, ...] = ()
+    opponents: tuple[str, ...] = ()
+    seeds: str | None = None
+    draws: int = 1
+    snapshot: str = "base"
+    max_cost_usd: tuple[str, ...] = ()
+    max_calls: tuple[str, ...] = ()
+    no_roll_ups: bool = False
+
+    def config(self) -> dict[str, dict[str, Any]]:
+        """Run configuration by asset name."""
+        items = {"opponents": list(self.opponents), **({"seeds": self.seeds} if self.seeds else {})}
+        entered = {**items, "players": list(self.players), "personas": list(self.personas)}
+        snapshot = {"snapshot": self.snapshot}
+        asking = {**snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
+        return {
+            "scenario_items": items,
+            "episode_prompts": entered,
+            "episodes": {**entered, **asking, "draws": self.draws},
+            "episode_scores": snapshot,
+        }
+
+
+def run(options: LeagueOptions) -> int:
+    """The exit code: 1 where a scenario failed or a file was left out."""
+    settings = Settings.from_environment()
+    check_home_path(settings)
+    require_safe(options.snapshot)
+    warehouse = open_warehouse(new=True)
+    models = known_models(settings, COMPUTED_MODELS)
+    plans = league_plans(options, settings, models)
+    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
+    require_imported(specs, options.snapshot, settings)
+    config = with_owners(options, {spec.name for spec in specs}, models).config()
+    with ResponseStore(settings.responses_url) as store:
+        limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
+        refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
+    started, keys = time.monotonic(), list(plans)
+    with kept_terminal():
+        from assets.games.scenarios import add_scenarios
+        from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, materialize
+        from assets.stage.partitions import SNAPSHOT_TAG
+        from assets.stage.shared_gateway import command
+
+        with dagster_instance() as instance, command(keys) as running:
+            add_scenarios(instance, keys)
+            tags = {**running.tags, SNAPSHOT_TAG: options.snapshot}
+            outcome = materialize(instance, GAMES_STAGE_NAMES, keys, config, tags, space=OF_SCENARIOS)
+            done = outcome.done
+            if not options.no_roll_ups and warehouse.tables(["episode_scores"]):
+                outcome += _roll_ups(instance)
+            used = running.gateway.used if running.gateway else {}
+    say_files(outcome)
+    say_used(used)
+    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
+    click.echo(f"{all_of}{counted(len(keys), 'scenario')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    for line in (*_not_played(warehouse, keys, options.snapshot), *(f"error: {failure}" for failure in outcome.failures)):
+        say(line, err=True)
+    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def rollup() -> int:
+    """The exit code: 1 where a roll-up failed, or a file was left out."""
+    return rolled_up("episode_scores", "dtef games run", _roll_ups)
+
+
+def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
+    """By scenario, what is to be played. Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known."""
+    manifests, personas = known_scenarios(settings), known_personas(settings)
+    keys = chosen_scenarios(manifests, options.leagues, options.scenarios)
+    return {key: _plan(options, key, manifests, models, personas) for key in keys}
+
+
+def chosen_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:
+    """The scenarios of the leagues that fit any of the patterns, `kuhn` or `poker/*`; without any, all but retired ones.
+
+    Raises ConfigError for a pattern that fits none.
+    """
+    if not manifests:
+        raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")
+    known = [key for key, one in manifests.items() if scenarios or one.status != "retired"]
+    among = _fitting(known, [f"{one}/*" for one in leagues], "--league")
+    return _fitting(among, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
+
+
+def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(
+                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: fits none; known: {nearest(pattern, known)}"
+            )
+    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
+
+
+def _plan(
+    options: LeagueOptions,
+    key: str,
+    manifests: Mapping[str, ScenarioManifest],
+    models: Models,
+    personas: Mapping[str, Persona],
+) -> LeaguePlan:
+    found = pack(key, manifests)
+    items = items_given(found.manifest, options.seeds, [opponent_item_name(found, name) for name in options.opponents])
+    players = entrants(found, models, personas, options.players, options.personas)
+    names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
+    opponents = {name: opponent_named(found, models, personas, name) for name in names}
+    return LeaguePlan(found, items, players, opponents, options.draws, options.snapshot)
+
+
+def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+    """A line per model and state of episodes that were not played to their end."""
+    found = Counter[tuple[str, str]]()
+    for key in keys:
+        rows = warehouse.read_or_empty("episodes", columns=["model", "status"], **LEAGUE_SPACE.levels(key), snapshot=snapshot)
+        found.update(zip(rows["model"].to_pylist(), rows["status"].to_pylist(), strict=True))
+    for (model, status), number in sorted(found.items()):
+        if status != PLAYED_EPISODE:
+            why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
+            yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}; the same command continues"
+
+
+def _roll_ups(instance: Any) -> Launched:
+    """All of them."""
+    from assets.launch import GAMES_ROLL_UP_NAMES
+
+    return roll_up(instance, GAMES_ROLL_UP_NAMES, {})

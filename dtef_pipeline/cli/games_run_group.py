@@ -1,0 +1,128 @@
+"""`dtef games run`, `estimate`, `rollup` and `board`. Heavy packages are imported inside them, as in `dtef.py`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, of_asked_snapshot
+
+_of_scenarios = options(
+    click.option(
+        "--league", "leagues", multiple=True, metavar="LEAGUE|PATTERN", help="Only scenarios of this league; may be repeated."
+    ),
+    click.option(
+        "--scenario",
+        "scenarios",
+        multiple=True,
+        metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN",
+        help="Only this scenario, or those that fit, as in 'poker/*'; may be repeated.  [default: all that are not retired]",
+    ),
+)
+_of_players = options(
+    click.option(
+        "--player",
+        "players",
+        multiple=True,
+        metavar="NAME",
+        help="Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME, or baseline/all; may be repeated.  "
+        "[default: nobody; what is stored is scored]",
+    ),
+    click.option(
+        "--persona",
+        "personas",
+        multiple=True,
+        metavar="ID",
+        help="Persona that every model plays, or none: the model plays as itself; may be repeated.  [default: none]",
+    ),
+    click.option(
+        "--opponent",
+        "opponents",
+        multiple=True,
+        metavar="NAME",
+        help="Who sits at the other seats: a baseline, a model, or PERSONA@MODEL; may be repeated.  [default: those of each scenario]",
+    ),
+    click.option("--seeds", metavar="SPAN", help="Seeds to play, such as 1-100 or 1-10,42.  [default: those of each scenario]"),
+    draws_of("episode"),
+)
+
+
+@click.command(short_help="Have players play scenarios, and score them.")
+@_of_scenarios
+@_of_players
+@of_asked_snapshot
+@budgets_with_roles("candidate")
+@boards_by("dtef games rollup")
+@reports_errors
+def run(**given: Any) -> None:
+    """Have players play scenarios turn by turn, score every episode, and update the boards.
+
+    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
+    before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
+    goes on in a later run.
+
+    \b
+    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
+    """
+    from dtef_pipeline.cli import games_run
+
+    sys.exit(games_run.run(games_run.LeagueOptions(**given)))
+
+
+@click.command(short_help="Say what a run would ask and cost at most.")
+@_of_scenarios
+@_of_players
+@of_asked_snapshot
+@budgets_with_roles("candidate")
+@writes_a_table
+@reports_errors
+def estimate(output: str, **given: Any) -> None:
+    """Say what `dtef games run` with these options would ask and cost, by model. Nothing is asked, nothing is written.
+
+    How long an episode lasts is not known before it is played. The usual numbers go by earlier episodes of the scenario, else by half the limit
+    of turns; the highest ones by the limit of turns, with a text that has to be repeated as often as allowed in every turn.
+    """
+    from dtef_pipeline.cli import games_estimate
+    from dtef_pipeline.cli.games_run import LeagueOptions
+
+    games_estimate.estimate(LeagueOptions(**given), output)
+
+
+@click.command(short_help="Update the boards of games.")
+@reports_errors
+def rollup() -> None:
+    """Make the results of players, and of each player against each opponent, from all that is scored.
+
+    \b
+    Exit code: 0 done; 1 a roll-up failed or a file was left out.
+    """
+    from dtef_pipeline.cli import games_run
+
+    sys.exit(games_run.rollup())
+
+
+@click.command(short_help="Show who plays best.")
+@_of_scenarios
+@click.option(
+    "--metric", default="expected_return", show_default=True, help="Metric to rank by; `all` shows every metric of each player."
+)
+@click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them.")
+@writes_a_table
+@reports_errors
+def board(**given: Any) -> None:
+    """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
+
+    What is drawn anew for an interval is the seed: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
+    each number stands how often the player's texts were no legal moves: a player that cannot move is not careful.
+    """
+    from dtef_pipeline.cli import games_board
+
+    games_board.show(**given)
+
+
+RUN_COMMANDS = (run, estimate, rollup, board)
+"""What `dtef games` has of leagues."""
