@@ -23,11 +23,11 @@ _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 
 @runtime_checkable
-class KnowsOptimum(Protocol):
-    """What a scenario may offer beside the contract: the fewest moves that solve a deal."""
+class KnowsDeals(Protocol):
+    """What a scenario may offer beside the contract: what is known of a deal, and told to no player."""
 
-    def optimum(self, seed: int) -> int | None:
-        """None: no moves solve it, or they are not known."""
+    def known(self, seed: int) -> Mapping[str, Any]:
+        """`optimum`: the fewest moves that solve it; None, or left out: no moves do, or they are not known."""
 
 
 class GameItem(NamedTuple):
@@ -109,10 +109,10 @@ def _optima_of(rows: pa.Table, version: int) -> dict[int, float | None]:
 
 def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[int, float | None]) -> pa.Table:
     manifest, optima = pack.manifest, dict(known)
-    if isinstance(pack.scenario, KnowsOptimum):
+    if isinstance(pack.scenario, KnowsDeals):
         for seed in dict.fromkeys(item.seed for item in items):
             if seed not in optima:
-                optima[seed] = pack.scenario.optimum(seed)
+                optima[seed] = pack.scenario.known(seed).get("optimum")
     rows = len(items)
     columns: dict[str, Any] = {
         "league": [manifest.league] * rows,

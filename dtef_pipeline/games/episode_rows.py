@@ -18,8 +18,8 @@ from dtef_pipeline.games.traces import seat_counts, trace_hash, trace_json
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
-OWN_STEPS = "steps"
-"""What a scenario measures under this name counts in place of the moves of a seat."""
+OWN_STEPS = ("steps", "moves")
+"""What a scenario measures under these names counts in place of the moves of a seat."""
 _NOTHING_ASKED = Played()
 _FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
 
@@ -100,7 +100,7 @@ class EpisodeColumns:
     def _did(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
         seat = match.item.seat
         counts = seat_counts(trace, seat)
-        own = trace.measured[seat].get(OWN_STEPS) if trace.measured else None
+        own = next((trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None)
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
             "steps": int(own.total) if own else moves,

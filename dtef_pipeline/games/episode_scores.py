@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.games.contract import GameMetric
-from dtef_pipeline.games.episode_items import KnowsOptimum
+from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
+from dtef_pipeline.games.in_play import FORFEIT_FLAG
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
 from dtef_pipeline.games.metrics import (
     OVER_OPTIMAL,
@@ -53,7 +54,7 @@ def pack_metrics(pack: Pack) -> dict[str, GameMetric]:
     found = metrics_of(pack.scenario.unit, pack.scenario.metrics)
     own = {one.name for one in pack.scenario.metrics}
     left_out: set[str] = set()
-    if not isinstance(pack.scenario, KnowsOptimum):
+    if not isinstance(pack.scenario, KnowsDeals):
         left_out |= {OVER_OPTIMAL, OVER_OPTIMAL_CHARGED}
     if not pack.manifest.severities:
         left_out |= {RED_FLAG_RATE, RED_FLAG_WEIGHTED}
@@ -146,8 +147,12 @@ def _over_optimal(episodes: pa.Table, *, charged: bool) -> _Counted:
 
 
 def _red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
+    """Flags with a severity. An episode that the opponent forfeited has the flag too: it is no violation of the player under test."""
     weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
-    return np.array([sum(weights.get(flag, 0) for flag in flags or ()) for flags in episodes["flags"].to_pylist()], dtype=float)
+    of_others = {**weights, FORFEIT_FLAG: 0}
+    rows = zip(episodes["flags"].to_pylist(), episodes["forfeits"].to_pylist(), strict=True)
+    found = [sum((weights if forfeited else of_others).get(flag, 0) for flag in flags or ()) for flags, forfeited in rows]
+    return np.array(found, dtype=np.float64)
 
 
 def _own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _Counted]:

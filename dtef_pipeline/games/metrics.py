@@ -17,6 +17,8 @@ from dtef_pipeline.text.nearest import nearest
 
 SHARE_UNIT = "share"
 """The unit of metrics that lie on 0-1 by their nature."""
+UNIT_SCALE = (SHARE_UNIT, "solved")
+"""Units of what lies on 0-1: shares, and rewards of deals that are solved or not."""
 VOLATILITY = "volatility"
 """The metric that is no mean of episodes: its total is the reward of the episode."""
 SUCCESS_RATE, EXPECTED_RETURN = "success_rate", "expected_return"
@@ -151,7 +153,7 @@ def metrics_of(unit: str, own: Sequence[GameMetric]) -> dict[str, GameMetric]:
 
 def is_on_unit_scale(metric: GameMetric) -> bool:
     """Whether the metric lies on 0-1 by its nature and one way is better: only such a one can be part of a composite score."""
-    return metric.unit == SHARE_UNIT and metric.direction != "none"
+    return metric.unit in UNIT_SCALE and metric.direction != "none"
 
 
 def normalised(metric: GameMetric, value: float) -> float:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in, place_sql
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SHARE_UNIT, VOLATILITY
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SHARE_UNIT, UNIT_SCALE, VOLATILITY
 from dtef_pipeline.games.players import NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
@@ -112,7 +112,7 @@ def _means(sums: pd.DataFrame, options: GameBoardOptions) -> pd.DataFrame:
     ).reset_index()
     told = sums["episodes"].to_numpy() > 0
     columns = [sums[name].to_numpy(dtype=np.float64)[told] for name in ("total", "squares", "of", "episodes")]
-    spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), (frame["unit"] == SHARE_UNIT).to_numpy()
+    spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
     found = group_means_of(SeedSums(code[told], *columns), spread, shares, resamples=options.resamples, seed=options.seed)
     return _with_ends(frame, found)
 

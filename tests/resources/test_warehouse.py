@@ -336,5 +336,7 @@ def test_every_table_has_distinct_levels_a_reader_can_name() -> None:
         ("blueprint", "snapshot"),
         ("suite", "part"),
         ("suite", "part", "snapshot"),
+        ("league", "scenario"),
+        ("league", "scenario", "snapshot"),
         ("snapshot",),
     }
