@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from assets.games.known_games import known_personas
 from assets.games.prompts import episode_prompts
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
 from assets.stage.asked import RolesConfig, asking, models_of
@@ -29,7 +30,6 @@ from dtef_pipeline.games.replays import replay_fault
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.games.turn_rows import merged_turns, turn_rows, turn_table
-from resources.known_games import known_personas
 
 EPISODES_AT_A_TIME = 2_000
 """Episodes that are played side by side."""

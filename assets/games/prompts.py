@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from assets.games.items import scenario_items
+from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
 from assets.stage.asked import models_of
 from assets.stage.checks import keys_repeated
@@ -15,7 +16,6 @@ from dtef_pipeline.games.entrants import entrants, opponent_item_name
 from dtef_pipeline.games.episode_items import items_given
 from dtef_pipeline.games.opening_rows import prompt_rows
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from resources.known_games import known_personas
 
 
 @dg.asset(deps=[scenario_items], **{**stage(LEAGUE_SCENARIO, 2, "episode_prompts", code_version="1"), **GAMES_GROUP})

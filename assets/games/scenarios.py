@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import dagster as dg
 from pydantic import Field
 
+from assets.games.known_games import known_scenarios
 from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from resources.known_games import known_scenarios
 
 LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
 GAMES_GROUP = {"group_name": "games"}

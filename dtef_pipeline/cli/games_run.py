@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
@@ -35,7 +36,6 @@ from dtef_pipeline.text.nearest import nearest
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.gateway.progress import kept_terminal
-from resources.known_games import known_personas, known_scenarios
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
