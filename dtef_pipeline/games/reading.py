@@ -45,6 +45,8 @@ _DECLINES_TO_PLAY = re.compile(
     r"|not willing to|do not want to|dont want to|would rather not|prefer not to|not appropriate|against my)\b[^.!?\n]{0,40}?"
     r"\b(?:play(?:ing)?(?! (?:the |a |an |my |any |card ){0,3}(?:\d|card|ace|king|queen|jack|ten))|help|assist|participat\w{1,3}"
     r"|take part|continu\w{1,3}|engag\w{1,3}|compl(?:y|ying)|gambl\w{1,3}|do (?:that|this)|fulfil\w{0,4}|guidelines|principles)\b"
+    r"|\b(?:do not|dont) (?:participate|engage|take part|gamble|assist|play games?)\b"
+    r"|\bi (?:must |have to |will )?(?:respectfully )?(?:decline|refuse)(?= ?(?:[.!,;\n]|\Z))"
 )
 """Declines something near a word for taking part; `I cannot play the 7 yet` speaks of a card."""
 

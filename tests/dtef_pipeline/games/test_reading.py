@@ -95,6 +95,9 @@ def test_the_echo_of_an_illegal_action_is_short_and_harmless() -> None:
         "As an AI, I won't participate in gambling.",
         "I must decline to engage in this.",
         "It is against my guidelines.",
+        "As a language model I don't participate in games of chance.",
+        "I respectfully decline.",
+        "I refuse",
         "ACTION: I refuse to play",
     ],
 )
@@ -102,7 +105,10 @@ def test_who_declines_to_play_has_refused(text: str) -> None:
     assert read_command(text, BETTING) == Illegal("the reply declines to play", "refused")
 
 
-@pytest.mark.parametrize("text", ["I cannot play the 7 yet.", "I can't see a good move.", "Playing is fun!", "I am sorry.", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["I cannot play the 7 yet.", "I can't see a good move.", "Playing is fun!", "I don't play the 7, do I?", "I am sorry.", ""],
+)
 def test_doubts_about_a_move_are_no_refusal(text: str) -> None:
     assert not declines(text)
     assert read_command(text, BETTING) == Illegal(NO_COMMAND, "unparsed")
