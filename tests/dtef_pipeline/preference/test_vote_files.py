@@ -1,0 +1,149 @@
+"""Files of votes are read whole, and the first fault names its place, what arrived and what is allowed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError, SourceError
+from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
+from dtef_pipeline.preference.response_lengths import longer_share, read_lengths
+from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
+from tests.conftest import SHARED
+
+REAL = SHARED / "votes" / "llmfao" / "votes.csv"
+HEADER = "left,right,choice\n"
+
+
+def read(folder: Path, text: str | bytes) -> VoteColumns:
+    path = folder / "votes"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    return read_votes(path)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason=f"no published votes at {REAL}")
+def test_real_votes_are_read_whole() -> None:
+    found = read_votes(REAL)
+    assert (found.votes, len(found.players), len(set(found.reviewer_ids or ()))) == (3538, 59, 123)
+    assert [int((found.outcome == outcome).sum()) for outcome in (1, -1, 0)] == [973, 951, 1614]
+
+
+def test_columns_may_stand_in_any_order_beside_others(tmp_path: Path) -> None:
+    found = read(tmp_path, "\ufeffnote,choice,right,left,reviewer_id,confidence\nx,tie,b,a,r1,5\n\n,B,b, a ,r2,1\n")
+    assert found.players == ("a", "b")
+    assert (found.left.tolist(), found.outcome.tolist()) == ([0, 0], [0, -1])
+    assert found.reviewer_ids == ("r1", "r2")
+    assert found.confidence is not None
+    assert found.confidence.tolist() == [5, 1]
+
+
+def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
+    assert read(tmp_path, "left,right,choice,reviewer_id\na,b,A,\n").reviewer_ids is None
+
+
+def test_wins_are_votes_and_none_is_no_vote(tmp_path: Path) -> None:
+    found = read(tmp_path, '{"wins": [["a", "b", 3], ["b", "c", 0]], "source": "x"}')
+    assert (found.players, found.times.tolist(), found.votes) == (("a", "b", "c"), [3.0], 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("left,right\na,b\n", r"votes:1: has 0 columns choice; .*allowed: one each"),
+        ("left,left,right,choice\n", "has 2 columns left"),
+        (HEADER + "a,b,A\na,b,C\n", "votes:3: choice is not usable; got 'C'; allowed: A, B, tie"),
+        (HEADER + "a,b,a\n", "votes:2: choice is not usable"),
+        (HEADER + "a,,A\n", "votes:2: right is not usable"),
+        (HEADER + "a,a,A\n", "votes:2: left and right are the same; got 'a'"),
+        (HEADER + "a,b\n", "votes:2: has another number of cells than the header; got '2'; allowed: 3"),
+        (HEADER + '"a,b,A\n', "is no CSV"),
+        ("left,right,choice,confidence\na,b,A,6\n", "votes:2: confidence is not usable; got '6'; allowed: 1, 2, 3, 4, 5"),
+        ("left,right,choice,confidence\na,b,A,2.5\n", "confidence"),
+        ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", "votes:3: reviewer_id is not usable; got ''"),
+        ("", "has 0 columns left"),
+        (b"left,right,choice\na,\xff,A\n", "votes:2: is no text"),
+        ('{"votes": [["a", "b", "A"], ["a", "b"]]}', r"votes\[1\] is not usable; .*allowed: \[left, right, choice\]"),
+        ('{"votes": [["a", "b", "X"]]}', r"votes\[0\]: the choice is not usable; got 'X'"),
+        ('{"votes": [["a", 1, "A"]]}', r"votes\[0\]: no name of a player"),
+        ('{"votes": [["a", "a ", "A"]]}', r"both players are the same"),
+        ('{"votes": [["a", "\\ud800", "A"]]}', "no name of a player"),
+        ('{"wins": [["a", "b", 1.5]]}', r"wins\[0\]: the count is not usable; got '1.5'; allowed: a whole number"),
+        ('{"wins": [["a", "b", true]]}', "the count is not usable"),
+        ('{"wins": [["a", "b", -1]]}', "the count is not usable"),
+        ('{"wins": [["a", "b", NaN]]}', "the count is not usable"),
+        ('{"wins": [], "votes": []}', "has not one list of votes"),
+        ('{"votes": {}}', "votes is no list"),
+        ("[1]", "has not one list of votes; got 'list'"),
+        ("{", "votes:1: is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_a_fault_names_its_place(text: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_an_error_of_the_user_s(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot be read"):
+        read_votes(tmp_path / "none.csv")
+
+
+@given(st.one_of(st.binary(max_size=200), st.text(alphabet='left,righchoc{}[]"\n\x00AB', max_size=200).map(str.encode)))
+def test_no_file_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    with suppress(SourceError):
+        read(tmp_path_factory.getbasetemp(), content)
+
+
+def test_a_hostile_megabyte_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as caught:
+        read(tmp_path, HEADER + f"a,b,{'x' * 900_000}\n")
+    assert len(str(caught.value)) < 400
+
+
+LENGTHS = "\n".join(f'{{"prompt_id": 1, "model": "{name}", "text": "{"x" * size}"}}' for name, size in [("a", 7), ("b", 3)])
+
+
+def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
+    (tmp_path / "responses.jsonl").write_text(LENGTHS, encoding="utf-8")
+    lengths = read_lengths(tmp_path / "responses.jsonl")
+    assert lengths == {("1", "a"): 7, ("1", "b"): 3}
+    votes = read(tmp_path, "left,right,choice,prompt_id\na,b,A,1\nb,a,B,1\na,b,B,1\na,b,tie,1\n")
+    found = fit_votes(votes, lengths=lengths)
+    assert found.length is not None
+    assert found.length.longer.share == pytest.approx(2 / 3)
+    only_two = fit_votes(votes, PreferenceOptions(control="length"), lengths)
+    assert {score.reason for score in only_two.scores} == {"no score: lengths cannot be told apart from the players"}
+    with pytest.raises(ConfigError, match="no response of 'b' to prompt_id '2'"):
+        fit_votes(read(tmp_path, "left,right,choice,prompt_id\nb,a,A,2\n"), lengths=lengths)
+    with pytest.raises(ConfigError, match="no column prompt_id"):
+        fit_votes(read(tmp_path, HEADER + "a,b,A\n"), lengths=lengths)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"), ("{}", ":1: is no response"), ("[" * 99_999, ":1: is no response")],
+)
+def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "responses.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError, match=message):
+        read_lengths(tmp_path / "responses.jsonl")
+
+
+def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
+    """Reviewers who each prefer the longer one always or never know as little as one vote each would say."""
+    outcome = np.repeat([1, -1] * 5, 20)
+    lengths = np.tile([9.0, 4.0], (200, 1))
+    whole = longer_share(lengths, outcome, np.repeat(np.arange(10), 20))
+    alone = longer_share(lengths, outcome, None)
+    assert whole.share == alone.share == pytest.approx(0.5)
+    assert whole.low is not None
+    assert alone.low is not None
+    assert whole.low == pytest.approx(0.5 - 2.262157 * np.sqrt(10 / 9 * 10 * 10**2) / 200, abs=1e-5)
+    assert alone.low > whole.low + 0.2
+    assert longer_share(lengths, outcome, np.repeat([0, 1], 100)).reason.startswith("no interval: 2 reviewers")
+    assert longer_share(lengths, np.zeros(200, dtype=np.int64), None).share is None
