@@ -134,10 +134,8 @@ def import_file(path: Path, form: str, responses: Path | None, prompts: Path | N
             "--responses and --prompts go with --format pairs-csv alone: JSON lines hold the responses themselves"
         )
     with _store() as store:
-        if form == "jsonl":
-            done = import_votes(store, path, who or _user())
-        else:
-            done = _import_csv(store, path, responses, prompts, who or _user())
+        by = who or _user()
+        done = import_votes(store, path, by) if form == "jsonl" else _import_csv(store, path, responses, prompts, by)
         added = ", ".join(counted(count, kind) for kind, count in done.added.items()) or "nothing"
         click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
 
@@ -167,9 +165,8 @@ def _responses(family: Family, only: Sequence[str], models: Sequence[str], snaps
     if any(table not in there for table in source.tables):
         return []
     chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
-    rows = reader.query(
-        lambda connection: connection.execute(chosen, [snapshot]).to_arrow_table(), only=source.tables
-    ).to_pylist()
+    found = reader.query(lambda connection: connection.sql(chosen, params=[snapshot]).to_arrow_table(), only=source.tables)
+    rows = found.to_pylist()
     return paired_rows(
         family.name, [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
     )

@@ -1,0 +1,229 @@
+"""`dtef preference`: pairs of stored responses of every family, votes at the terminal, files and pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.families import FAMILIES
+from resources.votes import VoteStore, votes_of_store
+from resources.warehouse import TABLES, Warehouse
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.made.voted import VOTES, need_votes, real_votes
+
+MODELS = ("one", "two", "three")
+
+
+def keep(house: Warehouse, table: str, rows: Sequence[Mapping[str, Any]], **levels: str) -> None:
+    """Rows of a table, with nulls where nothing is said."""
+    schema = TABLES[table].schema
+    assert schema is not None
+    whole = [dict.fromkeys(schema.names) | dict(row) for row in rows]
+    house.write(table, pa.Table.from_pylist(whole, schema=schema), **levels)
+
+
+def asked(model: str, draw: int = 0) -> dict[str, Any]:
+    text = f"<think>Hm.</think>I am {model}, and I say {draw}."
+    variant = f"openai/{model}[temperature=0]"
+    return {
+        "model": model,
+        "model_variant": variant,
+        "draw": draw,
+        "snapshot": "base",
+        "call_status": "answered",
+        "response": text,
+        "request_key": f"key of {model}",
+    }
+
+
+@pytest.fixture
+def house(state: Path) -> Warehouse:
+    house = Warehouse(str(state / "warehouse"))
+    question = {"suite": "made", "part": "all", "item_id": "1", "condition": "plain", "prompt_id": "p"}
+    said = [{"role": "system", "text": "Be brief."}, {"role": "user", "text": "What is it?"}]
+    keep(house, "qa_prompts", [question | {"messages": said}], suite="made", part="all")
+    rows = [question | asked(model) for model in MODELS]
+    rows += [question | asked("four") | {"call_status": "error", "response": None}]
+    keep(house, "qa_responses", rows, suite="made", part="all", snapshot="base")
+    prompt = {
+        "blueprint": "b",
+        "prompt": "hello",
+        "snapshot": "base",
+        "status": "ok",
+        "transcript": [*said, {"role": "assistant", "text": "x"}],
+    }
+    rows = [
+        prompt | {"system_index": system, "text": f"{model} says {system == 0}", "request_keys": ["k1", "k2"], **_of(asked(model))}
+        for model in MODELS
+        for system in (None, 0)
+    ]
+    keep(house, "rubric_responses", rows, blueprint="b", snapshot="base")
+    place = {"round": "GD1", "segment": "country:x", "context_level": "0", "condition": "c", "prompt_id": "p"}
+    keep(
+        house,
+        "blueprints",
+        [place | {"question_id": f"q{at}", "system": "S", "user": "How many?"} for at in range(2)],
+        round="GD1",
+        segment="country:x",
+    )
+    # Both questions stand in one request.
+    rows = [place | {"question_id": f"q{at}"} | asked(model) for model in MODELS for at in range(2)]
+    keep(house, "predictions", rows, round="GD1", segment="country:x", snapshot="base")
+    return house
+
+
+def _of(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in ("model", "model_variant", "draw")}
+
+
+def store(state: Path) -> VoteStore:
+    return VoteStore(state / "responses.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("family", "pairs", "item", "prompt"),
+    [
+        ("qa", 3, "made/all/1 [plain]", "What is it?"),
+        ("rubric", 6, "b/hello", "What is it?"),
+        ("survey", 3, "GD1/country:x/q0 [0, c]", "How many?"),
+    ],
+)
+def test_responses_of_every_family_become_pairs_once(
+    house: Warehouse, state: Path, family: str, pairs: int, item: str, prompt: str
+) -> None:
+    assert f"{pairs} new pairs" in ok("preference", "pairs", "--family", family)
+    again = ok("preference", "pairs", "--family", family)
+    assert "0 new pairs" in again
+    assert "Nothing is left to pair" in again
+    with store(state) as votes:
+        assert item in {pair.item_id for pair in votes.pairs(family)}
+        served = votes.next_pair("r1")
+        assert served is not None
+        assert served.prompt == prompt
+        assert not re.search(r"one|two|three|openai|Hm", f"{served.run_a} {served.run_b}", re.IGNORECASE)
+
+
+def test_every_family_that_asks_models_says_how_it_is_paired() -> None:
+    assert {family.name for family in FAMILIES if family.paired} >= {"survey", "rubric", "qa"}
+
+
+def test_what_is_paired_can_be_chosen(house: Warehouse, state: Path) -> None:
+    refused("preference", "pairs", "--family", "qa", "--only", "other/*")
+    refused("preference", "pairs", "--family", "qa", "--snapshot", "later")
+    assert "1 new pair " in ok("preference", "pairs", "--family", "qa", "--only", "made/*", "--most", "1")
+    assert "1 new pair " in ok(
+        "preference", "pairs", "--family", "qa", "--model", "one", "--model", "two", "--model", "three", "--per-item", "2"
+    )
+
+
+def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse, state: Path) -> None:
+    ok("preference", "pairs", "--family", "qa")
+    said = ok("preference", "next", "--reviewer", "zoe", "--pairs", "5", stdin="A\n4\nwell put\nB\n9\n5\n\ntie\n1\n\n")
+    assert said.count("--- B ---") == 3
+    assert "no pair left" in said
+    assert "[model]" in said
+    with store(state) as votes:
+        assert sorted(vote.choice for _, vote, _ in votes.votes()) == ["A", "B", "tie"]
+        vote_id, vote, _ = votes.votes()[0]
+    assert "already" in refused("preference", "vote", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    listed = json.loads(ok("preference", "votes", "--format", "json"))
+    assert {row["vote"] for row in listed} >= {vote_id}
+    chain = json.loads(ok("preference", "audit", vote_id, "--format", "json"))
+    assert [row["side"] for row in chain] == ["left", "right"]
+    assert all(row["request_key"].startswith("key of") and row["code_version"] and row["config_hash"] for row in chain)
+    ok("preference", "void", vote_id, "--reason", "a test", "--by", "admin")
+    assert "a test" in ok("preference", "audit", vote_id)
+    assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
+    with store(state) as votes:
+        assert len(votes_of_store(votes)) == 2
+
+
+def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> None:
+    ok("preference", "pairs", "--family", "qa")
+    assert "3 pairs" in ok("preference", "page", "--out", state / "page", "--reviewer", "zoe")
+    with store(state) as votes:
+        lines = [
+            json.dumps(
+                {
+                    "kind": "ballot",
+                    "schema": 1,
+                    "pair_id": one,
+                    "reviewer_id": "zoe",
+                    "choice": "B",
+                    "confidence": 5,
+                    "justification": "",
+                }
+            )
+            for one in votes.waiting("zoe", 9)
+        ]
+    (state / "votes.jsonl").write_text("\n".join(lines))
+    assert "3 votes added" in ok("preference", "import", state / "votes.jsonl")
+    assert "no pair left" in refused("preference", "page", "--out", state / "page", "--reviewer", "zoe")
+    lines[1] = lines[1].replace('"B"', '"C"')
+    (state / "votes.jsonl").write_text("\n".join(lines))
+    assert "votes.jsonl:2: choice: got 'C'; allowed: A, B, tie" in refused("preference", "import", state / "votes.jsonl")
+
+
+def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Path) -> None:
+    ok("preference", "pairs", "--family", "qa")
+    ok("preference", "next", "--reviewer", "zoe", stdin="A\n4\n\n")
+    ok("preference", "export", state / "a.jsonl")
+    assert '"zoe"' not in (state / "a.jsonl").read_text()
+    ok("preference", "reviewer", "zoe", "--consent")
+    ok("preference", "export", state / "a.jsonl")
+    assert '"zoe"' in (state / "a.jsonl").read_text()
+
+
+def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_votes()
+    real = VOTES / "llmfao"
+    command = ("preference", "import", real / "votes.csv", "--format", "pairs-csv")
+    known = ("--responses", real / "responses.jsonl", "--prompts", real / "prompts.jsonl")
+    assert "295 responses, 844 pairs, 3,538 votes added" in ok(*command, *known)
+    assert "nothing added" in ok(*command, *known)
+    ok("preference", "export", state / "a.jsonl.gz")
+    with store(state) as votes:
+        found = sorted((vote.item_id, *_preferred(vote)) for vote in votes_of_store(votes))
+        assert votes.next_pair("somebody") is not None
+    better = {"A": "left", "B": "right"}
+    assert found == sorted(
+        (
+            row["prompt_id"],
+            *sorted((row["left"], row["right"])),
+            row[better[row["choice"]]] if row["choice"] in better else "tie",
+        )
+        for row in real_votes()
+    )
+    monkeypatch.setenv("DTEF_RESPONSES", str(state / "second.sqlite"))
+    ok("preference", "import", state / "a.jsonl.gz")
+    ok("preference", "export", state / "b.jsonl.gz")
+    assert (state / "a.jsonl.gz").read_bytes() == (state / "b.jsonl.gz").read_bytes()
+
+
+def _preferred(vote: Any) -> tuple[str, str, str]:
+    first, second = sorted((vote.left, vote.right))
+    return first, second, "tie" if vote.preferred == "tie" else getattr(vote, vote.preferred)
+
+
+def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
+    assert "2 responses, 1 pair, 3 votes added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    with store(state) as votes:
+        assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
+        assert votes.next_pair("somebody") is None
+    for text, said in (
+        ("left,right\n", r"v\.csv:1: no column choice"),
+        ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice; got 'C'; allowed: A, B, tie"),
+        ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),
+        ("left,right,choice,confidence\nx,y,A,7\n", r"v\.csv:2: confidence; got '7'"),
+        ("left,right,choice\nx,y\n", r"v\.csv:2: 2 values"),
+    ):
+        (state / "v.csv").write_text(text)
+        assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))
+    refused("preference", "import", state / "v.csv", "--prompts", state / "v.csv")

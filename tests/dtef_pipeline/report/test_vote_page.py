@@ -1,0 +1,106 @@
+"""The page on which a reviewer votes: nothing but the pairs in it, hostile texts in it do nothing, and the votes come out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.vote_records import read_record
+from dtef_pipeline.report.vote_page import vote_page
+from tests.dtef_pipeline.report.browser import Browser, until
+
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"><!-- \u202e & \u2028"
+PAIRS = [
+    BlindedPair("1" * 32, "What is <b>this</b>?", HOSTILE, "fine"),
+    BlindedPair("2" * 32, "And this?", "long " * 3_000, "two\n\nlines"),
+]
+
+
+def held(page: str) -> Any:
+    (found,) = re.findall(r'<script type="application/json" id="pairs">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found)
+
+
+def test_the_page_holds_the_pairs_and_nothing_else_of_them() -> None:
+    data = held(vote_page(PAIRS, "zoe"))
+    assert data["pairs"] == [pair.as_json() for pair in PAIRS]
+    assert set(data) == {"key", "reviewer_id", "pairs"}
+
+
+def test_pages_of_other_reviewers_or_pairs_keep_their_votes_apart() -> None:
+    keys = {held(vote_page(pairs, reviewer))["key"] for pairs in (PAIRS, PAIRS[:1]) for reviewer in ("zoe", "ann")}
+    assert len(keys) == 4
+
+
+def test_only_the_page_s_own_script_and_style_may_run() -> None:
+    page = vote_page(PAIRS, "zoe")
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)">', page)
+    assert "default-src &#x27;none&#x27;" in policy
+    assert "unsafe" not in policy
+    for kind in ("script", "style"):
+        (content,) = re.findall(rf"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+        assert base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() in policy
+    assert "http:" not in page.replace("http-equiv", "")
+    assert "https:" not in page
+    assert "innerHTML" not in page
+    assert page.count("</script>") == 2
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Browser:
+    (tmp_path / "votes.html").write_text(vote_page(PAIRS, "zoe"), encoding="utf-8")
+    browser.opens(tmp_path / "votes.html")
+    return browser
+
+
+def test_a_reviewer_votes_with_keys_and_gets_lines_that_can_be_imported(opened: Browser) -> None:
+    assert opened.does("at('prompt').textContent") == PAIRS[0].prompt
+    assert opened.does("at('run-a').textContent") == HOSTILE
+    assert opened.does("document.title") == "Which text is better?"
+    opened.presses("Enter", 13)
+    assert "Choose A" in opened.does("at('said').textContent")
+    for key, code in (("b", 66), ("4", 52)):
+        opened.presses(key, code)
+    opened.does("at('why').value = 'more <i>careful</i>'")
+    opened.presses("Enter", 13)
+    assert opened.does("at('run-b').textContent") == PAIRS[1].run_b
+    assert opened.does("at('back').disabled") is False
+    for key, code in (("t", 84), ("1", 49)):
+        opened.presses(key, code)
+    opened.does("at('vote').click()")
+    lines = opened.does("lines()").splitlines()
+    records = [read_record(json.loads(line)) for line in lines]
+    assert [(kind, one["pair_id"], one["choice"], one["confidence"], one["justification"]) for kind, one in records] == [
+        ("ballot", "1" * 32, "B", 4, "more <i>careful</i>"),
+        ("ballot", "2" * 32, "tie", 1, ""),
+    ]
+    assert opened.said == []
+    assert all(url.startswith("file:") for url in opened.requested)
+
+
+def test_votes_are_there_again_when_the_page_is_opened_again(opened: Browser, tmp_path: Path) -> None:
+    opened.does("localStorage.clear()")
+    opened.does("location.reload()")
+    until(lambda: opened.does("document.readyState === 'complete' && done() === 0"))
+    for key, code in (("a", 65), ("5", 53), ("Enter", 13)):
+        opened.presses(key, code)
+    opened.opens(tmp_path / "votes.html")
+    assert opened.does("done()") == 1
+    assert opened.does("place") == 1
+    opened.does("at('back').click()")
+    assert opened.does("document.querySelector('input[name=choice]:checked').value") == "A"
+    opened.does("localStorage.clear()")
+
+
+def test_nothing_is_wider_than_a_narrow_screen(browser: Browser, tmp_path: Path) -> None:
+    wide = [BlindedPair("1" * 32, "x" * 500, "y" * 500, "z" * 500)]
+    (tmp_path / "votes.html").write_text(vote_page(wide, "zoe"), encoding="utf-8")
+    browser.opens(tmp_path / "votes.html", width=320)
+    assert browser.does("document.documentElement.scrollWidth") <= 320
