@@ -41,6 +41,7 @@ PLACES_IN_THE_UI = {
     "surveys, the roll-ups": "locations/dtef/asset-groups/boards",
     "rubrics": "locations/dtef/asset-groups/rubric",
     "questions with expected answers": "locations/dtef/asset-groups/qa",
+    "games": "locations/dtef/asset-groups/games",
     "all runs": "runs",
 }
 SOME_MODEL_SILENT = 4

@@ -32,8 +32,8 @@ SHARED_FROM = 0.5
 _ENOUGH_EPISODES = 0.5
 """Of the episodes that the fullest snapshot has played, the share that another one must have to be the latest."""
 _PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
-_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
-_GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_METRIC_COLUMNS)
+_OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
+_GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 _SERIES_COLUMNS = "league, scenario, version, persona, model_variant"
 
 

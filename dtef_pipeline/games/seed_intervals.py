@@ -17,7 +17,7 @@ NOT_DRAWN = "no interval: none was asked for"
 _MOST_LOTS = 1_000
 """Seeds above which they are dealt into so many lots, which are drawn in their place: memory stays bounded."""
 _COLUMNS_AT_ONCE = 256
-_SAME = 1e-12
+_ALIKE_WITHIN = 1e-12
 
 
 class SeedSums(NamedTuple):
@@ -126,7 +126,7 @@ def _drawn_ends(
             places = every[begin : begin + _COLUMNS_AT_ONCE]
             at = order[starts[places] + np.arange(count)[:, None]]
             top, bottom = _in_lots(tops[at]), _in_lots(of[at])
-            alike = np.ptp(tops[at] / of[at], axis=0) <= _SAME * np.maximum(1, np.abs(tops[at]).max(axis=0))
+            alike = np.ptp(tops[at] / of[at], axis=0) <= _ALIKE_WITHIN * np.maximum(1, np.abs(tops[at]).max(axis=0))
             ratios = Resampling(len(top), resamples=resamples, seed=seed).ratios(top, bottom)
             yield _Drawn(places, *interval(ratios), alike)
 

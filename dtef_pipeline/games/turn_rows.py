@@ -19,7 +19,7 @@ from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.games.players import Player
 from dtef_pipeline.games.tables import EPISODE_TURNS
 
-_USED_COLUMNS = ("prompt_tokens", "completion_tokens", "cost_usd")
+_TURN_USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id", "episode_id", "turn", "attempt")
 
 
@@ -60,7 +60,7 @@ def merged_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: 
     first = np.zeros(len(merged), dtype=bool)
     first[np.unique(merged["request_key"].to_numpy(), return_index=True)[1]] = True
     again = pc.and_(pa.array(~first), pc.equal(merged["call_status"], "answered"))
-    for name in _USED_COLUMNS:
+    for name in _TURN_USAGE:
         column = pc.if_else(again, pa.scalar(0, merged[name].type), merged[name])
         merged = merged.set_column(merged.schema.get_field_index(name), name, column)
     return merged.cast(EPISODE_TURNS)

@@ -78,7 +78,7 @@ def test_composite_is_the_weighted_mean_of_shares_turned_upward() -> None:
 
 
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
-    with pytest.raises(ConfigError, match="expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
+    with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
         metrics.composite({"expected_return": 1.0}, {"expected_return": 1}, METRICS)
     with pytest.raises(ConfigError, match="not a metric of the scenario"):
         metrics.require_composite("evaluation", {"success": 1}, METRICS)
