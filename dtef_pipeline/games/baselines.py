@@ -14,7 +14,7 @@ from dtef_pipeline.text.nearest import nearest
 
 def baseline_rng(seed: int, seat: int) -> random.Random:
     """The random numbers of a baseline at a seat of an episode: those of other seats and of the deal say nothing of them."""
-    return random.Random(digest("baseline", seed, seat))  # noqa: S311 - a game's dice, no secret
+    return random.Random(digest(seed, seat))  # noqa: S311 - a game's dice, no secret
 
 
 def baselines_of(scenario: Scenario[Any]) -> Mapping[str, Chooses]:

@@ -263,7 +263,7 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
         name: sum(played_by(name, seed).table.solved for seed in range(120))
         for name in ("greedy", "first-legal", "patient", "random")
     }
-    assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 42}
+    assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 34}
 
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
