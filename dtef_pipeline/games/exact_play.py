@@ -3,11 +3,12 @@
 A strategy is written as a vector of weights, one per sequence: all commands that a seat gave on its way to a place, whose weight is the
 product of their probabilities. What two seats win is then one product of matrices (von Stengel, Efficient computation of behavior
 strategies, 1996), and a best response is a maximum per information set, from the last to the first. Functions take one strategy or a
-batch of them: arrays (..., choices).
+batch of them: arrays (choices,) or (strategies, choices), written (..., choices).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,12 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.strategies import SmallScenario, Strategy
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]
+_SHARES_TOLERANCE = 1e-6
 _ROOT = 0
 """The empty sequence: nothing said yet. Sequence n + 1 ends with choice n of the seat."""
 
@@ -74,8 +77,8 @@ class ExactGame:
 
     name: str
     seats: tuple[SeatChoices, SeatChoices]
-    payoffs: Reals
-    """(sequences of seat 0, sequences of seat 1): what seat 0 wins where both end, times the probability of the deal."""
+    payoffs: Any
+    """(sequences of seat 0, sequences of seat 1), sparse: what seat 0 wins where both end, times the probability of the deal."""
 
     def vector(self, strategy: Strategy, seat: int) -> Reals:
         """(choices,): a strategy's probabilities at one seat. Raises ConfigError where it lacks an information set, where its
@@ -91,13 +94,14 @@ class ExactGame:
 
     def value(self, first: Reals, second: Reals) -> Reals:
         """(...): chips that seat 0 wins in a hand, where it plays `first` and seat 1 plays `second`, on average over deals."""
-        won: Reals = np.sum(self.weights(first, 0) @ self.payoffs * self.weights(second, 1), axis=-1)
+        won: Reals = np.sum(-self.against(first, 0) * self.weights(second, 1), axis=-1)
         return won
 
     def against(self, choices: Reals, seat: int) -> Reals:
         """(..., sequences of the other seat): what each sequence of the other seat wins from a strategy of this one."""
-        weights = self.weights(choices, seat)
-        return -(weights @ self.payoffs) if seat == 0 else weights @ self.payoffs.T
+        by_other = self.payoffs.T if seat == 0 else self.payoffs
+        won: Reals = (by_other @ self.weights(choices, seat).T).T
+        return -won if seat == 0 else won
 
     def best_response(self, choices: Reals, seat: int) -> Reals:
         """(...): what the other seat wins in a hand when it answers a strategy of this seat as well as can be."""
@@ -143,10 +147,10 @@ def _probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
     given = strategy[point.name]
     if unknown := set(given) - set(point.legal):
         raise ConfigError(f"{where}: got {', '.join(sorted(unknown))}; allowed: {', '.join(point.legal)}")
-    found = np.array([given.get(command, 0.0) for command in point.legal], dtype=float)
-    if not np.all(found >= 0) or not np.isclose(found.sum(), 1, rtol=0, atol=1e-6):
-        raise ConfigError(f"{where}: got probabilities {found.tolist()}; allowed: from 0 on, with the sum 1")
-    return found
+    found = [given.get(command, 0.0) for command in point.legal]
+    if not all(share >= 0 for share in found) or not abs(math.fsum(found) - 1) <= _SHARES_TOLERANCE:
+        raise ConfigError(f"{where}: got probabilities {found}; allowed: from 0 on, with the sum 1")
+    return np.array(found)
 
 
 @lru_cache(maxsize=8)
@@ -154,10 +158,9 @@ def exact_game(scenario: SmallScenario[Any]) -> ExactGame:
     """The game of a scenario, gone through once: all deals and all ways to play them."""
     tree = _Tree(scenario)
     seats = (_seat_choices(tree.points[0]), _seat_choices(tree.points[1]))
-    payoffs = np.zeros((seats[0].size + 1, seats[1].size + 1))
-    for (first, second), won in tree.won.items():
-        payoffs[first, second] = won / tree.deals
-    return ExactGame(scenario.name, seats, payoffs)
+    won = np.array([*tree.won.values()]) / tree.deals
+    shape = (seats[0].size + 1, seats[1].size + 1)
+    return ExactGame(scenario.name, seats, csr_array((won, tuple(zip(*tree.won, strict=True))), shape=shape))
 
 
 class _Tree:
