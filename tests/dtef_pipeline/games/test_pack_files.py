@@ -12,6 +12,7 @@ from dtef_pipeline.games import pack_files
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import OfManifest
+from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
 
 NAME = "made/show-cards"
@@ -119,3 +120,9 @@ def test_a_manifest_with_a_fault_is_told_of(checkout: Path, old: str, new: str, 
 def test_a_folder_without_scenarios_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no scenario; allowed: a folder with data/scenarios/<league>/<scenario>.yaml"):
         check_packs(tmp_path)
+
+
+def test_every_shipped_scenario_is_whole() -> None:
+    found = check_packs(ROOT)
+    assert len(found) >= 6
+    assert {one.name: one.faults for one in found if one.faults} == {}
