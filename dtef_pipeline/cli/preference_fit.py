@@ -22,7 +22,7 @@ from dtef_pipeline.text.printable import printable
 
 _FEW_WORTH = 0.6
 """Of the reviewers: below it, intervals of t with R - 1 degrees held the truth in less than 93 % of simulations."""
-_SCORE_COLUMNS = {
+_PREFERENCE_WORDS = {
     "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
     "rank": "Place by beta, 1 is best",
     "tier": "Players that are not told apart from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
@@ -69,7 +69,7 @@ def fit(
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_ScoreView(), frame, "table", _lines(found), _SCORE_COLUMNS)
+    print_rows(_ScoreView(), frame, "table", _lines(found), _PREFERENCE_WORDS)
 
 
 def _lines(found: FittedPreference) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dtef_pipeline.cli.preference_fit_group import fit
 from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
 
 
-@click.group(short_help="Collect people's votes on pairs of responses, and fit scores.")
+@click.group(short_help="Fit scores to people's votes on pairs.")
 def preference() -> None:
     """Work with votes: which of two responses a reviewer prefers.
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.votes import CHOICES, MOST_CONFIDENT
+from dtef_pipeline.text.counted import counted
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -88,7 +89,7 @@ def _of_csv(text: str, where: str) -> VoteColumns:
     header, lines, rows = _csv_rows(text, where)
     for name in _NEEDED_COLUMNS:
         if header.count(name) != 1:
-            _refuse(where, 1, f"has {header.count(name)} columns {name}", header, "one each of left, right, choice")
+            _refuse(where, 1, f"the column {name} stands {header.count(name)} times", header, "one each of left, right, choice")
     columns = {name: [row[at].strip() for row in rows] for at, name in enumerate(header)}
     for name in ("left", "right"):
         _all(columns[name], lines, where, name, bool, "the name of a player")
@@ -117,7 +118,7 @@ def _csv_rows(text: str, where: str) -> tuple[list[str], list[int], list[list[st
         header = [name.strip() for name in next(reader, [])]
         found = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        allowed = f"CSV with cells of at most {LONGEST_VOTE_CELL:,} characters"
+        allowed = f"CSV with cells of at most {counted(LONGEST_VOTE_CELL, 'character')}"
         raise SourceError("is no CSV", where=where, line=reader.line_num, arrived=str(error), allowed=allowed) from error
     finally:
         csv.field_size_limit(before)

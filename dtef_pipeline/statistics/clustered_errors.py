@@ -22,7 +22,7 @@ Codes = npt.NDArray[np.int64]
 
 FEWEST_VOTES = 10
 """Comparisons of a player of which an interval is made."""
-_NO_SPREAD = 1e-9
+_NOTHING_TO_VARY = 1e-9
 """Relative to the error as if every comparison were independent: what rounding makes of scores that leave nothing to vary."""
 
 
@@ -116,7 +116,7 @@ def enough(fit: StrengthFit, found: ClusteredErrors) -> npt.NDArray[np.bool_]:
     """
     players = len(fit.beta)
     many = (found.clusters[:players] >= MIN_CLUSTERS) & (found.own >= MIN_CLUSTERS) & (found.votes >= FEWEST_VOTES)
-    spread = found.errors[:players] > _NO_SPREAD * np.nan_to_num(fit.model_errors[:players])
+    spread = found.errors[:players] > _NOTHING_TO_VARY * np.nan_to_num(fit.model_errors[:players])
     return np.asarray(np.isfinite(fit.beta) & many & spread)
 
 
@@ -130,7 +130,7 @@ def pair_tests(fit: StrengthFit, found: ClusteredErrors) -> PairTests:
     better, worse = np.where(swap, second, first), np.where(swap, first, second)
     difference = fit.beta[better] - fit.beta[worse]
     se = np.sqrt(np.maximum(_of_difference(found.covariance, better, worse), 0.0))
-    least = _NO_SPREAD * np.sqrt(np.maximum(_of_difference(fit.inverse, better, worse), 0.0))
+    least = _NOTHING_TO_VARY * np.sqrt(np.maximum(_of_difference(fit.inverse, better, worse), 0.0))
     t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > least)
     p = 2 * stdtr(found.degrees[better], -np.abs(t))
     adjusted = np.full(len(p), np.nan)

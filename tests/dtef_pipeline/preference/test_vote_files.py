@@ -54,8 +54,8 @@ def test_wins_are_votes_and_none_is_no_vote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("left,right\na,b\n", r"votes:1: has 0 columns choice; .*allowed: one each"),
-        ("left,left,right,choice\n", "has 2 columns left"),
+        ("left,right\na,b\n", r"votes:1: the column choice stands 0 times; .*allowed: one each"),
+        ("left,left,right,choice\n", "the column left stands 2 times"),
         (HEADER + "a,b,A\na,b,C\n", "votes:3: choice is not usable; got 'C'; allowed: A, B, tie"),
         (HEADER + "a,b,a\n", "votes:2: choice is not usable"),
         (HEADER + "a,,A\n", "votes:2: right is not usable"),
@@ -65,7 +65,7 @@ def test_wins_are_votes_and_none_is_no_vote(tmp_path: Path) -> None:
         ("left,right,choice,confidence\na,b,A,6\n", "votes:2: confidence is not usable; got '6'; allowed: 1, 2, 3, 4, 5"),
         ("left,right,choice,confidence\na,b,A,2.5\n", "confidence"),
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", "votes:3: reviewer_id is not usable; got ''"),
-        ("", "has 0 columns left"),
+        ("", "the column left stands 0 times"),
         (b"left,right,choice\na,\xff,A\n", "votes:2: is no text"),
         ('{"votes": [["a", "b", "A"], ["a", "b"]]}', r"votes\[1\] is not usable; .*allowed: \[left, right, choice\]"),
         ('{"votes": [["a", "b", "X"]]}', r"votes\[0\]: the choice is not usable; got 'X'"),
