@@ -222,9 +222,10 @@ class _Newton:
     def converged(self) -> bool:
         for _ in range(_MOST_STEPS):
             terms = self.terms(self.rows)
-            step: Floats = np.asarray(
-                np.linalg.solve(self._held(self.information(terms)), self._gradient(terms)), dtype=np.float64
-            )
+            try:
+                step: Floats = np.asarray(np.linalg.solve(self._held(self.information(terms)), self._gradient(terms)))
+            except np.linalg.LinAlgError:
+                return False
             if not np.isfinite(step).all():
                 return False
             if np.abs(step).max(initial=0.0) <= _CLOSE * (1 + np.abs(self.at).max(initial=0.0)):

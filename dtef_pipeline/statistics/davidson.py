@@ -30,10 +30,11 @@ class OutcomeTerms(NamedTuple):
 def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
     """Bradley and Terry (1952): the left one wins with probability 1 / (1 + exp(-d)); a tie is half a win of each."""
     points = (outcome + 1) / 2
-    won = _logistic(difference)
+    # Never 1 - won: of a nearly sure win nothing would be left of it but rounding.
+    won, lost = _logistic(difference), _logistic(-difference)
     value = points * -np.logaddexp(0, -difference) + (1 - points) * -np.logaddexp(0, difference)
     nothing = np.zeros_like(difference)
-    return OutcomeTerms(value, points - won, nothing, won * (1 - won), nothing, nothing)
+    return OutcomeTerms(value, points * lost - (1 - points) * won, nothing, won * lost, nothing, nothing)
 
 
 def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> OutcomeTerms:
@@ -45,11 +46,11 @@ def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> Outco
     lead = (left - right) / 2
     return OutcomeTerms(
         value=outcome * half + np.where(outcome == 0, theta, 0.0) - total,
-        by_difference=outcome / 2 - lead,
-        by_theta=(outcome == 0) - tie,
-        information=(left + right) / 4 - lead**2,
+        by_difference=np.where(outcome > 0, right + tie / 2, np.where(outcome < 0, -left - tie / 2, -lead)),
+        by_theta=np.where(outcome == 0, left + right, -tie),
+        information=left * right + tie * (left + right) / 4,
         crossed=-tie * lead,
-        of_theta=tie * (1 - tie),
+        of_theta=tie * (left + right),
     )
 
 

@@ -160,11 +160,14 @@ def test_a_fit_that_does_not_converge_is_not_reported(monkeypatch: pytest.Monkey
     assert np.isnan(fit.model_errors).all()
 
 
-def test_a_hundred_thousand_wins_to_one_still_converge() -> None:
-    rows = replace(paired([(0, 1, 1), (0, 1, -1), (1, 2, 1), (2, 1, 1)]), times=np.array([1e5, 1, 1e5, 1]))
-    fit = fit_strengths(rows)
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("wins", [1e5, 1e12])
+def test_a_million_million_wins_to_one_still_converge(wins: float, ties: str) -> None:
+    """Of a nearly sure win, 1 less its probability was rounding alone, so that the fit never came to rest."""
+    rows = replace(paired([(0, 1, 1), (0, 1, -1), (1, 2, 1), (2, 1, 1)]), times=np.array([wins, 1, wins, 1]))
+    fit = fit_strengths(rows, ties=ties)  # type: ignore[arg-type]
     assert fit.no_answer == ("",) * 3
-    assert fit.beta[0] - fit.beta[1] == pytest.approx(np.log(1e5))
+    assert fit.beta[0] - fit.beta[1] == pytest.approx(np.log(wins))
 
 
 def test_lengths_that_tell_every_vote_leave_no_finite_coefficient() -> None:
