@@ -113,9 +113,7 @@ def test_scores_are_those_of_evalica(real: VoteColumns) -> None:
     evalica = pytest.importorskip("evalica")
     winner = {1: evalica.Winner.X, -1: evalica.Winner.Y, 0: evalica.Winner.Draw}
     sides = ([real.players[at] for at in side] for side in (real.left, real.right))
-    scores = evalica.bradley_terry(
-        *sides, [winner[int(found)] for found in real.outcome], tolerance=1e-12, limit=100_000
-    ).scores
+    scores = evalica.bradley_terry(*sides, [winner[int(found)] for found in real.outcome], tolerance=1e-9, limit=20_000).scores
     logits = np.log(scores)
     assert by_model(fit_votes(real), "beta") == pytest.approx((logits - logits.mean()).to_dict(), abs=1e-5)
 
