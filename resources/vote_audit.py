@@ -9,39 +9,34 @@ import sqlalchemy as sa
 from resources.responses.database import responses
 from resources.vote_tables import manifests, paired_requests, paired_responses, pairs, voids, votes
 
+_OF_VOTE = (
+    "vote_id",
+    "pair_id",
+    "reviewer_id",
+    "reviewer_kind",
+    "choice",
+    "shown_as_a",
+    "confidence",
+    "justification",
+    "voted_at",
+)
+_OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
+
 
 def audit_statement(vote_id: str) -> sa.Select[Any]:
     """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response, and -> manifest."""
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
-    stored = [
-        responses.c[name] for name in ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
-    ]
     return (
         sa.select(
-            votes.c.vote_id,
-            votes.c.pair_id,
-            votes.c.reviewer_id,
-            votes.c.reviewer_kind,
-            votes.c.choice,
-            votes.c.shown_as_a,
-            votes.c.confidence,
-            votes.c.justification,
-            votes.c.voted_at,
+            *(votes.c[name] for name in _OF_VOTE),
             voids.c.admin.label("voided_by"),
             voids.c.reason.label("voided_because"),
-            pairs.c.family,
-            pairs.c.item_id,
-            pairs.c.draw,
-            pairs.c.replaced,
+            *(pairs.c[name] for name in ("family", "item_id", "draw", "replaced")),
             side,
-            paired_responses.c.response_id,
-            paired_responses.c.player,
-            paired_responses.c.snapshot,
+            *(paired_responses.c[name] for name in ("response_id", "player", "snapshot")),
             paired_requests.c.request_key,
-            *stored,
-            manifests.c.manifest_id,
-            manifests.c.code_version,
-            manifests.c.config_hash,
+            *(responses.c[name] for name in _OF_STORED),
+            *(manifests.c[name] for name in ("manifest_id", "code_version", "config_hash")),
         )
         .select_from(votes)
         .join(pairs, pairs.c.pair_id == votes.c.pair_id)

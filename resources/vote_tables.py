@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
+from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
 
 VOTE_SCHEMA_VERSION = 1
@@ -204,7 +205,7 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
 def note_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
     """One row per action of an administrator, in the transaction of the action itself."""
     said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=str) for one in (before, after)]
-    row = {"who": who, "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
+    row = {"who": well_formed(who), "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 

@@ -17,8 +17,8 @@ from dtef_pipeline.asking.makers import maker_named, maker_of
 from dtef_pipeline.text.folded import folded, past_marks
 
 IN_PLACE_OF_NAMES = "[model]"
-_PARTED_BY = re.compile(r"[\s_-]+")
-_BETWEEN_PARTS = r"[\s_-]{1,8}"
+_PARTS_BREAK_AT = re.compile(r"[\s_-]+")
+_NAME_PARTED_BY = r"[\s_-]{1,8}"
 """What may stand between the parts of a name; more of it than this is no name any more."""
 _SHORTEST_PART = 4
 """Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
@@ -59,8 +59,8 @@ def blinding(names: Iterable[str]) -> Blinding:
     known: dict[str, str] = {}
     for name in names:
         plain, _ = folded(name)
-        if parts := [part for part in _PARTED_BY.split(plain) if part]:
-            pattern = _BETWEEN_PARTS.join(map(re.escape, parts))
+        if parts := [part for part in _PARTS_BREAK_AT.split(plain) if part]:
+            pattern = _NAME_PARTED_BY.join(map(re.escape, parts))
             if any(character.isalnum() for character in plain):
                 known[f"{_before(parts[0][0])}{pattern}{_after(parts[-1][-1])}"] = max(parts, key=len)
     ordered = sorted(known.items(), key=lambda one: (-len(one[0]), one[0]))

@@ -5,13 +5,14 @@ Pairs follow from the responses and from the pairs there are already, and from n
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from dtef_pipeline.identity import digest, normalized
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
+
+_Candidates = tuple[PairedResponse, PairedResponse]
 
 
 def new_pairs(
@@ -42,38 +43,36 @@ def new_pairs(
 
 
 def _of_item(responses: Sequence[PairedResponse], made: Sequence[VotePair], per_item: int | None) -> list[VotePair]:
-    """The new pairs of one item, each time the one whose players were shown least."""
+    """The new pairs of one item: each time of the player who was shown least, with the one of the others who was."""
     by_id = {response.response_id: response for response in responses}
     shown: Counter[str] = Counter()
     for pair in made:
         shown.update(by_id[one].player for one in (pair.left, pair.right) if one in by_id)
     room = None if per_item is None else max(0, per_item - len(made))
     known = {pair.pair_id for pair in made}
-    # No two have the same place, so that the responses themselves are never compared.
-    waiting = [
-        (*_exposure(shown, pair), place, pair)
-        for place, pair in enumerate(_candidates(responses))
-        if vote_pair(*pair).pair_id not in known
-    ]
-    heapq.heapify(waiting)
+    waiting: dict[str, dict[int, _Candidates]] = defaultdict(dict)
+    for place, candidates in enumerate(_candidates(responses)):
+        if vote_pair(*candidates).pair_id not in known:
+            for response in candidates:
+                waiting[response.player][place] = candidates
     found: list[VotePair] = []
     while waiting and (room is None or len(found) < room):
-        highest, both, place, candidates = heapq.heappop(waiting)
-        # Since it was put here its players may have been shown: then it waits again.
-        if (now := _exposure(shown, candidates)) != (highest, both):
-            heapq.heappush(waiting, (*now, place, candidates))
-            continue
-        shown.update(response.player for response in candidates)
+        least = min(waiting, key=lambda player: (shown[player], next(iter(waiting[player]))))
+        place, candidates = min(waiting[least].items(), key=lambda one: (_exposure(shown, one[1]), one[0]))
+        for player in (response.player for response in candidates):
+            shown[player] += 1
+            del waiting[player][place]
+            if not waiting[player]:
+                del waiting[player]
         found.append(vote_pair(*candidates))
     return found
 
 
-def _exposure(shown: Mapping[str, int], pair: Sequence[PairedResponse]) -> tuple[int, int]:
-    counts = [shown.get(response.player, 0) for response in pair]
-    return max(counts), sum(counts)
+def _exposure(shown: Counter[str], candidates: _Candidates) -> int:
+    return shown[candidates[0].player] + shown[candidates[1].player]
 
 
-def _candidates(responses: Sequence[PairedResponse]) -> Iterator[tuple[PairedResponse, PairedResponse]]:
+def _candidates(responses: Sequence[PairedResponse]) -> Iterator[_Candidates]:
     """All pairs that may be made, as a tournament plays them: in turns in which everybody plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
@@ -86,7 +85,7 @@ def _candidates(responses: Sequence[PairedResponse]) -> Iterator[tuple[PairedRes
                 yield left, right
 
 
-def _tournament(seats: Sequence[PairedResponse]) -> Iterator[tuple[PairedResponse, PairedResponse]]:
+def _tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
     """Everybody against everybody by the circle method: one seat stays, the others move on by one. An odd one out pauses."""
     circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
     half = len(circle) // 2

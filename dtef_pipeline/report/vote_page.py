@@ -33,7 +33,7 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
-        f"<title>Which text is better?</title><style>{style}</style></head><body>{_HEAD}{_FORM}"
+        f"<title>Which text is better?</title><style>{style}</style></head><body>{_VOTE_HEAD}{_VOTE_FORM}"
         f'<script type="application/json" id="pairs">{packed(data)}</script><script>{_VOTE_SCRIPT}</script></body></html>\n'
     )
 
@@ -47,14 +47,14 @@ def _radio(name: str, value: object, label: str) -> str:
     return f'<label><input type="radio" name="{name}" value="{value}"> {label}</label>'
 
 
-_HEAD = (
+_VOTE_HEAD = (
     '<header id="top"><h1>Which text is better?</h1><p>Read what was asked and the two texts, then vote. Keys: A, B or T for a tie, 1 to 5 for '
     "how certain you are, Enter to go on. Your votes stay in this browser until you download them.</p>"
     '<p id="where" aria-live="polite"></p>'
     '<p id="lost" role="alert" hidden>This browser does not keep your votes: download them before you close the page.</p>'
     "<noscript><p>This page needs JavaScript.</p></noscript></header>"
 )
-_FORM = (
+_VOTE_FORM = (
     '<main><section class="asked" aria-labelledby="asked"><h2 id="asked">What was asked</h2>'
     '<div class="written" id="prompt" dir="auto" tabindex="0"></div></section><div class="texts">'
     + "".join(

@@ -62,6 +62,16 @@ def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: V
     assert first.read_bytes() == second.read_bytes() == third.read_bytes()
 
 
+def test_the_same_bytes_come_out_of_every_kind_of_store(store: VoteStore, location: str, tmp_path: Path) -> None:
+    export_votes(store, first := tmp_path / "first.jsonl")
+    with VoteStore(location) as other:
+        import_votes(other, first)
+        assert import_votes(other, first).added == {}
+        export_votes(other, second := tmp_path / "second.jsonl")
+        assert len(votes_of_store(other)) == len(votes_of_store(store))
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_votes_mean_the_same_in_a_store_with_another_salt(store: VoteStore, tmp_path: Path) -> None:
     export_votes(store, tmp_path / "x.jsonl")
     with opened(tmp_path, "second") as other:
