@@ -158,6 +158,11 @@ def microseconds(time: datetime) -> int:
     return (time - BEGINNING) // timedelta(microseconds=1)
 
 
+def time_of(kept: int | None) -> datetime | None:
+    """The time that was kept as microseconds."""
+    return None if kept is None else BEGINNING + timedelta(microseconds=kept)
+
+
 def stored_row(record: Record) -> dict[str, Any]:
     """A record as its table keeps it."""
     row = dict(record)
@@ -174,8 +179,8 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
     record = {}
     for name in RECORD_FIELDS[kind]:
         value = row[name]
-        if name in _TIMES_KEPT and value is not None:
-            value = BEGINNING + timedelta(microseconds=value)
+        if name in _TIMES_KEPT:
+            value = time_of(value)
         record[name] = json.loads(value) if name in _KEPT_AS_JSON else value
     return record
 

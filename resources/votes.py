@@ -88,12 +88,12 @@ class VoteStore:
             statement = statement.where(tables.pairs.c.family == family)
         return [pair_of(row) for row in self._rows(statement)]
 
-    def served(self, pair_id: str) -> BlindedPair:
-        """The pair as a reviewer gets it. Raises UnknownPair."""
+    def served(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
+        """The pair as a reviewer gets it. `names`: of `hidden_names`, for one who serves many. Raises UnknownPair."""
         pair = self._pair(pair_id)
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
         sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self._rows(statement)}
-        return blinded_pair(pair, sides[pair.left], sides[pair.right], self._blinding(), self.salt)
+        return blinded_pair(pair, sides[pair.left], sides[pair.right], names or self.hidden_names(), self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first. Pairs whose texts nobody has are left out."""
@@ -127,8 +127,7 @@ class VoteStore:
         self._pair(ballot.pair_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
         added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
-        # A commit that was made although the connection broke is tried again, and must not count as somebody else's.
-        if not added and self._vote(record["vote_id"]) != record:
+        if not added:
             raise DuplicateVote(
                 f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already; the first vote stays"
             )
@@ -155,7 +154,7 @@ class VoteStore:
 
     def names_in(self, responses: Sequence[PairedResponse], made: Sequence[VotePair]) -> dict[str, int]:
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
-        names = self._blinding(responses)
+        names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
         found = {one: names.scrub(response.text).replaced for one, response in by_id.items()}
         return {pair.pair_id: found[pair.left] + found[pair.right] for pair in made}
@@ -226,6 +225,8 @@ class VoteStore:
         Raises BallotError for a vote that is not there.
         """
         found = [dict(row) for row in self._rows(audit_statement(vote_id))]
+        for row in found:
+            row |= {name: tables.time_of(row[name]) for name in ("voted_at", "answered_at")}
         if not found:
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return found
@@ -253,7 +254,7 @@ class VoteStore:
         found = self._rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
         return tables.record_of("vote", found[0]) if found else None
 
-    def _blinding(self, further: Iterable[PairedResponse] = ()) -> Blinding:
+    def hidden_names(self, further: Iterable[PairedResponse] = ()) -> Blinding:
         """Of all names in the store: a text may name another model than the one that wrote it."""
         rows = self._rows(sa.select(tables.paired_responses.c.names).distinct())
         stored = {name for row in rows for name in json.loads(row["names"])}

@@ -142,7 +142,8 @@ def import_file(path: Path, form: str, responses: Path | None, prompts: Path | N
 
 def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
-        pairs = [store.served(one) for one in store.waiting(_id(reviewer), most, family)]
+        names = store.hidden_names()
+        pairs = [store.served(one, names) for one in store.waiting(_id(reviewer), most, family)]
     if not pairs:
         raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"

@@ -54,7 +54,8 @@ def test_a_second_vote_of_a_reviewer_on_a_pair_is_refused_and_the_first_stays(st
 
 
 def test_of_many_votes_at_once_exactly_one_is_stored(location: str) -> None:
-    stores = [VoteStore(location) for _ in range(6)]
+    # At the same moment and with the same content, too.
+    stores = [VoteStore(location, lambda: TIME) for _ in range(6)]
     pair_id = filled(stores[0])[0]
 
     def vote(store: VoteStore) -> bool:
@@ -181,6 +182,7 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
     assert [row["side"] for row in chain] == ["left", "right"]
     for row in chain:
         assert row["request_key"] == keys[row["player"]]
+        assert row["voted_at"] == row["answered_at"] == TIME
         assert (row["served_model"], row["model_variant"]) == (f"{row['player']}-2026", f"{row['player']}[t=0]")
         assert (row["manifest_id"], row["code_version"], row["config_hash"]) == (MANIFEST.manifest_id, "1.2.3", "c0ffee")
 

@@ -59,7 +59,8 @@ def house(state: Path) -> Warehouse:
         "transcript": [*said, {"role": "assistant", "text": "x"}],
     }
     rows = [
-        prompt | {"system_index": system, "text": f"{model} says {system == 0}", "request_keys": ["k1", "k2"], **_of(asked(model))}
+        prompt
+        | {"system_index": system, "text": f"{model} says {system == 0}", "request_keys": ["k1", "k2"], **_of(asked(model))}
         for model in MODELS
         for system in (None, 0)
     ]
