@@ -151,7 +151,9 @@ _MEAN_ENDS = (
     field("low", pa.float64(), "Lower end of the 95 % interval; null: see the reason"),
     field("high", pa.float64(), "Upper end of the 95 % interval; null: see the reason"),
     field(
-        "interval_kind", pa.string(), "Kind of the interval: wilson (one episode a seed) or resampled (whole seeds); null: none"
+        "interval_kind",
+        pa.string(),
+        "Kind of the interval: wilson (one episode a seed), resampled (whole seeds) or jackknifed (volatility); null: none",
     ),
     field("reason", pa.string(), "Reason why there is no mean or no interval; null: there are both"),
 )
