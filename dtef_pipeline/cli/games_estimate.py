@@ -14,7 +14,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_run import LeagueOptions, league_plans
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.left_out import open_warehouse
 from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, planned_usage, print_planned
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.matches import LeaguePlan, Match
@@ -38,9 +38,9 @@ class _Length(NamedTuple):
     most: float
 
 
-@reads_tables
-def estimate(reader: TableReader, options: LeagueOptions, output: str) -> None:
+def estimate(options: LeagueOptions, output: str) -> None:
     settings = Settings.from_environment()
+    reader = TableReader(open_warehouse(new=True))  # a first league is estimated before there is one
     models = known_models(settings, COMPUTED_MODELS)
     plans = league_plans(options, settings, models)
     ledger = CallLedger(usual=UsualLengths(mean_tokens(reader, "episode_turns", "model_variant", "1")))

@@ -1,0 +1,89 @@
+"""`dtef games run`, `estimate`, `rollup` and `board` over a made-up scenario and a server that plays the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dtef_pipeline.cli.games_group import games
+from tests.assets.games.conftest import REPLIES, write_made_models, write_made_scenarios
+from tests.fake_llm_server import FakeLLM
+
+
+def dtef_games(*words: str) -> Result:
+    return CliRunner().invoke(games, list(words))
+
+
+@pytest.fixture
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    write_made_scenarios(state, monkeypatch)
+    with FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server:
+        write_made_models(state, monkeypatch, server)
+        yield server
+
+
+def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
+    league = [
+        "--scenario",
+        "show-cards",
+        "--player",
+        "legal",
+        "--player",
+        "baseline/waits",
+        "--persona",
+        "calm",
+        "--seeds",
+        "1-6",
+    ]
+    before = dtef_games("estimate", *league, "--format", "json")
+    assert before.exit_code == 0, before.output
+    (planned,) = json.loads(before.stdout)
+    assert planned["model"] == "legal"
+    assert planned["calls"] > 0
+    assert planned["cost_usd_most"] > planned["cost_usd"] > 0
+    assert len(server.calls) == 0
+    played = dtef_games("run", *league)
+    assert played.exit_code == 0, played.output
+    assert "1 scenario, snapshot base" in played.output
+    bought = len(server.calls)
+    assert 0 < bought <= planned["calls_most"]
+    (after,) = json.loads(dtef_games("estimate", *league, "--format", "json").stdout)
+    assert (after["calls"], after["replayed"]) == (0, bought)
+    shown = dtef_games("board", "--scenario", "show-cards", "--format", "json")
+    rows = json.loads(shown.stdout)
+    assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
+    assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
+    assert dtef_games("rollup").exit_code == 0
+    by_opponent = dtef_games("board", "--by-opponent", "--metric", "illegal_rate")
+    assert "baseline/careful" in by_opponent.output
+    assert dtef_games("run", *league).exit_code == 0
+    assert len(server.calls) == bought
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--scenario", "chess", "--player", "legal"], "--scenario chess: fits none; known: made/show-cards"),
+        (["--scenario", "show-cards", "--player", "baseline/clever"], "baseline/clever: made/show-cards has none of that name"),
+        (
+            ["--scenario", "show-cards", "--player", "legal", "--persona", "brave"],
+            "persona brave: not known; allowed: none",
+        ),
+        (["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"], "seeds '9-1': allowed: seeds and spans"),
+    ],
+)
+def test_what_cannot_be_played_is_told_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:
+    refused = dtef_games("run", *words)
+    assert refused.exit_code == 2
+    assert told in refused.output
+    assert len(server.calls) == 0
+
+
+def test_a_board_without_results_says_what_makes_some(server: FakeLLM) -> None:
+    shown = dtef_games("board")
+    assert shown.exit_code != 0
+    assert "games run" in shown.output or "no warehouse" in shown.output
