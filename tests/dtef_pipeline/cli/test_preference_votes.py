@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.preference.fitted import fit_votes
+from dtef_pipeline.preference.vote_files import vote_columns
+from dtef_pipeline.preference.votes import PlayersVote
 from resources.votes import VoteStore, votes_of_store
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -192,6 +196,10 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
     with store(state) as votes:
         found = sorted((vote.item_id, *_preferred(vote)) for vote in votes_of_store(votes))
         assert votes.next_pair("somebody") is not None
+        published = json.loads((real / "fits.json").read_text(encoding="utf-8"))["scores"]
+        assert fitted(votes_of_store(votes)) == pytest.approx(
+            {row["model"]: row["beta_half_tie"] for row in published}, abs=1e-4
+        )
     better = {"A": "left", "B": "right"}
     assert found == sorted(
         (
@@ -205,6 +213,12 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
     ok("preference", "import", state / "a.jsonl.gz")
     ok("preference", "export", state / "b.jsonl.gz")
     assert (state / "a.jsonl.gz").read_bytes() == (state / "b.jsonl.gz").read_bytes()
+
+
+def fitted(votes: Sequence[PlayersVote]) -> dict[str, float | None]:
+    outcome = np.array([{"left": 1, "right": -1, "tie": 0}[vote.preferred] for vote in votes])
+    columns = vote_columns("the store", [(vote.left, vote.right) for vote in votes], outcome, np.ones(len(votes)))
+    return {score.model: score.beta for score in fit_votes(columns).scores}
 
 
 def _preferred(vote: Any) -> tuple[str, str, str]:

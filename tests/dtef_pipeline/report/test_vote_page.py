@@ -64,6 +64,9 @@ def test_a_reviewer_votes_with_keys_and_gets_lines_that_can_be_imported(opened: 
     assert opened.does("at('prompt').textContent") == PAIRS[0].prompt
     assert opened.does("at('run-a').textContent") == HOSTILE
     assert opened.does("document.title") == "Which text is better?"
+    sizes = opened.does("[...document.querySelectorAll('input')].map(one => one.getBoundingClientRect().width)")
+    assert len(sizes) == 8
+    assert max(sizes) - min(sizes) < 1
     opened.presses("Enter", 13)
     assert "Choose A" in opened.does("at('said').textContent")
     for key, code in (("b", 66), ("4", 52)):
