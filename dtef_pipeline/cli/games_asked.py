@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
+
+import click
 
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Request
@@ -38,6 +41,8 @@ class ModelSeats:
         messages = game.messages(seat, player.persona)
         request = Request.of_messages(messages, player.model, self._draw, self._snapshot)
         gateway = self._gateway = self._gateway or Gateway(ResponseStore(self._settings.responses_url), budget=self._budget)
+        if sys.stderr.isatty():
+            click.echo(f"{player.name} is asked", err=True)
         failures = gateway.answer([request]).failures
         if (failure := failures.get(request.key)) is not None:
             raise NoResponse(f"{player.name} gave no response: {failure.message}")
