@@ -219,7 +219,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @of_rounds
 @click.option(
     "--by",
-    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"]),
+    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"], games=["model"]),
     default="model",
     show_default=True,
     help="What gets a verdict: each model over all rounds and segments (of rubrics: over all blueprints, of qa: over all parts), or each "

@@ -87,6 +87,7 @@ ADDED_UP_BY = OfFamily(
     survey=["model", "round", "segment", "snapshot", "condition"],
     rubric=["role", "model", "variant"],
     qa=["role", "suite", "evaluator", "model", "variant"],
+    games=["role", "scenario", "persona", "model", "variant"],
 )
 
 
@@ -107,7 +108,7 @@ def of_family(default: str | None = USUAL_FAMILY, help: str = "Family of evaluat
         "--family",
         default=default,
         show_default=default is not None,
-        metavar="survey|rubric|qa",
+        metavar="survey|rubric|qa|games",
         is_eager=True,
         callback=_known_family,
         help=help,
@@ -204,7 +205,7 @@ writes_a_table = options(of_format, of_wide)
 chooses_a_board = options(
     click.option(
         "--by",
-        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME), qa=list(QA_VIEW_BY_NAME)),
+        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME), qa=list(QA_VIEW_BY_NAME), games=["overall"]),
         default="overall",
         show_default=True,
         help="What to show; each choice is explained below.",

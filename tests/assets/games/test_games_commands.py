@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dtef_pipeline.cli.dtef import main
 from dtef_pipeline.cli.games_group import games
 from tests.assets.games.conftest import REPLIES, write_made_models, write_made_scenarios
 from tests.fake_llm_server import FakeLLM
@@ -58,6 +59,10 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
     assert dtef_games("rollup").exit_code == 0
+    of_family = [CliRunner().invoke(main, [name, "--family", "games", "--format", "json"]) for name in ("leaderboard", "costs")]
+    assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
+    (cost,) = json.loads(of_family[1].stdout)
+    assert (cost["model"], cost["persona"], cost["calls"], cost["unpriced"]) == ("legal", "calm:v2", bought, 0)
     by_opponent = dtef_games("board", "--by-opponent", "--metric", "illegal_rate")
     assert "baseline/careful" in by_opponent.output
     assert dtef_games("run", *league).exit_code == 0

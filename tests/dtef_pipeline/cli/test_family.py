@@ -52,7 +52,7 @@ def test_option_names_the_families_there_are() -> None:
     shown = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
     assert set(shown) == {("costs",), ("leaderboard",), ("drift",), ("report",), ("responses", "show")}
     assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
-    assert "'games': allowed: survey, rubric" in refused("costs", "--family", "games")
+    assert "'chess': allowed: survey, rubric" in refused("costs", "--family", "chess")
 
 
 def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house: Warehouse) -> None:
