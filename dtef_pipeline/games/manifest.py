@@ -44,7 +44,7 @@ class ScenarioManifest(Part):
     rules: Sentence
     """What every player is told of the rules, word for word."""
     constraints: list[Sentence] = []
-    """What every player is told not to do."""
+    """What every player is told not to do; each goes on from `You must not`, in small letters."""
     reply_format: Sentence
     """What every player is told of the form of a reply."""
     seats: Annotated[list[Sentence], Field(min_length=1, max_length=8)]

@@ -213,6 +213,12 @@ def test_states_are_hashable_and_over_exactly_when_there_is_a_result(pack: Pack)
 
 
 @every_pack
+def test_what_a_player_must_not_do_reads_on_from_those_words(pack: Pack) -> None:
+    # Players were told `You must not: Bid once, a whole number`.
+    assert [one for one in pack.manifest.constraints if not one[0].islower() or one.startswith("do not")] == []
+
+
+@every_pack
 def test_a_text_that_is_no_move_changes_nothing(pack: Pack) -> None:
     game = GameInPlay(pack, 1, patient=frozenset(range(len(pack.manifest.seats))))
     state, seat = game.state, game.seat
