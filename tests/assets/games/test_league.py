@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.assets.games.conftest import League
+from dtef_pipeline.games.persona_results import SHARED_REQUESTS
+from tests.assets.games.conftest import League, write_made_models
 
 
 def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
@@ -98,3 +101,38 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
     assert own["show_rate"]["low"] < own["show_rate"]["mean"] < own["show_rate"]["high"]
     assert own["show_rate"]["interval_kind"] == "resampled"
     assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
+
+
+def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval(
+    league: League, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_return() -> dict[str, Any]:
+        league.run("legal", "baseline/random", seeds="1-20")
+        league.roll_up()
+        rows = league.rows("persona_results")
+        return {
+            f"{row['model']} {row['model_variant']}": row["reason"]
+            for row in rows
+            if row["metric"] == "turns" and row["opponent"] == "all"
+        }
+
+    settled = of_return()
+    assert SHARED_REQUESTS not in settled.values()
+    write_made_models(state, monkeypatch, league.server, temperature=1.0)
+    reasons = of_return()
+    assert [name for name, reason in reasons.items() if reason == SHARED_REQUESTS] == [
+        name for name in reasons if name.startswith("legal") and name not in settled
+    ]
+    assert len(reasons) == len(settled) + 1
+
+
+def test_the_opponents_forfeit_is_no_red_flag_of_the_player(
+    league: League, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = state / "scenarios" / "made" / "show-cards.yaml"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("severities: {}", "severities: {forfeit: high}"), "utf-8")
+    league.run("silent", "legal", seeds="1-4", opponents=["silent", "legal"])
+    flags = [row for row in league.rows("episode_scores") if row["metric"] == "red_flag_weighted"]
+    assert {row["value"] for row in flags if row["model"] == "legal"} == {0}
+    assert {row["value"] for row in flags if row["model"] == "silent"} == {0, 10}
+    assert any("forfeit" in row["flags"] for row in league.rows("episodes") if row["model"] == "legal")
