@@ -16,6 +16,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import BESIDE_METRICS
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
@@ -67,7 +68,7 @@ def show(
     frame: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame = _of_scenarios(frame, leagues, scenarios)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
-    frame = _ranked(_of_metric(frame, metric))
+    frame = ranked_players(_of_metric(frame, metric))
     if not len(frame):
         raise WarehouseError("nothing to show: `dtef games run --player NAME` has players play")
     frame = frame.assign(
@@ -86,7 +87,7 @@ def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequen
     known = sorted((frame["league"] + "/" + frame["scenario"]).unique())
     chosen = fitting(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
     frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(chosen)]
-    return frame[frame["version"] == frame.groupby(["league", "scenario"])["version"].transform("max")]
+    return latest_versions(frame)
 
 
 def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -96,10 +97,3 @@ def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     if len(known) and metric not in known:
         raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {nearest(metric, known)}")
     return frame[frame["metric"] == metric]
-
-
-def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
-    """Players best first within each scenario and metric; those without a mean last, and where neither side is better by name."""
-    sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).fillna(0.0)
-    keys = ["league", "scenario", "metric", "opponent", "place", "model", "persona"]
-    return frame.assign(place=sign * frame["mean"]).sort_values(keys, ignore_index=True).drop(columns="place")

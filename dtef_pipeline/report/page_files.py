@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dtef_pipeline.identity import digest
 
 INDEX_PAGE = "index.html"
-FURTHER = ("prompt", "items")
+FURTHER = ("prompt", "items", "episode")
 """What a page's parts are called that have pages of their own."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _HASH_DIGITS = 12

@@ -1,0 +1,125 @@
+"""What the pages are made of: of each scenario the results of its latest version, and the episodes of the snapshots that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.metrics import metrics_of
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
+from dtef_pipeline.report.stored_rows import StoredRows
+
+REFUSED_RATE = "refused_rate"
+MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
+FAMILY_ORDER = ("composite", "expected value", "efficacy", "efficiency", "risk", "social", "safety", "form")
+PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
+_OTHER_VERSION = "(SELECT league, scenario, version, count(*) AS n FROM episodes GROUP BY ALL)"
+_STATES = (
+    "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
+    "WHERE status <> 'played' GROUP BY ALL)"
+)
+
+
+@dataclass(frozen=True)
+class ScenarioResults:
+    """The latest version of one scenario that was played."""
+
+    name: str
+    """League and scenario."""
+    version: int
+    results: pd.DataFrame
+    """Rows of `persona_results`, best first, with `player`, `is_baseline` and `refused_rate`; none: nothing is rolled up."""
+    matchups: pd.DataFrame
+    pack: Pack | None
+    """None: the scenario is not installed any more."""
+    older: list[int] = field(default_factory=list)
+    """Earlier versions that were played, too."""
+
+    @property
+    def overall(self) -> pd.DataFrame:
+        """The results over all opponents."""
+        return self.results[self.results["opponent"] == ALL_OPPONENTS] if len(self.results) else self.results
+
+    @property
+    def told_metrics(self) -> Mapping[str, GameMetric]:
+        """What each metric means, as far as the scenario is installed."""
+        return metrics_of(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
+
+    @property
+    def playable(self) -> Pack | None:
+        """The pack, where it is of the version of these results: only then episodes play again as they did."""
+        return self.pack if self.pack and self.pack.manifest.version == self.version else None
+
+    def metrics(self, *, scored: bool = True) -> list[str]:
+        """The metrics with a mean, those that matter most first; `scored` false: those without one."""
+        overall = self.overall
+        if not len(overall):
+            return []
+        known = overall.groupby("metric", sort=False).agg(family=("family", "first"), n=("mean", "count"))
+        order = {name: at for at, name in enumerate(self.told_metrics)}
+        names = [str(name) for name, row in known.iterrows() if (row["n"] > 0) == scored]
+        return sorted(names, key=lambda name: (_family_place(str(known.loc[name, "family"])), order.get(name, 99), name))
+
+
+def _family_place(family: str) -> int:
+    return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
+
+
+def played_scenarios(rows: StoredRows, packs: Mapping[str, Pack]) -> list[ScenarioResults]:
+    """All scenarios with episodes or results, by name."""
+    every, met = rows.frame("persona_results"), rows.frame("matchups")
+    results = _with_players(ranked_players(latest_versions(every))) if len(every) else every
+    versions = _versions(rows, results)
+    return [
+        ScenarioResults(name, found[-1], _of(results, name), _of_version(met, name, found[-1]), packs.get(name), found[:-1])
+        for name, found in sorted(versions.items())
+    ]
+
+
+def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
+    """Of each scenario the versions that were played, the one that the pages show last."""
+    wanted = ("league", "scenario", "version")
+    found: dict[str, set[int]] = {}
+    for row in rows.rows(_OTHER_VERSION, wanted, {}) if rows.has("episodes") else []:
+        found.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    for name in set(results["league"] + "/" + results["scenario"]) if len(results) else ():
+        own = int(_of(results, name)["version"].iloc[0])
+        found[name] = {one for one in found.get(name, set()) if one < own} | {own}
+    return {name: sorted(versions) for name, versions in found.items()}
+
+
+def _of(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    return frame[frame["league"] + "/" + frame["scenario"] == name] if len(frame) else frame
+
+
+def _of_version(frame: pd.DataFrame, name: str, version: int) -> pd.DataFrame:
+    own = _of(frame, name)
+    return own[own["version"] == version] if len(own) else own
+
+
+def _with_players(frame: pd.DataFrame) -> pd.DataFrame:
+    keys = ["league", "scenario", "version", *PLAYER_KEYS, "opponent"]
+    refused = frame[frame["metric"] == REFUSED_RATE][[*keys, "mean"]].rename(columns={"mean": REFUSED_RATE})
+    named = frame.assign(
+        player=player_names(frame["persona"].tolist(), frame["model"].tolist()),
+        is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
+    )
+    return named.merge(refused, on=keys, how="left")
+
+
+def not_played(rows: StoredRows, shown: list[ScenarioResults]) -> Iterator[dict[str, object]]:
+    """Episodes of these versions that were not played to their end: one row per scenario, player, state and reason."""
+    versions = {one.name: one.version for one in shown}
+    wanted = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")
+    found = rows.rows(_STATES, wanted, {}, wanted[:-1]) if rows.has("episodes") else []
+    for row in found:
+        name = f"{row['league']}/{row['scenario']}"
+        if versions.get(name) == row["version"]:
+            (player,) = player_names([row["persona"]], [row["model"]])
+            yield {"scenario": name, "player": player, "status": row["status"], "reason": row["reason"], "n": row["n"]}

@@ -1,0 +1,152 @@
+"""A board: the players of a scenario by one metric, the best first, each with a bar and its interval; baselines are the yardstick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
+from dtef_pipeline.games.report.league_rows import REFUSED_RATE, ScenarioResults
+from dtef_pipeline.report.isolated import inline
+from dtef_pipeline.report.markup import (
+    DASH,
+    Column,
+    as_is,
+    fold,
+    is_unknown,
+    name_with_notes,
+    named,
+    note,
+    paragraph,
+    table,
+    whole,
+    with_interval,
+)
+from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
+
+BOARD_HOW = (
+    "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, all "
+    "opponents and all draws of one deal hang together. Baselines play for nothing and always alike: they are the yardstick. Beside each mean "
+    "stands how often the player's texts were no moves: a player that cannot move is not careful."
+)
+_BETTER = {"higher": "higher is better", "lower": "lower is better"}
+_LANE_HEIGHT = 26
+_LANE_MIDDLE = _LANE_HEIGHT / 2
+
+
+def per_turn(value: Any) -> str:
+    """A rate per turn or episode, to two decimals."""
+    return DASH if is_unknown(value) else f"{value:.2f}" if value else "0"
+
+
+_BOARD_COLUMNS = (
+    Column("place", "Rank", whole),
+    Column("who", "Player", named),
+    Column("lane", "", as_is),
+    Column("shown", "Mean", as_is, "Mean over episodes; 95 % interval by seed beneath"),
+    Column("n_episodes", "Episodes", whole, "Episodes that say something of the metric"),
+    Column("n_clusters", "Seeds", whole, "Deals, each in all seats: what is drawn anew for the interval"),
+    Column("illegal_rate", "Illegal", per_turn, "Texts that were no legal move, refusals apart, per turn"),
+    Column("unparsed_rate", "Unparsed", per_turn, "Texts in which no command was found, per turn: a part of the illegal ones"),
+    Column(REFUSED_RATE, "Refused", per_turn, "Texts that decline to play, per turn"),
+    Column("forfeit_rate", "Forfeited", per_turn, "Episodes lost for want of a legal move, of all episodes"),
+    Column("reason", "Note", note),
+)
+_PLAIN_BOARD = (
+    *("player", "model_variant", "snapshot", "opponent", "metric", "unit", "mean", "low", "high", "interval_kind"),
+    *("n_episodes", "n_total", "n_clusters", *BESIDE_METRICS, REFUSED_RATE, "reason"),
+)
+
+
+def metric_name(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def metric_boards(found: ScenarioResults, *, forms: bool = False) -> str:
+    """A board for each metric that has a mean, in parts that open, of which the page's script shows one at a time; the first is open.
+
+    `forms`: those of the form of play, too.
+    """
+    overall = found.overall
+    own = [name for name in found.metrics() if forms or (overall[overall["metric"] == name]["family"] != "form").all()]
+    boards = [_of_metric(found, overall[overall["metric"] == name], at == 0) for at, name in enumerate(own)]
+    return f'<div class="metrics" data-of="{found.name}">{"".join(boards)}</div>' if boards else paragraph("No metric has a value.")
+
+
+def _of_metric(found: ScenarioResults, rows: pd.DataFrame, is_open: bool) -> str:
+    metric, unit = str(rows["metric"].iloc[0]), str(rows["unit"].iloc[0])
+    direction, family = str(rows["direction"].iloc[0]), str(rows["family"].iloc[0])
+    told = found.told_metrics.get(metric)
+    meaning = told.description if told else "The weighted mean of normalised metrics." if family == "composite" else ""
+    facts = ", ".join(filter(None, (unit, _BETTER.get(direction, "neither way is better"))))
+    heading = f'{inline(metric_name(metric))} <span class="count">{inline(family)} · {inline(facts)}</span>'
+    caption = f"{found.name}: {metric_name(metric)} ({facts})"
+    return fold(heading, f'<p class="how">{inline(meaning)}</p>{board_of(rows, caption)}', is_open=is_open)
+
+
+def board_of(rows: pd.DataFrame, caption: str) -> str:
+    """The table of one metric; `rows`: best first."""
+    low, high = lane_ends(rows)
+    unit, first = str(rows["unit"].iloc[0]), best_baseline(rows)
+    shown = rows.assign(
+        place=_places(rows),
+        who=who(rows),
+        lane=[_lane(row, low, high, first) for row in rows.to_dict("records")],
+        shown=with_interval(rows, "mean", ("low", "high")),
+    )
+    columns = [one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _BOARD_COLUMNS]
+    return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
+
+
+def _places(rows: pd.DataFrame) -> list[float | None]:
+    """Places by the mean, equal ones shared; none where neither way is better."""
+    if rows["direction"].iloc[0] == "none":
+        return [None] * len(rows)
+    upward = rows["mean"] if rows["direction"].iloc[0] == "higher" else -rows["mean"]
+    return list(upward.rank(method="min", ascending=False))
+
+
+def who(rows: pd.DataFrame) -> list[str]:
+    """The players as markup, baselines said to be such; where two have one name, with the variant, and with the snapshot where these differ."""
+    several = set(rows["player"][rows["player"].duplicated(keep=False)])
+    snapshots = rows["snapshot"][~rows["is_baseline"]].nunique() > 1
+    names = []
+    for row in rows.to_dict("records"):
+        told = ["baseline"] if row["is_baseline"] else []
+        told += [row["model_variant"]] if row["player"] in several else []
+        told += [f"snapshot {row['snapshot']}"] if snapshots and not row["is_baseline"] else []
+        names.append(name_with_notes(str(row["player"]).removeprefix("baseline/"), told))
+    return names
+
+
+def lane_ends(rows: pd.DataFrame) -> tuple[float, float]:
+    """The ends of the axis: 0 to 1 for shares, else around all means, their intervals and 0."""
+    if (rows["unit"] == SHARE_UNIT).all():
+        return 0.0, 1.0
+    return domain([0.0, *rows["mean"], *rows["low"], *rows["high"]])
+
+
+def best_baseline(rows: pd.DataFrame) -> float | None:
+    """The mean of the best baseline, where one way is better; `rows`: best first."""
+    own = rows[rows["is_baseline"] & rows["mean"].notna()]
+    return float(own["mean"].iloc[0]) if len(own) and rows["direction"].iloc[0] != "none" else None
+
+
+def _lane(row: dict[Any, Any], low: float, high: float, yardstick: float | None) -> str:
+    """A bar from 0 to the mean with its interval, and a line where the best baseline stands."""
+    mean, ends = row["mean"], (row["low"], row["high"])
+    if is_unknown(mean):
+        return ""
+    place, kind = across(low, high), "baseline" if row["is_baseline"] else ""
+    start, end = sorted((place(0.0), place(float(mean))))
+    known = not any(map(is_unknown, ends))
+    parts = [
+        f'<rect x="{start:.2f}%" y="8" width="{end - start:.2f}%" height="10" class="reach {kind}"/>',
+        line(place(0.0), 2, place(0.0), _LANE_HEIGHT - 2, "grid"),
+        *([line(place(yardstick), 2, place(yardstick), _LANE_HEIGHT - 2, "yardstick")] if yardstick is not None else []),
+        *([line(place(ends[0]), _LANE_MIDDLE, place(ends[1]), _LANE_MIDDLE, f"whisker {kind}")] if known else []),
+        dot(place(float(mean)), _LANE_MIDDLE, f"dot {kind}", 4),
+    ]
+    words = f"{row['player']}: {mean:.4g} {row['unit']}" + (f", 95 % interval {ends[0]:.4g} to {ends[1]:.4g}" if known else "")
+    return f'<div class="lane">{drawing([group(parts, words)], _LANE_HEIGHT, words, standalone=False)}</div>'
