@@ -64,6 +64,7 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
             votes.c.reviewer_id,
             votes.c.reviewer_kind,
             votes.c.confidence,
+            votes.c.justification,
             pairs.c.replaced,
             sa.func.length(left.c.text).label("left_length"),
             sa.func.length(right.c.text).label("right_length"),

@@ -11,10 +11,12 @@ from typing import Literal, NamedTuple
 import click
 import pandas as pd
 
+from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, stored_votes
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.response_lengths import read_lengths
+from dtef_pipeline.preference.stored_votes import columns_of_votes, text_lengths
 from dtef_pipeline.preference.vote_files import read_votes
 from dtef_pipeline.statistics.bradley_terry import Ties
 from dtef_pipeline.text.counted import counted
@@ -43,7 +45,7 @@ class _ScoreView(NamedTuple):
 
 
 def fit(
-    file: Path,
+    file: Path | None,
     as_json: bool,
     *,
     ties: Ties,
@@ -52,16 +54,37 @@ def fit(
     control: Literal["length"] | None,
     responses: Path | None,
     degrees: Literal["reviewers", "effective"],
+    family: str | None,
+    items: tuple[str, ...],
+    reviewer_kind: str | None,
+    without_leak_risk: bool,
 ) -> None:
+    options = PreferenceOptions(ties, prior, weight, control, degrees)
+    if file is None:
+        if responses is not None:
+            raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
+        chosen = ChosenVotes(family, items, reviewer_kind or USUAL_REVIEWERS, not without_leak_risk)
+        _show(*_fit_of_store(chosen, options), as_json)
+        return
+    if family or items or reviewer_kind or without_leak_risk:
+        raise click.UsageError("--family, --item, --reviewer-kind and --without-leak-risk choose votes of the store: give no FILE.")
     if control and responses is None:
         raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
-    options = PreferenceOptions(ties, prior, weight, control, degrees)
-    found = fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses))
+    _show(str(file), fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses)), as_json)
+
+
+def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str, FittedPreference]:
+    """What the store is called, and the fit of the votes that are meant."""
+    where, votes = stored_votes(chosen)
+    return where, fit_votes(columns_of_votes(where, votes), options, text_lengths(votes) if votes else None)
+
+
+def _show(where: str, found: FittedPreference, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.document(), ensure_ascii=False, indent=1, allow_nan=False))
         return
     if not found.scores:
-        say(f"{file} holds no votes")
+        say(f"{where} holds no votes")
         return
     frame = pd.DataFrame([asdict(score) for score in found.scores], columns=list(PreferenceScore.__slots__))
     frame["model"] = frame["model"].map(printable)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.options import of_family
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -22,8 +23,26 @@ def _l2(context: click.Context, param: click.Parameter, value: str | None) -> fl
     return found
 
 
-@click.command(short_help="Fit scores to a file of votes.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command(short_help="Fit scores to votes.")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@of_family(None, "Only votes on responses of this family; without FILE.  [default: all]")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only votes on items that fit, as in 'mmlu/*'; may be repeated; without FILE.",
+)
+@click.option(
+    "--reviewer-kind",
+    type=click.Choice(["person", "judge"]),
+    help="Whose votes count: people's or those of models that judge, never both; without FILE.  [default: person]",
+)
+@click.option(
+    "--without-leak-risk",
+    is_flag=True,
+    help="Leave out pairs in whose texts a name stood, which may tell who wrote them; without FILE.",
+)
 @click.option(
     "--ties",
     type=click.Choice(["half", "davidson", "drop"]),
@@ -45,7 +64,7 @@ def _l2(context: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--control",
     type=click.Choice(["length"]),
-    help="Compare players as if their responses were equally long; needs --responses.",
+    help="Compare players as if their responses were equally long; with FILE it needs --responses.",
 )
 @click.option(
     "--responses",
@@ -62,11 +81,12 @@ def _l2(context: click.Context, param: click.Parameter, value: str | None) -> fl
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object with all numbers in full.")
 @reports_errors
-def fit(file: Path, as_json: bool, **given: Any) -> None:
-    """Fit Bradley-Terry scores to the votes in FILE: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)).
+def fit(file: Path | None, as_json: bool, **given: Any) -> None:
+    """Fit Bradley-Terry scores to votes: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)).
 
-    FILE is a CSV with the columns left, right, choice (A: left, B: right, tie) and, where they are known, reviewer_id, confidence (1 to 5) and
-    prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}.
+    Without FILE, these are the votes of the store that are not voided. FILE is a CSV with the columns left, right, choice (A: left, B: right,
+    tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
+    {"wins": [[winner, loser, count], ...]}.
 
     Intervals are 95 %, over whole reviewers; without reviewers each vote is taken for independent. Players that were never compared, directly or
     through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component is finite.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -140,13 +141,17 @@ class FittedPreference:
         return found if length is None else {**found, "length": length}
 
 
-def fit_votes(votes: VoteColumns, options: PreferenceOptions | None = None, lengths: Lengths | None = None) -> FittedPreference:
+def fit_votes(
+    votes: VoteColumns, options: PreferenceOptions | None = None, lengths: Lengths | Floats | None = None
+) -> FittedPreference:
     """The scores of votes; `lengths` is needed for control by length, and without it shows what length did.
+
+    `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote.
 
     Raises ConfigError for weights without confidences, and for control without lengths.
     """
     options = options or PreferenceOptions()
-    of_votes = None if lengths is None else lengths_of_votes(votes, lengths)
+    of_votes = lengths_of_votes(votes, lengths) if isinstance(lengths, Mapping) else lengths
     rows = _rows(votes, options, of_votes)
     fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
     errors = clustered_errors(fit, effective=options.degrees == "effective")

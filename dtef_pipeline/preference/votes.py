@@ -99,6 +99,8 @@ class PlayersVote:
     left_length: int
     """Characters of the text, here and below."""
     right_length: int
+    justification: str = ""
+    """Of a judge: what it said in both orders (`judged_pairs.said_in_orders`)."""
 
 
 def paired_response(

@@ -10,6 +10,7 @@ import pytest
 from dtef_pipeline.cli.preference_fit_group import fit
 from dtef_pipeline.statistics.bradley_terry import TIES
 from tests.dtef_pipeline.cli.commands import dtef, ok
+from tests.made.stored_votes import store_votes
 
 DOCUMENTED = {"votes", "reviewers", "separable", "components", "nu", "scores"}
 OF_SCORE = {"model", "component", "beta", "share", "se", "low", "high"}
@@ -84,3 +85,36 @@ def test_a_faulty_file_is_told_in_one_line(tmp_path: Path) -> None:
 def test_the_ways_with_ties_are_those_of_the_fit() -> None:
     (ties,) = (option for option in fit.params if option.name == "ties")
     assert tuple(ties.type.choices) == TIES  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def stored(state: Path) -> Path:
+    """60 votes of six people, and 60 of one judge who says the opposite."""
+    store_votes(60)
+    store_votes(60, reviewer_kind="judge")
+    return state
+
+
+def test_without_a_file_the_votes_of_the_store_are_fitted_and_kinds_of_reviewers_never_mixed(stored: Path) -> None:
+    found = json.loads(ok("preference", "fit", "--json"))
+    assert (found["votes"], found["reviewers"]) == (60, 6)
+    best = found["scores"][0]["model"]
+    of_judge = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
+    assert (of_judge["votes"], of_judge["reviewers"], of_judge["scores"][-1]["model"]) == (60, 1, best)
+    assert "at least 5 are needed" in of_judge["scores"][0]["reason"]
+
+
+def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_texts(stored: Path) -> None:
+    some = json.loads(ok("preference", "fit", "--json", "--family", "qa", "--item", "made/all/[0-9]", "--control", "length"))
+    assert 0 < some["votes"] < 60
+    assert "length" in some
+    assert "holds no votes" in ok("preference", "fit", "--family", "rubric")
+    for given in (("--family", "qa"), ("--item", "x"), ("--reviewer-kind", "judge"), ("--without-leak-risk",)):
+        assert "give no FILE" in dtef("preference", "fit", __file__, *given).output
+
+
+def test_pairs_with_a_name_in_a_text_can_be_left_out(state: Path) -> None:
+    store_votes(10)
+    assert json.loads(ok("preference", "fit", "--json"))["votes"] == 10
+    # Every made text says whose it is.
+    assert json.loads(ok("preference", "fit", "--json", "--without-leak-risk"))["votes"] == 0

@@ -1,0 +1,136 @@
+"""What `dtef preference judge` does; the words are in `dtef_pipeline/cli/preference_judge_group.py`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Request
+from dtef_pipeline.cli.preference_votes import vote_admin
+from dtef_pipeline.cli.role_budgets import budgets_given
+from dtef_pipeline.cli.started_runs import say_used
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.preference.judged_pairs import ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
+from dtef_pipeline.text.counted import counted
+from resources.gateway import Gateway
+from resources.gateway.askable import refuse_early
+from resources.gateway.progress import RunProgress, shown_progress
+from resources.judged_votes import JudgedPair, add_judge, take_judged
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+_PAIRS_AT_A_TIME = 500
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a judge's looks came to in this run."""
+
+    votes: int = 0
+    ties: int = 0
+    flipped: int = 0
+    first: int = 0
+    decided: int = 0
+    unvoted: Counter[str] = field(default_factory=Counter)
+
+
+def judge(
+    models: Sequence[str], family: str | None, most: int | None, max_cost_usd: Sequence[str], max_calls: Sequence[str]
+) -> int:
+    """The exit code: 1 where some pair got no vote."""
+    settings = Settings.from_environment()
+    judges = pair_judges(models, known_models(settings, COMPUTED_MODELS))
+    given = budgets_given(max_cost_usd, max_calls)
+    budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))
+    if given["budgets"] or given["role_budgets"]:
+        raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number alone, as everybody who is asked judges")
+    unvoted = 0
+    with ResponseStore(settings.responses_url) as responses, VoteStore(settings.responses_url) as store:
+        gateway = Gateway(responses, budget=budget)
+        refuse_early(judges, "base", gateway.accounts, responses, os.environ)
+        for spec in judges:
+            unvoted += _judged_by(spec, gateway, store, family, most)
+    say_used(gateway.used)
+    return 1 if unvoted else 0
+
+
+def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, family: str | None, most: int | None) -> int:
+    """How many pairs got no vote."""
+    reviewer_id = judge_reviewer_id(spec)
+    waiting = store.waiting(reviewer_id, len(store.pairs(family)) if most is None else most, family)
+    if not waiting:
+        click.echo(f"{spec.name}: there is no pair left to judge; `dtef preference pairs` makes pairs of stored responses")
+        return 0
+    add_judge(store, reviewer_id, vote_admin())
+    tally = _Tally()
+    with shown_progress(say) as display:
+        gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(ORDERS) * len(waiting)})
+
+        def ask(requests: Sequence[Request]) -> dict[str, object]:
+            failures = gateway.answer(requests, on_progress=progress).failures
+            progress.window_done()
+            return dict(failures)
+
+        for some in in_windows(waiting, _PAIRS_AT_A_TIME):
+            _take(some, spec, reviewer_id, ask, gateway, store, tally)  # type: ignore[arg-type]
+    for line in _lines(tally, len(waiting)):
+        say(f"{spec.name}: {line}")
+    return sum(tally.unvoted.values())
+
+
+def _take(
+    pair_ids: Sequence[str],
+    spec: ModelSpec,
+    reviewer_id: str,
+    ask: Ask,
+    gateway: Gateway,
+    store: VoteStore,
+    tally: _Tally,
+) -> None:
+    """Ask about the pairs in both orders, and store the votes."""
+    names = store.hidden_names()
+    pairs = [store.served(one, names) for one in pair_ids]
+    played = play([PairLook(pair, spec, order) for pair in pairs for order in ORDERS], ask, gateway.store.responses)
+    outcomes = [[*one.responses, *([one.failure] if one.failure else [])] for one in played]
+    judged = []
+    for place, pair in enumerate(pairs):
+        verdict = pair_verdict(*outcomes[2 * place : 2 * place + 2])
+        tally.first += verdict.first
+        tally.decided += verdict.decided
+        if verdict.choice is None:
+            tally.unvoted[verdict.reason] += 1
+            continue
+        tally.ties += verdict.choice == "tie"
+        tally.flipped += verdict.flipped
+        judged.append(JudgedPair(pair.pair_id, verdict.choice, verdict.justification))
+    tally.votes += len(judged)
+    take_judged(store, reviewer_id, judged)
+
+
+def _lines(tally: _Tally, pairs: int) -> list[str]:
+    found = [f"{counted(tally.votes, 'vote')} on {counted(pairs, 'pair')}, {counted(tally.ties, 'tie')} among them"]
+    if tally.votes:
+        found.append(
+            f"flip rate {tally.flipped / tally.votes:.3f}: {counted(tally.flipped, 'verdict')} did not survive the swap of the texts, "
+            "and became ties"
+        )
+    if tally.decided:
+        found.append(
+            f"position: {tally.first / tally.decided:.3f} of {counted(tally.decided, 'decision')} went to the text that stood first "
+            "(.5: the place plays no part)"
+        )
+    if tally.unvoted:
+        told = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
+        found.append(f"no vote on {counted(sum(tally.unvoted.values()), 'pair')}, for want of a verdict: {told}")
+    return found

@@ -1,0 +1,46 @@
+"""Votes of the store as fits take them: chosen by item, with the lengths of the texts that they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
+from dtef_pipeline.preference.votes import PlayersVote
+
+_SIGN_OF = {"left": 1, "right": -1, "tie": 0}
+
+
+def votes_on_items(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
+    """The votes on items that fit any of the patterns, such as `mmlu/*`; without patterns all of them."""
+    return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
+
+
+def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
+    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it."""
+    confidence = [vote.confidence for vote in votes]
+    known = [one for one in confidence if one is not None]
+    return vote_columns(
+        where,
+        [(vote.left, vote.right) for vote in votes],
+        np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
+        np.ones(len(votes)),
+        reviewer_ids=tuple(vote.reviewer_id for vote in votes),
+        confidence=np.array(known, dtype=np.float64) if votes and len(known) == len(votes) else None,
+        prompt_ids=tuple(vote.item_id for vote in votes),
+    )
+
+
+def text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:
+    """(votes, 2) characters of the left and the right text of each vote."""
+    return np.array([(vote.left_length, vote.right_length) for vote in votes], dtype=np.float64).reshape(len(votes), 2)
+
+
+def version_of_votes(votes: Sequence[PlayersVote]) -> str:
+    """How many votes there are, and a hash of them in any order: `120-7d0c7767...`. Another vote, or one less, gives another version."""
+    said = sorted(digest("vote of players", *(getattr(vote, name) for name in PlayersVote.__slots__)) for vote in votes)
+    return f"{len(votes)}-{digest('votes of players', *said)[:16]}"

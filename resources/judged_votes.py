@@ -1,0 +1,45 @@
+"""Votes of models in the store: which pairs a judge has not voted on, and its votes, each under the judge's own id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.vote_records import Record
+from dtef_pipeline.preference.votes import Choice
+from resources import vote_tables as tables
+from resources.votes import VoteStore
+
+JUDGE_KIND = "judge"
+
+
+class JudgedPair(NamedTuple):
+    """A vote as a judge gives it: it is not asked how certain it is."""
+
+    pair_id: str
+    choice: Choice
+    justification: str
+
+
+def add_judge(store: VoteStore, reviewer_id: str, who: str) -> None:
+    """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
+    if reviewer_id not in store.reviewers():
+        store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND, who=who)
+
+
+def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:
+    """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
+    now = store.clock()
+    records: list[Record] = [
+        store.vote_record(Ballot(one.pair_id, reviewer_id, one.choice, 1, one.justification), now, JUDGE_KIND)
+        | {"confidence": None}
+        for one in judged
+    ]
+
+    def work(connection: sa.Connection) -> int:
+        return tables.add_rows(connection, store.database, "vote", records)
+
+    return store.database.write(work) if records else 0
