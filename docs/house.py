@@ -37,6 +37,7 @@ HOLDS = {
     "assets/stage": "what every stage is made of",
     "assets/rubric": "the six stages, boards",
     "assets/qa": "the six stages, boards",
+    "assets/games": "the stages, boards",
     "assets/survey": "the six stages, boards, sensors",
 }
 GROUND = "dtef"

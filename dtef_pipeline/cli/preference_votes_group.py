@@ -9,6 +9,7 @@ import click
 
 from dtef_pipeline.cli.options import of_family, of_format, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.text.counted import counted
 
 _MOST_TOLD = 2_000
 _A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -66,7 +67,7 @@ def next_pair(reviewer: str, family: str | None, most: int) -> None:
 @of_reviewer
 @click.option("--choice", required=True, type=click.Choice(["A", "B", "tie"]), help="Which text is better, as they were shown.")
 @click.option("--confidence", required=True, type=of_confidence, help="How certain that is: 5 is the most.")
-@click.option("--justification", default="", metavar="TEXT", help=f"Why, in at most {_MOST_TOLD:,} characters.")
+@click.option("--justification", default="", metavar="TEXT", help=f"Why, in at most {counted(_MOST_TOLD, 'character')}.")
 @reports_errors
 def vote(pair: str, reviewer: str, choice: str, confidence: int, justification: str) -> None:
     """Store a vote on PAIR. A reviewer votes on a pair once: another vote is refused, and the first stays."""

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT, Choice
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.well_formed import well_formed
 
 VOTE_TAKEN, VOTE_REPEATED, VOTE_FAULTY = 201, 409, 422
@@ -47,7 +48,7 @@ def read_ballot(values: object) -> Ballot:
     if not isinstance(confidence, int) or isinstance(confidence, bool) or not 1 <= confidence <= MOST_CONFIDENT:
         _refuse("confidence", confidence, f"a whole number from 1 to {MOST_CONFIDENT}")
     if said is not None and (not isinstance(said, str) or len(said) > LONGEST_JUSTIFICATION):
-        _refuse("justification", said, f"a text of at most {LONGEST_JUSTIFICATION:,} characters, or none")
+        _refuse("justification", said, f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}, or none")
     return Ballot(
         read_id("pair_id", values["pair_id"]),
         read_id("reviewer_id", values["reviewer_id"]),
@@ -60,7 +61,7 @@ def read_ballot(values: object) -> Ballot:
 def read_id(field: str, value: object) -> str:
     """An id: a text in one line, as it was given. Raises BallotError for anything else."""
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not value.isprintable() or not value.strip():
-        _refuse(field, value, f"a text of 1 to {LONGEST_ID} printable characters")
+        _refuse(field, value, f"a text of 1 to {counted(LONGEST_ID, 'printable character')}")
     return value
 
 

@@ -19,6 +19,7 @@ from dtef_pipeline.preference.votes import (
     paired_response,
     vote_pair,
 )
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.well_formed import well_formed
 
 ELSEWHERE = "elsewhere"
@@ -77,7 +78,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         for row in reader:
             if row and len(row) != len(head):
                 raise SourceError(
-                    f"{len(row)} values", where=str(path), line=reader.line_num, allowed=f"{len(head)}, as in line 1"
+                    counted(len(row), "value"), where=str(path), line=reader.line_num, allowed=f"{len(head)}, as in line 1"
                 )
             if row:
                 yield reader.line_num, dict(zip(head, map(well_formed, row), strict=True))

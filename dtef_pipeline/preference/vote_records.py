@@ -26,6 +26,7 @@ from dtef_pipeline.preference.votes import (
     VotePair,
     paired_response,
 )
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.well_formed import well_formed
 
 LINE_SCHEMA = 1
@@ -89,7 +90,7 @@ _A_CONFIDENCE = _Field(
     f"a whole number from 1 to {MOST_CONFIDENT}", lambda value: _is_whole(value) and 1 <= value <= MOST_CONFIDENT
 )
 _A_JUSTIFICATION = _Field(
-    f"a text of at most {LONGEST_JUSTIFICATION:,} characters",
+    f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}",
     lambda value: _is_text(value) and len(value) <= LONGEST_JUSTIFICATION,
 )
 _A_KIND = _one_of(*REVIEWER_KINDS)

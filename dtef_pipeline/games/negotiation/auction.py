@@ -32,7 +32,7 @@ def auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, se
     """The result of all bids. Raises ValueError for fewer than two bidders, and where bids and values are not of the same bidders."""
     if len(bids) < 2 or set(bids) != set(values):
         raise ValueError(
-            f"got bids of {sorted(bids)} and values of {sorted(values)}; allowed: two or more bidders, each with both"
+            f"got bids of {sorted(bids)}, values of {sorted(values)}; allowed: two or more bidders, each with both"
         )
     highest = max(bids.values())
     tied = tuple(sorted(name for name, bid in bids.items() if bid == highest))

@@ -40,6 +40,14 @@ USUAL = {
     "after": "night-2",
     "suite": "gsm8k",
     "parts": "gsm8k/all",
+    "scenario": "poker/kuhn",
+    "reviewer": "r1",
+    "pair": "0" * 32,
+    "vote": "0" * 32,
+    "choice": "tie",
+    "confidence": "3",
+    "reason": "by mistake",
+    "consent": "no",
 }
 """What is typed where a command needs a value; a file is given by the test."""
 DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")
