@@ -10,7 +10,7 @@ import duckdb
 from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
-from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.calls import Ask, Then
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
@@ -33,6 +33,27 @@ class RollUps:
 
     tables: duckdb.DuckDBPyConnection | None = None
     evidence: dict[BoardOptions, BoardEvidence] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asks:
+    """The gateway of a run as an `Ask` that also asks onward."""
+
+    gateway: Gateway
+    progress: RunProgress
+    display: Display
+
+    def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
+        return self._answered(requests, None)
+
+    def onward(self, requests: Sequence[Request], then: Then) -> object:
+        return self._answered(requests, then)
+
+    def _answered(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
+        failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
+        self.progress.window_done()
+        self.display.rest()
+        return failures
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -108,13 +129,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced)
 
-            def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
-                failures = gateway.answer(requests, on_progress=progress).failures
-                progress.window_done()
-                display.rest()
-                return failures
-
-            yield ask
+            yield _Asks(gateway, progress, display)
 
     @contextmanager
     def open_gateway(

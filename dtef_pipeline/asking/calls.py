@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,26 @@ from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
+Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
+"""Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
 UNKNOWN_LATENCY_S = 0.0
 """What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
+
+
+@runtime_checkable
+class AsksOnward(Protocol):
+    """An `Ask` that asks on as soon as a request is settled, while others are still under way."""
+
+    def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
+
+    def onward(self, requests: Sequence[Request], then: Then) -> object:
+        """Have requests answered, and all that `then` makes of them, until nothing is left.
+
+        `then` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
+        """
 
 
 @dataclass(frozen=True, slots=True)

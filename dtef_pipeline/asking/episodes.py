@@ -5,14 +5,14 @@ Nothing about an episode is stored but its responses. After a kill the same epis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.calls import Ask, AsksOnward
 from dtef_pipeline.asking.request import Failure, Request, Response
 
 Stored = Callable[[Sequence[str]], pa.Table]
@@ -40,28 +40,54 @@ class Played:
 
 
 def play(episodes: Sequence[Episode], ask: Ask, stored: Stored) -> list[Played]:
-    """Play the episodes to their ends, all next requests together; what came of each, in order.
+    """Play the episodes to their ends; what came of each, in order.
 
-    Episodes may share a request, which is asked once. What the store has is replayed.
+    Each goes on as soon as its request is settled, where `ask` can do that (`AsksOnward`); else all next requests are asked together, and the
+    slowest of them holds up all episodes. Episodes may share a request, which is asked once. What the store has is replayed.
     """
-    played = [Played() for _ in episodes]
-    running = list(range(len(episodes)))
-    while running:
-        wanted = {at: request for at in running if (request := episodes[at].next(played[at].responses)) is not None}
-        if not wanted:
-            break
-        failures = ask(list(wanted.values()))
-        found = _by_key(stored([request.key for request in wanted.values()]))
-        running = []
-        for at, request in wanted.items():
-            if (response := found.get(request.key)) is not None:
-                played[at].responses.append(response)
-                running.append(at)
-            else:
-                played[at].failure = failures.get(
-                    request.key, Failure(request.key, "was not asked: the run ended before its turn", 0)
-                )
-    return played
+    side_by_side = _SideBySide(episodes, stored)
+    requests = side_by_side.begin()
+    if isinstance(ask, AsksOnward):
+        if requests:
+            ask.onward(requests, side_by_side.go_on)
+    else:
+        while requests:
+            requests = side_by_side.go_on([request.key for request in requests], ask(requests))
+    return side_by_side.played
+
+
+class _SideBySide:
+    """Episodes in play, and which request each of them waits for."""
+
+    def __init__(self, episodes: Sequence[Episode], stored: Stored) -> None:
+        self._episodes, self._stored = episodes, stored
+        self._waiting: dict[str, list[int]] = {}
+        self.played = [Played() for _ in episodes]
+
+    def begin(self) -> list[Request]:
+        """The first requests of all, each once."""
+        return self._next(range(len(self._episodes)))
+
+    def go_on(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
+        """The next requests, each once, of the episodes that waited for these."""
+        found = _by_key(self._stored(settled))
+        moved: list[int] = []
+        for key in settled:
+            for at in self._waiting.pop(key, ()):
+                if (response := found.get(key)) is not None:
+                    self.played[at].responses.append(response)
+                    moved.append(at)
+                else:
+                    self.played[at].failure = failures.get(key, Failure(key, "was not asked: the run ended before its turn", 0))
+        return self._next(sorted(moved))
+
+    def _next(self, moved: Iterable[int]) -> list[Request]:
+        wanted: dict[str, Request] = {}
+        for at in moved:
+            if (request := self._episodes[at].next(self.played[at].responses)) is not None:
+                self._waiting.setdefault(request.key, []).append(at)
+                wanted[request.key] = request
+        return list(wanted.values())
 
 
 def in_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:

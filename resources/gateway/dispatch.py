@@ -10,15 +10,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.text.counted import counted
 from resources.gateway.budget import Accounts, Usage
-from resources.gateway.queues import SAME_REFUSALS, Job, ModelQueue
+from resources.gateway.queues import SAME_REFUSALS, Arrival, Job, ModelQueue, response_of, used_by
 from resources.gateway.retries import Backoff
 from resources.gateway.single_flight import Claiming, SingleFlight
-from resources.gateway.transport import CallError, Reply, Scope, Scrubber
+from resources.gateway.transport import CallError, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter
 
 # Whatever might go unnoticed costs a moment and not the run.
@@ -61,6 +60,7 @@ class Dispatch:
         rules: Rules,
         scrub: Scrubber,
         tell: Callable[[str], None],
+        settled: Callable[[str], None] | None = None,
     ) -> None:
         """
         Args:
@@ -71,11 +71,14 @@ class Dispatch:
             rules: limits and waits.
             scrub: takes secrets out of what is shown and kept.
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
+            settled: takes the key of each request that has a response or a failure now. Whoever gives it says by `enter` what follows.
         """
-        self._queues, self._writer, self._accounts, self._rules = tuple(queues), writer, accounts, rules
-        self._scrub, self._take_line = scrub, tell
+        self._queues, self._writer, self._accounts, self._rules = list(queues), writer, accounts, rules
+        self._scrub, self._take_line, self._take_settled = scrub, tell, settled
         self._changed = asyncio.Event()
-        self._flight = SingleFlight(self._queues, claims, writer, self._changed.set)
+        self._flight = SingleFlight(self._queues, claims, writer, self._changed.set, self._settle)
+        self._open: dict[int, Transport] = {}
+        self._followed = 0
         self._calls: set[asyncio.Task[None]] = set()
         self._fault: BaseException | None = None
         self._stopping = False
@@ -85,9 +88,7 @@ class Dispatch:
 
     async def run(self) -> None:
         """Until every request is settled, or until stopped: then what is in flight is given some time. Responses are committed."""
-        transports = {id(queue.state.transport): queue.state.transport for queue in self._queues}.values()
-        for transport in transports:
-            await transport.open()
+        await self._open_transports()
         supply = asyncio.create_task(self._supply())
         try:
             await self._dispatch_until_done()
@@ -97,10 +98,30 @@ class Dispatch:
             for call in self._calls:
                 call.cancel()
             await asyncio.gather(supply, *self._calls, return_exceptions=True)
-            for transport in transports:
+            for transport in self._open.values():
                 await transport.close()
         if self._fault is not None:
             raise self._fault
+
+    def enter(self, arrivals: Sequence[Arrival], settled: int) -> None:
+        """What follows from so many settled requests goes before what waits already. To be called in the event loop's thread."""
+        for arrival in reversed(arrivals):
+            if all(arrival.queue is not queue for queue in self._queues):
+                self._queues.append(arrival.queue)
+            arrival.enter(in_front=True)
+        self._followed -= settled
+        self._changed.set()
+
+    def _settle(self, key: str) -> None:
+        if self._take_settled is not None:
+            self._followed += 1
+            self._take_settled(key)
+
+    async def _open_transports(self) -> None:
+        for transport in [queue.state.transport for queue in self._queues]:
+            if id(transport) not in self._open:
+                self._open[id(transport)] = transport
+                await transport.open()
 
     def stop(self) -> None:
         """Send nothing more. To be called in the event loop's thread."""
@@ -118,11 +139,12 @@ class Dispatch:
 
     async def _dispatch_until_done(self) -> None:
         while not self._stopping:
+            await self._open_transports()
             for queue in self._queues:
                 if queue.undecidable:
                     self._end_undecided(queue)
             self._drop_the_hopeless()
-            if all(queue.finished for queue in self._queues):
+            if not self._followed and all(queue.finished for queue in self._queues):
                 return
             now = self._rules.clock()
             self._send_what_may(now)
@@ -200,11 +222,12 @@ class Dispatch:
             raise
         else:
             latency = self._rules.clock() - began
-            used = _used(reply, job)
+            used = used_by(reply, job)
             queue.state.answer(job, reply.cost_usd)
             self._end_undecided(queue)
-            await self._writer.commit(_response(job, reply, latency, self._scrub))
+            await self._writer.commit(response_of(job, reply, latency, self._scrub))
             queue.done += 1
+            self._settle(job.key)
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
@@ -285,7 +308,7 @@ class Dispatch:
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         rest = queue.drain()
-        if rest and status == "budget":
+        if rest and status == "budget" and not queue.stopped:
             self._tell(
                 f"{queue.spec.name}: {why}; {len(rest):,} {'request is' if len(rest) == 1 else 'requests are'} not asked"
             )
@@ -301,6 +324,7 @@ class Dispatch:
             queue.failed += 1
         self._flight.give_back(job.key)
         self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
+        self._settle(job.key)
 
 
 def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
@@ -309,35 +333,3 @@ def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue
         return in_use < limit
     waiting = sum(1 for other in among if not other.in_flight and not other.finished)
     return in_use + min(waiting, limit // 2) < limit
-
-
-def _used(reply: Reply, job: Job) -> Usage:
-    """What a call used; where the server does not say, what was reserved for it."""
-    tokens, cost = job.reserved.tokens, job.reserved.cost_usd
-    if reply.prompt_tokens is not None and reply.completion_tokens is not None:
-        tokens = reply.prompt_tokens + reply.completion_tokens
-    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd, unpriced=int(reply.cost_usd is None))
-
-
-def _response(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Response:
-    request = job.request
-    return Response(
-        request_key=job.key,
-        prompt_id=request.prompt_id,
-        model=request.model.name,
-        model_variant=request.model.variant,
-        draw=request.draw,
-        snapshot=request.snapshot,
-        text=scrub.response(reply.text),
-        finish_reason=reply.finish_reason,
-        served_model=reply.served_model,
-        fingerprint=reply.fingerprint,
-        reasoning=scrub.response(reply.reasoning) if reply.reasoning else reply.reasoning,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        cost_usd=reply.cost_usd,
-        latency_s=latency,
-        attempts=job.sent,
-        answered_at=datetime.now(UTC),
-        role=request.role,
-    )

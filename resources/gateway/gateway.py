@@ -10,21 +10,24 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from dtef_pipeline.asking.calls import Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Failure, Request
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import missing_of_imported, refuse
+from resources.gateway.askable import refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.dispatch import Dispatch, Rules
+from resources.gateway.intake import Intake
 from resources.gateway.litellm_embedding import LitellmEmbedding
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
-from resources.gateway.queues import Job, ModelQueue, ModelState
+from resources.gateway.queues import Arrival, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
 from resources.gateway.slots import ProviderSlots, provider_of
 from resources.gateway.transport import Scrubber
@@ -102,24 +105,27 @@ class Gateway:
         """What all `answer` calls so far used, failed calls included, by the role that models were asked in."""
         return dict(self.accounts.by_role)
 
-    def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Outcome:
+    def answer(
+        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, then: Then | None = None
+    ) -> Outcome:
         """Make sure that every request has a response in the store, or a failure that says why not.
 
         Each response is committed before anything else happens to it, so a run that is killed or interrupted keeps
         what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
         by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
+        `then` is called in this thread too, as soon as requests are settled; what it says is asked as well, before what waits already.
 
         Raises:
             GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
-                been asked then.
+                been asked then, unless `then` brought the model up.
             StoreError: the store cannot be read or written.
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
-        wanted = {request.key: request for request in requests}
-        known = self.store.known(wanted)
-        failures = missing_of_imported(wanted, known)
-        queues = self._queues({key: request for key, request in wanted.items() if key not in failures}, known)
-        asked = [queue for queue in queues if queue.unclaimed]
+        queues: dict[_Asked, ModelQueue] = {}
+        intake = Intake(self.store, partial(self._queue, queues), then)
+        for arrival in intake.take(requests):
+            arrival.enter(in_front=False)
+        asked = [queue for queue in queues.values() if queue.unclaimed]
         self._refuse_unaskable(asked)
         lines: deque[str] = deque()
 
@@ -130,26 +136,30 @@ class Gateway:
         def report() -> None:
             tell_lines()
             if on_progress is not None:
-                on_progress(tuple(queue.progress() for queue in queues))
+                on_progress(tuple(queue.progress() for queue in list(queues.values())))
 
         report()
         sent = 0
         if asked:
             try:
-                failed, sent = self._ask(asked, lines.append, report)
+                sent = self._ask(asked, intake, lines.append, report)
             finally:
                 tell_lines()
-            failures |= failed
             report()
-        return Outcome(failures, asked=sent, replayed=sum(queue.replayed for queue in queues))
+        return Outcome(intake.failures, asked=sent, replayed=sum(queue.replayed for queue in queues.values()))
 
-    def _ask(
-        self, queues: list[ModelQueue], tell: Callable[[str], None], report: Callable[[], None]
-    ) -> tuple[dict[str, Failure], int]:
-        """Ask what is in the queues; returns what failed, and how many requests were sent."""
+    def _ask(self, queues: list[ModelQueue], intake: Intake, tell: Callable[[str], None], report: Callable[[], None]) -> int:
+        """Ask what is in the queues, and what follows from it; returns how many requests were sent."""
         scrub = Scrubber(self._environ, [queue.spec for queue in queues])
         writer, claims = ResponseWriter(self.store), Claims(self.store)
-        dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell)
+        settled: deque[str] = deque()
+
+        def settle(key: str) -> None:
+            settled.append(key)
+            thread.nudge()
+
+        followed = settle if intake.is_followed else None
+        dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell, followed)
 
         async def ask() -> None:
             async with writer:
@@ -164,21 +174,27 @@ class Gateway:
             tell(f"interrupted: waiting up to {self._rules.grace:g} s for {calls} in flight; interrupt again to stop at once")
             dispatch.stop()
 
-        LoopThread(ask, stop).run(report)
-        return dispatch.failures, dispatch.sent
+        def tick() -> None:
+            if keys := [settled.popleft() for _ in range(len(settled))]:
+                arrivals = intake.follow(keys, dispatch.failures)
+                if further := _new_among(arrivals, queues):
+                    self._refuse_unaskable(further)
+                    scrub.know(queue.spec for queue in further)
+                    queues.extend(further)
+                thread.in_loop(partial(dispatch.enter, arrivals, len(keys)))
+            report()
 
-    def _queues(self, wanted: Mapping[str, Request], known: set[str]) -> list[ModelQueue]:
-        queues: dict[_Asked, ModelQueue] = {}
-        for key, request in wanted.items():
-            asked = request.model.variant, request.role == EMBEDDER
-            if (queue := queues.get(asked)) is None:
-                queue = queues[asked] = ModelQueue(self._state(request.model, asked), request.role)
-            queue.total += 1
-            if key in known:
-                queue.replayed += 1
-            else:
-                queue.unclaimed.append(Job(key, request))
-        return list(queues.values())
+        thread = LoopThread(ask, stop)
+        thread.run(tick)
+        intake.failures |= dispatch.failures
+        return dispatch.sent
+
+    def _queue(self, queues: dict[_Asked, ModelQueue], request: Request) -> ModelQueue:
+        """The queue of a request among these, made where there is none."""
+        asked = request.model.variant, request.role == EMBEDDER
+        if (queue := queues.get(asked)) is None:
+            queue = queues[asked] = ModelQueue(self._state(request.model, asked), request.role)
+        return queue
 
     def _state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
         if spec.is_computed:
@@ -197,3 +213,9 @@ class Gateway:
         for role in dict.fromkeys(queue.role for queue in queues):
             of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
             self.accounts.refuse_unpriced(of_role, role)
+
+
+def _new_among(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:
+    """The queues that are not asked yet."""
+    known = {id(queue) for queue in queues}
+    return list({id(one.queue): one.queue for one in arrivals if one.job is not None and id(one.queue) not in known}.values())

@@ -20,7 +20,7 @@ class LoopThread:
             stop: asks it to end soon and in order; called in the loop's thread.
         """
         self._main, self._stop = main, stop
-        self._started, self._finished = threading.Event(), threading.Event()
+        self._started, self._finished, self._news = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
 
     def run(self, tick: Callable[[], None]) -> None:
@@ -34,11 +34,11 @@ class LoopThread:
         try:
             self._wait(tick)
         except BaseException:
-            self._in_loop(self._stop)
+            self.in_loop(self._stop)
             try:
                 self._wait(tick)
             except BaseException:
-                self._in_loop(self._task.cancel)
+                self.in_loop(self._task.cancel)
             raise
         finally:
             thread.join()
@@ -46,10 +46,18 @@ class LoopThread:
             raise self._error
 
     def _wait(self, tick: Callable[[], None]) -> None:
-        while not self._finished.wait(_TICK_S):
-            tick()
+        while not self._finished.is_set():
+            if self._news.wait(_TICK_S):
+                self._news.clear()
+            if not self._finished.is_set():
+                tick()
 
-    def _in_loop(self, work: Callable[[], object]) -> None:
+    def nudge(self) -> None:
+        """Have `tick` called at once. To be called from any thread."""
+        self._news.set()
+
+    def in_loop(self, work: Callable[[], object]) -> None:
+        """Have something done in the loop's thread, soon; nothing, where the run has ended."""
         self._started.wait()
         if not self._finished.is_set():
             self._loop.call_soon_threadsafe(work)
@@ -62,6 +70,7 @@ class LoopThread:
         finally:
             self._started.set()
             self._finished.set()
+            self._news.set()
 
     async def _supervised(self) -> None:
         self._loop, task = asyncio.get_running_loop(), asyncio.current_task()

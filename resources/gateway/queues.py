@@ -7,16 +7,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
+from typing import NamedTuple
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, Request
+from dtef_pipeline.asking.request import CANDIDATE, Request, Response
 from resources.gateway.breaker import Breaker
 from resources.gateway.budget import Usage
 from resources.gateway.prices import Price
 from resources.gateway.progress import ModelProgress
 from resources.gateway.slots import ProviderSlots
-from resources.gateway.transport import Transport
+from resources.gateway.transport import Reply, Scrubber, Transport
 
 _RATE_WINDOW_S = 30.0
 SAME_REFUSALS = 10
@@ -230,3 +232,54 @@ class ModelQueue:
             self._samples.popleft()
         since, before = self._samples[0]
         return (self.done - before) / (now - since) if now > since else 0.0
+
+
+class Arrival(NamedTuple):
+    """One request more for a queue."""
+
+    queue: ModelQueue
+    job: Job | None
+    """None: its response is in the store already."""
+
+    def enter(self, *, in_front: bool) -> None:
+        """Take its place in the queue."""
+        self.queue.total += 1
+        if self.job is None:
+            self.queue.replayed += 1
+        elif in_front:
+            self.queue.unclaimed.appendleft(self.job)
+        else:
+            self.queue.unclaimed.append(self.job)
+
+
+def used_by(reply: Reply, job: Job) -> Usage:
+    """What a call used; where the server does not say, what was reserved for it."""
+    tokens, cost = job.reserved.tokens, job.reserved.cost_usd
+    if reply.prompt_tokens is not None and reply.completion_tokens is not None:
+        tokens = reply.prompt_tokens + reply.completion_tokens
+    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd, unpriced=int(reply.cost_usd is None))
+
+
+def response_of(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Response:
+    """The row of the response store."""
+    request = job.request
+    return Response(
+        request_key=job.key,
+        prompt_id=request.prompt_id,
+        model=request.model.name,
+        model_variant=request.model.variant,
+        draw=request.draw,
+        snapshot=request.snapshot,
+        text=scrub.response(reply.text),
+        finish_reason=reply.finish_reason,
+        served_model=reply.served_model,
+        fingerprint=reply.fingerprint,
+        reasoning=scrub.response(reply.reasoning) if reply.reasoning else reply.reasoning,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        cost_usd=reply.cost_usd,
+        latency_s=latency,
+        attempts=job.sent,
+        answered_at=datetime.now(UTC),
+        role=request.role,
+    )

@@ -35,9 +35,15 @@ class SingleFlight:
     """Keeps requests ready in the queues while it runs; everything on the database happens in the writer's thread."""
 
     def __init__(
-        self, queues: Sequence[ModelQueue], claims: Claiming, writer: ResponseWriter, supplied: Callable[[], None]
+        self,
+        queues: Sequence[ModelQueue],
+        claims: Claiming,
+        writer: ResponseWriter,
+        supplied: Callable[[], None],
+        settled: Callable[[str], None] = lambda key: None,
     ) -> None:
-        self._queues, self._claims, self._writer, self._supplied = queues, claims, writer, supplied
+        """`queues` may grow meanwhile; `settled` takes the keys of requests to which other runs got a response."""
+        self._queues, self._claims, self._writer, self._supplied, self._settled = queues, claims, writer, supplied, settled
         self._needed = asyncio.Event()
         self._given_back: list[str] = []
         self._look_at = self._beat_at = time.monotonic()
@@ -73,7 +79,7 @@ class SingleFlight:
         if keys:
             claimed = await self._writer.run(self._claims.claim, keys)
             for queue, chunk in chunks:
-                _share_out(queue, chunk, claimed)
+                self._share_out(queue, chunk, claimed)
             if looks and claimed.answered and any(queue.elsewhere for queue in self._queues):
                 # Where some have been answered more may have been: the other run can be far ahead.
                 self._look_at = now
@@ -84,6 +90,17 @@ class SingleFlight:
         if keys or now >= self._beat_at:
             # Claiming is a sign of life as well.
             self._beat_at = now + _BEAT_EVERY_S
+
+    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimedKeys) -> None:
+        for job in chunk:
+            queue.claiming -= 1
+            if job.key in claimed.mine:
+                queue.ready.append(job)
+            elif job.key in claimed.answered:
+                queue.replayed += 1
+                self._settled(job.key)
+            else:
+                queue.elsewhere.append(job)
 
     async def flush(self) -> None:
         """Give back at once what is to be given back."""
@@ -102,14 +119,3 @@ def _chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
         chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
     queue.claiming += len(chunk)
     return chunk
-
-
-def _share_out(queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimedKeys) -> None:
-    for job in chunk:
-        queue.claiming -= 1
-        if job.key in claimed.mine:
-            queue.ready.append(job)
-        elif job.key in claimed.answered:
-            queue.replayed += 1
-        else:
-            queue.elsewhere.append(job)

@@ -91,9 +91,15 @@ class Scrubber:
     """Takes API keys out of messages: the values of key-like environment variables, and anything shaped like a key."""
 
     def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
-        named = {spec.api_key_env for spec in specs}
-        self._secrets = _values(environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
-        self._api_keys = _values(environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
+        self._environ = environ
+        self._named = set[str | None]()
+        self.know(specs)
+
+    def know(self, specs: Iterable[ModelSpec]) -> None:
+        """Further models, whose keys are taken out as well."""
+        named = self._named = self._named | {spec.api_key_env for spec in specs}
+        self._secrets = _values(self._environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
+        self._api_keys = _values(self._environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
 
     def __call__(self, message: str) -> str:
         for secret in self._secrets:
