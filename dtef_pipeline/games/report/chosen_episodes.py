@@ -18,6 +18,7 @@ _OF_CHOICE = (
     *("outcome", "reward", "steps", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
 )
 
+
 class ChosenEpisode(NamedTuple):
     """One episode, and why it is shown."""
 
@@ -34,9 +35,10 @@ class _Choice(NamedTuple):
     """Columns to sort by, and whether upwards: the first is it."""
 
 
-
 _CHOICES = (
-    _Choice("The best episode of a model", lambda frame: frame["by_model"], (("reward", False), ("illegal", True), ("steps", True))),
+    _Choice(
+        "The best episode of a model", lambda frame: frame["by_model"], (("reward", False), ("illegal", True), ("steps", True))
+    ),
     _Choice("The worst episode of a model", lambda frame: frame["by_model"], (("reward", True), ("n_turns", False))),
     _Choice("Texts that were no legal moves", lambda frame: frame["illegal"] > 0, (("forfeits", True), ("illegal", False))),
     _Choice("A refusal to play", lambda frame: frame["refused"] > 0, (("refused", False),)),
@@ -67,7 +69,7 @@ def _played(rows: StoredRows, found: ScenarioResults) -> pd.DataFrame:
     """The episodes that were played to their end, of the snapshots that the boards show."""
     if not rows.has("episodes"):
         return pd.DataFrame()
-    frame = rows.table("episodes", _OF_CHOICE, {**_where(found), "status": PLAYED_EPISODE}).to_pandas()
+    frame: pd.DataFrame = rows.table("episodes", _OF_CHOICE, {**_where(found), "status": PLAYED_EPISODE}).to_pandas()
     players = found.overall
     if len(players):
         frame = frame.merge(players[PLAYER_KEYS].drop_duplicates(), on=PLAYER_KEYS)

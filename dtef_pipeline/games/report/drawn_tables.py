@@ -30,6 +30,17 @@ def drawn_table(name: str, told: Told, seats: Sequence[str], mover: int | None) 
     return described({str(key): inline(_cut(json.dumps(value, ensure_ascii=False))) for key, value in told.items()})
 
 
+def drawn_command(name: str, command: str, told: Told | None, seats: Sequence[str], seat: int) -> str:
+    """Markup of a command as it was played: an offer in words, any other as it is."""
+    if name == "negotiation/allocation" and told is not None:
+        try:
+            said = {"words": "", **json.loads(command), "party": seats[seat]}
+            return f'<ol class="talk">{_bubble(said, seats, told["values"])}</ol>'
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError):
+            pass
+    return f'<p class="played">plays <code>{escape(_cut(command))}</code></p>'
+
+
 def _cut(words: str) -> str:
     return words if len(words) <= MOST_OF_A_PART else f"{words[:MOST_OF_A_PART]} …"
 
@@ -65,7 +76,9 @@ def _solitaire(told: Told, _: Sequence[str], __: int | None) -> str:
         for at, column in enumerate(told["columns"], 1)
     ]
     facts = f"{told['steps']} commands · {told['hints']} hints · {told['recycles']} recycles left"
-    return f'<div class="row">{"".join(piles)}</div><div class="row">{"".join(columns)}</div><p class="count">{escape(facts)}</p>'
+    return (
+        f'<div class="row">{"".join(piles)}</div><div class="row">{"".join(columns)}</div><p class="count">{escape(facts)}</p>'
+    )
 
 
 def _poker(told: Told, seats: Sequence[str], mover: int | None) -> str:
@@ -73,7 +86,9 @@ def _poker(told: Told, seats: Sequence[str], mover: int | None) -> str:
     board = told["board"] if "board" in told else [told["public_card"]] if told.get("public_card") else []
     has_board = "board" in told or told.get("public_card") is not None
     spots = [
-        _spot(f"{escape(seat)}{' · to move' if at == mover else ''}, {int(paid)} in", _cards(hand), "mover" if at == mover else "")
+        _spot(
+            f"{escape(seat)}{' · to move' if at == mover else ''}, {int(paid)} in", _cards(hand), "mover" if at == mover else ""
+        )
         for at, (seat, hand, paid) in enumerate(zip(seats, hands, told["paid"], strict=True))
     ]
     if has_board:
@@ -92,7 +107,8 @@ def _allocation(told: Told, seats: Sequence[str], mover: int | None) -> str:
         + "</tr>"
         for at, seat in enumerate(seats)
     )
-    worth = f"<table><caption>What each item is worth to each party</caption><thead><tr><th>Party</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    head = f'<thead><tr><th scope="col">Party</th>{head}</tr></thead>'
+    worth = f"<table><caption>What each item is worth to each party</caption>{head}<tbody>{rows}</tbody></table>"
     talk = "".join(_bubble(one, seats, values) for one in told["messages"])
     return worth + (f'<ol class="talk">{talk}</ol>' if talk else "") + _agreed(told, seats, values)
 
@@ -103,6 +119,7 @@ def _bubble(message: Told, seats: Sequence[str], values: Told) -> str:
     parts = [f'<p dir="auto">{escape(words[:_WORDS_SHOWN])}</p>'] if words else []
     parts += [_division(message["propose"], values, "offers")] if message.get("propose") else []
     parts += ['<p class="deal">accepts the offer</p>'] if message.get("accept") else []
+    parts = parts or ['<p class="count">no words and no offer</p>']
     return f'<li class="{side}"><span class="where">{escape(str(message["party"]))}</span>{"".join(parts)}</li>'
 
 
@@ -131,7 +148,9 @@ def _auction(told: Told, seats: Sequence[str], mover: int | None) -> str:
         for at, seat in enumerate(seats)
     ]
     end = f"{told['winner']} wins and pays {told['price']}" if "winner" in told else "the bids are secret until all have bid"
-    return f'<div class="row">{"".join(spots)}</div><p class="count">{escape(str(told["price_rule"]))} price · {escape(end)}</p>'
+    return (
+        f'<div class="row">{"".join(spots)}</div><p class="count">{escape(str(told["price_rule"]))} price · {escape(end)}</p>'
+    )
 
 
 _DRAWN: Mapping[str, Callable[[Told, Sequence[str], int | None], str]] = {

@@ -7,7 +7,7 @@ from html import escape
 
 from dtef_pipeline.games.opening import system_text
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
-from dtef_pipeline.games.report.drawn_tables import drawn_table
+from dtef_pipeline.games.report.drawn_tables import drawn_command, drawn_table
 from dtef_pipeline.games.report.episode_steps import EpisodeStep, TextParts, episode_steps, text_parts
 from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.look import games_file, games_style
@@ -69,14 +69,20 @@ def _moves(found: ScenarioResults, chosen: ChosenEpisode, names: Sequence[str]) 
     left = len(steps) - MOST_STEPS
     more = paragraph(f"{counted(left, 'more move')} follow; the table episodes has them all, in `trace`.") if left > 0 else ""
     end = "" if last is None else drawn_table(found.name, last, seats, None)
-    rewards = "" if trace.result is None else _ended(trace.result.rewards, trace.result.outcomes, trace.result.flags, seats, names)
+    rewards = (
+        "" if trace.result is None else _ended(trace.result.rewards, trace.result.outcomes, trace.result.flags, seats, names)
+    )
     shown.append(f'<li class="step" id="move-end"><h3>The end</h3>{end}{rewards}{more}</li>')
-    unknown = "" if found.playable else paragraph("Tables are not shown: these moves are of another version than the one installed.")
+    unknown = (
+        "" if found.playable else paragraph("Tables are not shown: these moves are of another version than the one installed.")
+    )
     body = f'{unknown}<div class="replay" data-steps="{len(shown)}"><ol class="steps-list">{"".join(shown)}</ol></div>'
     return section("moves", "Moves", _MOVES_HOW, body)
 
 
-def _ended(rewards: Sequence[float], outcomes: Sequence[str], flags: Sequence[str], seats: Sequence[str], names: Sequence[str]) -> str:
+def _ended(
+    rewards: Sequence[float], outcomes: Sequence[str], flags: Sequence[str], seats: Sequence[str], names: Sequence[str]
+) -> str:
     rows = "".join(
         f"<li><strong>{escape(seat)}</strong> {inline(name)}: {escape(outcome.replace('_', ' '))}, {reward:g}</li>"
         for seat, name, outcome, reward in zip(seats, names, outcomes, rewards, strict=True)
@@ -92,7 +98,7 @@ def _step(found: ScenarioResults, step: EpisodeStep, at: int, seats: Sequence[st
         f"{inline(names[move.seat])} {_verdict(step)}</h3>"
     )
     table = "" if step.told is None else drawn_table(found.name, step.told, seats, move.seat)
-    return f'<li class="step" id="move-{at + 1}">{heading}{table}{_seen(step)}{_written(step)}{_answer(step)}</li>'
+    return f'<li class="step" id="move-{at + 1}">{heading}{table}{_seen(step)}{_written(found.name, step, seats)}{_answer(step)}</li>'
 
 
 def _verdict(step: EpisodeStep) -> str:
@@ -104,19 +110,25 @@ def _verdict(step: EpisodeStep) -> str:
     return '<span class="flag right">legal</span>' if move.text is not None else '<span class="flag">baseline</span>'
 
 
+def _folded(title: str, text: str) -> str:
+    """A long text that is seen when it is opened."""
+    return (
+        f'<details class="seen"><summary>{title}</summary><div class="raw" dir="auto">{escape(_cut_text(text))}</div></details>'
+    )
+
+
 def _seen(step: EpisodeStep) -> str:
-    if not step.seen or step.move.text is None:
-        return ""
-    return f'<details class="seen"><summary>What the seat was told</summary><div class="raw" dir="auto">{escape(step.seen)}</div></details>'
+    return _folded("What the seat was told", step.seen) if step.seen and step.move.text is not None else ""
 
 
-def _written(step: EpisodeStep) -> str:
+def _written(name: str, step: EpisodeStep, seats: Sequence[str]) -> str:
     move = step.move
-    played = "" if move.command is None else f'<p class="played">plays <code>{escape(_cut_text(move.command))}</code></p>'
+    played = "" if move.command is None else drawn_command(name, move.command, step.told, seats, move.seat)
     if move.text is None:
         return played
     parts = text_parts(move.text, played=move.command is not None)
-    return f'<div class="raw wrote" dir="auto">{_marked(parts)}</div>{_thinking(move.text, parts)}{played}'
+    thinking = _folded("The whole text, with its thinking", move.text) if parts.has_thinking else ""
+    return f'<div class="raw wrote" dir="auto">{_marked(parts)}</div>{thinking}{played}'
 
 
 def _marked(parts: TextParts) -> str:
@@ -125,23 +137,12 @@ def _marked(parts: TextParts) -> str:
     return shown or '<span class="count">(no text)</span>'
 
 
-def _thinking(text: str, parts: TextParts) -> str:
-    if not parts.has_thinking:
-        return ""
-    return (
-        f'<details class="seen"><summary>The whole text, with its thinking</summary><div class="raw" dir="auto">{escape(_cut_text(text))}</div>'
-        "</details>"
-    )
-
-
 def _answer(step: EpisodeStep) -> str:
     """Why a text was no move; else what the game answered, which is mostly what the seat sees next."""
     move = step.move
     if move.illegal:
         return f'<p class="flagged" dir="auto">{escape(_cut_text(move.illegal.reason))}</p>'
-    if not move.reaction:
-        return ""
-    return f'<details class="seen"><summary>What the game answered</summary><div class="raw" dir="auto">{escape(_cut_text(move.reaction))}</div></details>'
+    return _folded("What the game answered", move.reaction) if move.reaction else ""
 
 
 def _cut_text(text: str) -> str:
@@ -167,5 +168,5 @@ def _about(found: ScenarioResults, chosen: ChosenEpisode) -> str:
     body = described({name: value for name, value in facts.items() if value})
     if found.playable and not str(row["model"]).startswith("baseline/"):
         rules = system_text(found.playable.manifest, int(row["seat"]), None)
-        body += f'<details class="seen"><summary>The rules as the player was told, without its persona</summary><div class="raw">{escape(rules)}</div></details>'
+        body += _folded("The rules as the player was told, without its persona", rules)
     return section("about", "About", told, body)

@@ -44,11 +44,11 @@ all(".replay").forEach(box => {
   bar.setAttribute("aria-label", "Moves");
   told.className = "count";
   told.setAttribute("role", "status");
-  const first = button("⏮", "First move", () => go(0));
+  const first = button("First", "First move", () => go(0));
   const back = button("◀", "Move before", () => go(at - 1));
   bar.append(told);
   const next = button("▶", "Next move", () => go(at + 1));
-  const last = button("⏭", "The end", () => go(steps.length - 1));
+  const last = button("End", "The end", () => go(steps.length - 1));
   const whole = button("Show all", "Show all moves at once", () => { isWhole = !isWhole; show(); });
   track.className = "track";
   const marks = steps.map((step, number) => {

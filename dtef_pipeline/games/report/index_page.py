@@ -22,7 +22,9 @@ _GAMES_INTRODUCTION = (
     "<p>How well models, personas and baselines play games that are told and played in words. Each scenario has a page with its rules, all "
     "metrics, who met whom, and some episodes to be followed move by move.</p>"
 )
-_SCENARIOS_HOW = "Every scenario that was played or is installed. Best: the player with the highest mean reward, baselines among them."
+_SCENARIOS_HOW = (
+    "Every scenario that was played or is installed. Best: the player with the highest mean reward, baselines among them."
+)
 _UNSCORED_HOW = (
     "What was not observed is no 0: it has no value, and the reason stands here. Episodes that a budget ended go on in a later run of the same "
     "command."
@@ -55,7 +57,9 @@ _WITHOUT_VALUE_TABLE = (
 )
 
 
-def games_index(rows: StoredRows, played: Sequence[ScenarioResults], pages: Mapping[str, str], packs: Mapping[str, Pack]) -> str:
+def games_index(
+    rows: StoredRows, played: Sequence[ScenarioResults], pages: Mapping[str, str], packs: Mapping[str, Pack]
+) -> str:
     """The page. `pages`: the file of each scenario that was played; `packs`: the scenarios that are installed."""
     chapters = [
         Chapter("boards", "Boards", _boards(played, pages), style=games_style(), script=games_file("games.js")),
@@ -82,7 +86,9 @@ def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], pack
     there = {one.name for one in played}
     listed += [_listed_pack(pack) for name, pack in sorted(packs.items()) if name not in there]
     if not listed:
-        return section("scenarios", "Scenarios", _SCENARIOS_HOW, missing("No scenarios yet", "`dtef games list` says which there are"))
+        return section(
+            "scenarios", "Scenarios", _SCENARIOS_HOW, missing("No scenarios yet", "`dtef games list` says which there are")
+        )
     frame = pd.DataFrame(listed)
     frame = frame.assign(mean=with_interval(frame, "value", ("low", "high")))
     data = frame.drop(columns=["link", "best", "mean"])
@@ -140,6 +146,12 @@ def _without_value(found: ScenarioResults) -> list[dict[str, Any]]:
     overall = found.overall
     none = overall[overall["mean"].isna()] if len(overall) else overall
     return [
-        {"scenario": found.name, "metric": metric_name(metric), "reason": reason, "n": len(own), "players": ", ".join(own["player"])}
+        {
+            "scenario": found.name,
+            "metric": metric_name(str(metric)),
+            "reason": reason,
+            "n": len(own),
+            "players": ", ".join(own["player"]),
+        }
         for (metric, reason), own in (none.groupby(["metric", "reason"], dropna=False) if len(none) else ())
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pandas as pd
 
@@ -41,12 +42,12 @@ class ScenarioResults:
     older: list[int] = field(default_factory=list)
     """Earlier versions that were played, too."""
 
-    @property
+    @cached_property
     def overall(self) -> pd.DataFrame:
         """The results over all opponents."""
         return self.results[self.results["opponent"] == ALL_OPPONENTS] if len(self.results) else self.results
 
-    @property
+    @cached_property
     def told_metrics(self) -> Mapping[str, GameMetric]:
         """What each metric means, as far as the scenario is installed."""
         return metrics_of(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
@@ -56,15 +57,16 @@ class ScenarioResults:
         """The pack, where it is of the version of these results: only then episodes play again as they did."""
         return self.pack if self.pack and self.pack.manifest.version == self.version else None
 
-    def metrics(self, *, scored: bool = True) -> list[str]:
-        """The metrics with a mean, those that matter most first; `scored` false: those without one."""
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics of which some player has a mean, those that matter most first."""
         overall = self.overall
         if not len(overall):
             return []
-        known = overall.groupby("metric", sort=False).agg(family=("family", "first"), n=("mean", "count"))
+        known = overall[overall["mean"].notna()]
+        families = dict(zip(known["metric"], known["family"], strict=True))
         order = {name: at for at, name in enumerate(self.told_metrics)}
-        names = [str(name) for name, row in known.iterrows() if (row["n"] > 0) == scored]
-        return sorted(names, key=lambda name: (_family_place(str(known.loc[name, "family"])), order.get(name, 99), name))
+        return sorted(families, key=lambda name: (_family_place(families[name]), order.get(name, len(order)), name))
 
 
 def _family_place(family: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
@@ -26,9 +27,10 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
 
 BOARD_HOW = (
-    "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, all "
-    "opponents and all draws of one deal hang together. Baselines play for nothing and always alike: they are the yardstick. Beside each mean "
-    "stands how often the player's texts were no moves: a player that cannot move is not careful."
+    "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, "
+    "all opponents and all draws of one deal hang together. Baselines play for nothing and always alike: they are the yardstick, and the "
+    "dashed line stands at the best of them. Beside each mean stands how often the player's texts were no moves: a player that cannot move is "
+    "not careful."
 )
 _BETTER = {"higher": "higher is better", "lower": "lower is better"}
 _LANE_HEIGHT = 26
@@ -69,9 +71,14 @@ def metric_boards(found: ScenarioResults, *, forms: bool = False) -> str:
     `forms`: those of the form of play, too.
     """
     overall = found.overall
-    own = [name for name in found.metrics() if forms or (overall[overall["metric"] == name]["family"] != "form").all()]
-    boards = [_of_metric(found, overall[overall["metric"] == name], at == 0) for at, name in enumerate(own)]
-    return f'<div class="metrics" data-of="{found.name}">{"".join(boards)}</div>' if boards else paragraph("No metric has a value.")
+    held = dict(iter(overall.groupby("metric", sort=False)))
+    own = [name for name in found.metrics if forms or held[name]["family"].iloc[0] != "form"]
+    boards = [_of_metric(found, held[name], at == 0) for at, name in enumerate(own)]
+    return (
+        f'<div class="metrics" data-of="{found.name}">{"".join(boards)}</div>'
+        if boards
+        else paragraph("No metric has a value.")
+    )
 
 
 def _of_metric(found: ScenarioResults, rows: pd.DataFrame, is_open: bool) -> str:
@@ -80,7 +87,7 @@ def _of_metric(found: ScenarioResults, rows: pd.DataFrame, is_open: bool) -> str
     told = found.told_metrics.get(metric)
     meaning = told.description if told else "The weighted mean of normalised metrics." if family == "composite" else ""
     facts = ", ".join(filter(None, (unit, _BETTER.get(direction, "neither way is better"))))
-    heading = f'{inline(metric_name(metric))} <span class="count">{inline(family)} · {inline(facts)}</span>'
+    heading = f'{inline(metric_name(metric))} <span class="count">· {inline(family)} · {inline(facts)}</span>'
     caption = f"{found.name}: {metric_name(metric)} ({facts})"
     return fold(heading, f'<p class="how">{inline(meaning)}</p>{board_of(rows, caption)}', is_open=is_open)
 
@@ -99,18 +106,18 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
     return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
 
 
-def _places(rows: pd.DataFrame) -> list[float | None]:
+def _places(rows: pd.DataFrame) -> pd.Series[Any]:
     """Places by the mean, equal ones shared; none where neither way is better."""
     if rows["direction"].iloc[0] == "none":
-        return [None] * len(rows)
+        return pd.Series(np.nan, index=rows.index)
     upward = rows["mean"] if rows["direction"].iloc[0] == "higher" else -rows["mean"]
-    return list(upward.rank(method="min", ascending=False))
+    return upward.rank(method="min", ascending=False)
 
 
 def who(rows: pd.DataFrame) -> list[str]:
     """The players as markup, baselines said to be such; where two have one name, with the variant, and with the snapshot where these differ."""
     several = set(rows["player"][rows["player"].duplicated(keep=False)])
-    snapshots = rows["snapshot"][~rows["is_baseline"]].nunique() > 1
+    snapshots = len(set(rows["snapshot"][~rows["is_baseline"]])) > 1
     names = []
     for row in rows.to_dict("records"):
         told = ["baseline"] if row["is_baseline"] else []

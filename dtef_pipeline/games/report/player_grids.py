@@ -15,6 +15,7 @@ from dtef_pipeline.report.markup import Column, as_is, fold, is_unknown, named, 
 from dtef_pipeline.text.counted import counted
 
 AS_ITSELF_TOLD = "as itself"
+_ARROWS = {"higher": " ↑", "lower": " ↓"}
 _TINTS = 4
 
 
@@ -26,22 +27,30 @@ def metrics_by_family(found: ScenarioResults) -> str:
 
 
 def _family(found: ScenarioResults, rows: pd.DataFrame, family: str, is_open: bool) -> str:
-    scored = [name for name in found.metrics() if (rows["metric"] == name).any()]
+    scored = [name for name in found.metrics if (rows["metric"] == name).any()]
     if not scored:
         return ""
     players = _main_order(found)
-    cells = rows.assign(cell=with_interval(rows, "mean", ("low", "high")))
-    frame = players.assign(who=who(players))
+    keys = _keys_of(players)
+    shown: dict[str, list[str | None]] = {"who": list(who(players))}
     columns = [Column("who", "Player", named)]
     for name in scored:
-        own = cells[cells["metric"] == name]
-        frame = frame.merge(own[[*PLAYER_KEYS, "cell"]].rename(columns={"cell": name}), on=PLAYER_KEYS, how="left")
-        unit, direction, told = own["unit"].iloc[0], own["direction"].iloc[0], found.told_metrics.get(name)
-        arrow = {"higher": " ↑", "lower": " ↓"}.get(str(direction), "")
-        columns.append(Column(name, f"{metric_name(name)} ({unit}){arrow}", as_is, told.description if told else ""))
+        own = rows[rows["metric"] == name]
+        cells = dict(zip(_keys_of(own), with_interval(own, "mean", ("low", "high")), strict=True))
+        shown[name] = [cells.get(key) for key in keys]
+        unit, direction, told = own["unit"].iloc[0], str(own["direction"].iloc[0]), found.told_metrics.get(name)
+        title = f"{metric_name(name)} ({unit}){_ARROWS.get(direction, '')}"
+        columns.append(Column(name, title, as_is, told.description if told else ""))
     plain = rows[[*PLAYER_KEYS, "metric", "unit", "mean", "low", "high", "n_episodes", "n_clusters", "reason"]]
-    shown = table(frame, columns, caption=f"{found.name}: {family}; ↑ higher is better, ↓ lower is better", row_head="who", data=plain)
-    return fold(inline(family), shown, is_open=is_open)
+    caption = f"{found.name}: {family}; ↑ higher is better, ↓ lower is better"
+    return fold(
+        inline(family), table(pd.DataFrame(shown), columns, caption=caption, row_head="who", data=plain), is_open=is_open
+    )
+
+
+def _keys_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Who each row is about."""
+    return list(zip(*(frame[name] for name in PLAYER_KEYS), strict=True))
 
 
 def _main_order(found: ScenarioResults) -> pd.DataFrame:
@@ -61,12 +70,14 @@ def matchups_grid(found: ScenarioResults) -> str:
     opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
     met = met.assign(is_baseline=met["model"].str.startswith("baseline/"), cell=_tinted(met))
     lines = met.drop_duplicates(PLAYER_KEYS).sort_values("order", ignore_index=True)
-    frame = lines.assign(who=who(lines))
+    cells = {(key, against): cell for key, against, cell in zip(_keys_of(met), met["opponent"], met["cell"], strict=True)}
+    keys = _keys_of(lines)
+    shown = {f"against {at}": [cells.get((key, name)) for key in keys] for at, name in enumerate(opponents)}
+    frame = pd.DataFrame({"who": who(lines), **shown})
     columns = [Column("who", "Player", named)]
-    for at, opponent in enumerate(opponents):
-        own = met[met["opponent"] == opponent][[*PLAYER_KEYS, "cell"]].rename(columns={"cell": f"against {at}"})
-        frame = frame.merge(own, on=PLAYER_KEYS, how="left")
-        columns.append(Column(f"against {at}", f"against {opponent.removeprefix('baseline/')}", as_is))
+    columns += [
+        Column(f"against {at}", f"against {name.removeprefix('baseline/')}", as_is) for at, name in enumerate(opponents)
+    ]
     caption = f"{found.name}: mean reward ({met['unit'].iloc[0]}) of the row's player against the column's, with 95 % intervals"
     plain = met[["player", *PLAYER_KEYS, "opponent", "unit", "mean", "low", "high", "n_episodes", "n_clusters", "reason"]]
     return f'<div class="tinted">{table(frame, columns, caption=caption, row_head="who", data=plain)}</div>'
@@ -90,30 +101,32 @@ def personas_grids(found: ScenarioResults) -> str:
     """Of each metric a grid of models (rows) and personas (columns): a row is a model across personas, a column a persona across models."""
     models = found.overall[~found.overall["is_baseline"]] if len(found.overall) else found.overall
     personas = sorted(set(models["persona"])) if len(models) else []
-    if len(personas) < 2 and NO_PERSONA in personas or not personas:
+    if set(personas) <= {NO_PERSONA}:
         return paragraph("No persona was played: `--persona ID` of `dtef games run` has every model play one.")
-    names = [name for name in found.metrics() if (models["metric"] == name).any()]
-    grids = [_personas_of(models[models["metric"] == name], personas, at == 0) for at, name in enumerate(names)]
+    held = dict(iter(models[models["mean"].notna()].groupby("metric", sort=False)))
+    names = [name for name in found.metrics if name in held]
+    grids = [_personas_of(held[name], personas, at == 0) for at, name in enumerate(names)]
     return f'<div class="metrics" data-of="{found.name}, personas">{"".join(grids)}</div>'
 
 
 def _personas_of(rows: pd.DataFrame, personas: list[str], is_open: bool) -> str:
     metric, unit = str(rows["metric"].iloc[0]), str(rows["unit"].iloc[0])
-    cells = rows.assign(cell=with_interval(rows, "mean", ("low", "high")))
-    lines = rows.drop_duplicates("model_variant").sort_values(["model", "model_variant"], ignore_index=True)
-    several = set(lines["model"][lines["model"].duplicated(keep=False)])
-    frame = lines[["model", "model_variant"]].assign(
-        who=[wrapping_name(one.model_variant if one.model in several else one.model) for one in lines.itertuples()]
-    )
+    known = with_interval(rows, "mean", ("low", "high"))
+    cells = {
+        (variant, persona): cell for variant, persona, cell in zip(rows["model_variant"], rows["persona"], known, strict=True)
+    }
+    lines = sorted(set(zip(rows["model"], rows["model_variant"], strict=True)))
+    names = [model for model, _ in lines]
+    shown = {f"persona {at}": [cells.get((variant, persona)) for _, variant in lines] for at, persona in enumerate(personas)}
+    told = [wrapping_name(variant if names.count(model) > 1 else model) for model, variant in lines]
     columns = [Column("who", "Model", named)]
-    for at, persona in enumerate(personas):
-        own = cells[cells["persona"] == persona][["model_variant", "cell"]].rename(columns={"cell": f"persona {at}"})
-        frame = frame.merge(own.drop_duplicates("model_variant"), on="model_variant", how="left")
-        columns.append(Column(f"persona {at}", persona or AS_ITSELF_TOLD, as_is))
+    columns += [Column(f"persona {at}", persona or AS_ITSELF_TOLD, as_is) for at, persona in enumerate(personas)]
     caption = f"{metric_name(metric)} ({unit}): {counted(len(lines), 'model')} by {counted(len(personas), 'persona')}"
-    plain = rows[["model", "model_variant", "persona", "snapshot", "metric", "unit", "mean", "low", "high", "n_episodes", "n_clusters"]]
-    shown = table(frame, columns, caption=caption, row_head="who", data=plain)
-    return fold(f'{inline(metric_name(metric))} <span class="count">{inline(unit)}</span>', shown, is_open=is_open)
+    plain = rows[
+        ["model", "model_variant", "persona", "snapshot", "metric", "unit", "mean", "low", "high", "n_episodes", "n_clusters"]
+    ]
+    grid = table(pd.DataFrame({"who": told, **shown}), columns, caption=caption, row_head="who", data=plain)
+    return fold(f'{inline(metric_name(metric))} <span class="count">· {inline(unit)}</span>', grid, is_open=is_open)
 
 
 def joined(parts: Iterable[str], shown: Callable[[str], str] = inline) -> str:

@@ -32,7 +32,11 @@ def reward_spread(rows: StoredRows, found: ScenarioResults, players: pd.DataFram
     """One row per player: the mean reward of each seed, over its seats, opponents and draws. `players`: one row each, best first."""
     league, _, scenario = found.name.partition("/")
     where = {"league": league, "scenario": scenario, "version": found.version}
-    held = rows.table(_BY_SEED, (*_SEED_KEYS, "cluster", "reward"), where, ("cluster",)).to_pandas() if rows.has("episodes") else None
+    held = (
+        rows.table(_BY_SEED, (*_SEED_KEYS, "cluster", "reward"), where, ("cluster",)).to_pandas()
+        if rows.has("episodes")
+        else None
+    )
     if held is None or not len(held) or not len(players):
         return paragraph("No episode was played to its end.")
     own = {key: group["reward"].to_numpy(dtype=np.float64) for key, group in held.groupby(list(_SEED_KEYS))}
@@ -60,7 +64,9 @@ def _spread(rewards: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, h
         if count
     ]
     base = [line(2, bottom, 98, bottom, "axis"), line(place(0.0), 2, place(0.0), bottom, "grid")]
-    return f'<div class="lane">{drawing([*base, *bars], _SPREAD_HEIGHT, f"Rewards of {player} by seed", standalone=False)}</div>'
+    return (
+        f'<div class="lane">{drawing([*base, *bars], _SPREAD_HEIGHT, f"Rewards of {player} by seed", standalone=False)}</div>'
+    )
 
 
 def _spread_bar(left: float, right: float, share: float, bottom: float) -> str:

@@ -23,8 +23,8 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 _METRICS_HOW = "Every metric of each player, by family, over all opponents; players stand in the order of their mean reward."
 _MATCHUPS_HOW = (
-    "How the player of a row fares against the opponent of a column, over the same deals in all seats. The ground is the stronger, the further the "
-    "mean is from 0."
+    "How the player of a row fares against the opponent of a column, over the same deals in all seats. The ground is the stronger, the "
+    "further the mean is from 0."
 )
 _PERSONAS_HOW = "Read a row: one model as several personas. Read a column: one persona, played by several models. The board has all of them."
 _SPREAD_HOW = "The mean reward of each seed, over its seats, opponents and draws, as a histogram: how much of a mean is luck with the deals."
@@ -69,7 +69,9 @@ def _results(rows: StoredRows, found: ScenarioResults) -> list[Chapter]:
         Chapter("metrics", "All metrics", section("metrics", "All metrics", _METRICS_HOW, metrics_by_family(found))),
         Chapter("matchups", "Matchups", section("matchups", "Matchups", _MATCHUPS_HOW, matchups_grid(found))),
         Chapter("personas", "Personas", section("personas", "Personas", _PERSONAS_HOW, personas_grids(found))),
-        Chapter("spread", "Rewards by seed", section("spread", "Rewards by seed", _SPREAD_HOW, reward_spread(rows, found, players))),
+        Chapter(
+            "spread", "Rewards by seed", section("spread", "Rewards by seed", _SPREAD_HOW, reward_spread(rows, found, players))
+        ),
     ]
 
 
@@ -121,5 +123,8 @@ def _episodes(episodes: Sequence[EpisodeLink]) -> str:
     frame = pd.DataFrame(listed)
     data = frame.drop(columns=["link", "trace", "flags"])
     return section(
-        "episodes", "Episodes", _EPISODES_HOW, table(frame, _EPISODE_TABLE, caption="Episodes move by move", row_head="link", data=data)
+        "episodes",
+        "Episodes",
+        _EPISODES_HOW,
+        table(frame, _EPISODE_TABLE, caption="Episodes move by move", row_head="link", data=data),
     )
