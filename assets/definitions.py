@@ -10,6 +10,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 from assets.games import episodes, results
 from assets.games import items as games_items
 from assets.games import prompts as games_prompts
+from assets.games import report as games_report
 from assets.games import scores as games_scores
 from assets.games.automation import GAMES_JOBS, GAMES_SENSORS
 from assets.qa import anchors as qa_anchors
@@ -69,7 +70,7 @@ _QA = [
     qa_anchors,
     qa_report,
 ]
-_GAMES = [games_items, games_prompts, episodes, games_scores, results]
+_GAMES = [games_items, games_prompts, episodes, games_scores, results, games_report]
 _SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 _MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES]
 

@@ -5,12 +5,13 @@ import dagster as dg
 from assets.games.episodes import episodes
 from assets.games.items import scenario_items
 from assets.games.prompts import episode_prompts
+from assets.games.report import games_report
 from assets.games.results import persona_results
 from assets.games.scores import episode_scores
 from assets.stage.boards_after import boards_after_run
 
 GAMES_STAGES = [scenario_items, episode_prompts, episodes, episode_scores]
-GAMES_ROLL_UPS = [persona_results]
+GAMES_ROLL_UPS = [persona_results, games_report]
 games_pipeline = dg.define_asset_job(
     "games_pipeline",
     selection=dg.AssetSelection.assets(*GAMES_STAGES),
@@ -19,7 +20,7 @@ games_pipeline = dg.define_asset_job(
 games_roll_ups = dg.define_asset_job(
     "games_roll_ups",
     selection=dg.AssetSelection.assets(*GAMES_ROLL_UPS),
-    description="Results of players, and of each player against each opponent, over all that the games family has scored.",
+    description="Results of players, and of each player against each opponent, over all that is scored, and the pages of them.",
     run_tags={"dtef/roll_ups": "games"},
 )
 games_boards_after_run = boards_after_run(

@@ -293,14 +293,14 @@ def sql(query: str, output: str) -> None:
 @click.option(
     "--out",
     default="report.html",
-    show_default="report.html; of rubrics the folder rubric_report, of qa qa_report",
+    show_default="report.html; of rubrics the folder rubric_report, of qa qa_report, of games games_report",
     type=click.Path(path_type=Path),
     help="File to write.",
 )
 @reports_errors
 @reads_families("out")
 def report(out: Path) -> None:
-    """Write the report: one HTML page that needs no other file and no network; of rubrics and of qa a folder of such pages."""
+    """Write the report: one HTML page that needs no other file and no network; of rubrics, qa and games a folder of such pages."""
     if out.is_dir():
         raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
     from dtef_pipeline.cli import read

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from dtef_pipeline.cli import games_board
+from dtef_pipeline.cli import games_board, games_report
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
 from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.cli.written_report import folder_given
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
+from dtef_pipeline.games.report.pages import GAMES_PAGES_FOLDER
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from dtef_pipeline.tables import description
@@ -61,4 +63,4 @@ def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> No
 
 
 def report(out: Path) -> None:
-    raise ConfigError("--family games: games have no report yet; `dtef games board` shows their results")
+    games_report.report(folder_given(out, GAMES_PAGES_FOLDER))

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.games_personas_group import personas
+from dtef_pipeline.cli.games_report_group import report
 from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
 from dtef_pipeline.cli.reported import reports_errors
 
@@ -24,6 +25,7 @@ def games() -> None:
         dtef games estimate           say what a league would ask and cost
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
+        dtef games report             write the results as pages, with episodes move by move
         dtef games personas           list personas, and take them in and out as a file
     """
 
@@ -103,5 +105,5 @@ def check(folder: Path | None) -> None:
     sys.exit(games_list.check(folder))
 
 
-for command in (personas, *RUN_COMMANDS):
+for command in (personas, *RUN_COMMANDS, report):
     games.add_command(command)

@@ -55,3 +55,8 @@ def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
     if name not in adapters():
         raise ConfigError(f"scenario {name}: no adapter; allowed: an entry point of that name in the group {ADAPTERS_GROUP}")
     return Pack(manifests[name], adapters()[name](manifests[name]))
+
+
+def pack_if_installed(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack | None:
+    """The pack of a name; None where no manifest or no adapter has the name."""
+    return pack(name, manifests) if name in manifests and name in adapters() else None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
-from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults, not_played
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import BOARD_HOW, metric_boards, metric_name
@@ -58,12 +58,12 @@ _WITHOUT_VALUE_TABLE = (
 
 
 def games_index(
-    rows: StoredRows, played: Sequence[ScenarioResults], pages: Mapping[str, str], packs: Mapping[str, Pack]
+    rows: StoredRows, played: Sequence[ScenarioResults], pages: Mapping[str, str], manifests: Mapping[str, ScenarioManifest]
 ) -> str:
-    """The page. `pages`: the file of each scenario that was played; `packs`: the scenarios that are installed."""
+    """The page. `pages`: the file of each scenario that was played; `manifests`: the scenarios that are known."""
     chapters = [
         Chapter("boards", "Boards", _boards(played, pages), style=games_style(), script=games_file("games.js")),
-        Chapter("scenarios", "Scenarios", _scenarios(played, pages, packs)),
+        Chapter("scenarios", "Scenarios", _scenarios(played, pages, manifests)),
         Chapter("unscored", "Not scored", _unscored(rows, played)),
     ]
     return build_report("DTEF: games in words", _GAMES_INTRODUCTION, chapters)
@@ -81,10 +81,10 @@ def _boards_of(found: ScenarioResults, page: str) -> str:
     return f'<div class="scenario"><h3><a href="{page}">{inline(found.name)}</a></h3>{told}{metric_boards(found)}</div>'
 
 
-def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], packs: Mapping[str, Pack]) -> str:
+def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], manifests: Mapping[str, ScenarioManifest]) -> str:
     listed = [_listed_scenario(one, pages[one.name]) for one in played]
     there = {one.name for one in played}
-    listed += [_listed_pack(pack) for name, pack in sorted(packs.items()) if name not in there]
+    listed += [_unplayed(known) for name, known in sorted(manifests.items()) if name not in there]
     if not listed:
         return section(
             "scenarios", "Scenarios", _SCENARIOS_HOW, missing("No scenarios yet", "`dtef games list` says which there are")
@@ -96,16 +96,16 @@ def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], pack
     return section("scenarios", "Scenarios", _SCENARIOS_HOW, shown)
 
 
-def _of_manifest(pack: Pack | None) -> dict[str, Any]:
+def _of_manifest(known: ScenarioManifest | None) -> dict[str, Any]:
     return {
-        "told": pack.manifest.description if pack else "It is not installed any more.",
-        "status": pack.manifest.status if pack else None,
+        "told": known.description if known else "It is not installed any more.",
+        "status": known.status if known else None,
     }
 
 
-def _listed_pack(pack: Pack) -> dict[str, Any]:
-    link = f'<span class="name">{inline(pack.name)}</span><span class="note">not played yet</span>'
-    return {**_of_manifest(pack), "scenario": pack.name, "link": link, "version": pack.manifest.version, "players": 0}
+def _unplayed(known: ScenarioManifest) -> dict[str, Any]:
+    link = f'<span class="name">{inline(known.id)}</span><span class="note">not played yet</span>'
+    return {**_of_manifest(known), "scenario": known.id, "link": link, "version": known.version, "players": 0}
 
 
 def _listed_scenario(found: ScenarioResults, page: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _listed_scenario(found: ScenarioResults, page: str) -> dict[str, Any]:
     rewards = overall[overall["metric"] == EXPECTED_RETURN] if len(overall) else overall
     best: dict[Any, Any] = rewards.iloc[0].to_dict() if len(rewards) else {}
     return {
-        **_of_manifest(found.pack),
+        **_of_manifest(found.pack.manifest if found.pack else None),
         "scenario": found.name,
         "link": f'<span class="name"><a href="{page}">{inline(found.name)}</a></span>',
         "version": found.version,

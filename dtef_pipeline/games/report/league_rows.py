@@ -9,8 +9,9 @@ from functools import cached_property
 import pandas as pd
 
 from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import metrics_of
-from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
@@ -73,13 +74,20 @@ def _family_place(family: str) -> int:
     return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
 
 
-def played_scenarios(rows: StoredRows, packs: Mapping[str, Pack]) -> list[ScenarioResults]:
+def played_scenarios(rows: StoredRows, manifests: Mapping[str, ScenarioManifest]) -> list[ScenarioResults]:
     """All scenarios with episodes or results, by name."""
     every, met = rows.frame("persona_results"), rows.frame("matchups")
     results = _with_players(ranked_players(latest_versions(every))) if len(every) else every
     versions = _versions(rows, results)
     return [
-        ScenarioResults(name, found[-1], _of(results, name), _of_version(met, name, found[-1]), packs.get(name), found[:-1])
+        ScenarioResults(
+            name,
+            found[-1],
+            _of(results, name),
+            _of_version(met, name, found[-1]),
+            pack_if_installed(name, manifests),
+            found[:-1],
+        )
         for name, found in sorted(versions.items())
     ]
 

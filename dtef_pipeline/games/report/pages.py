@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
-from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
 from dtef_pipeline.games.report.episode_page import episode_page
 from dtef_pipeline.games.report.index_page import games_index
@@ -21,17 +21,18 @@ GAME_PAGES_READ = ("episodes", "persona_results", "matchups")
 """The tables that the pages are made of."""
 
 
-def games_pages(connection: duckdb.DuckDBPyConnection, packs: Mapping[str, Pack]) -> Iterator[tuple[str, str]]:
+def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, ScenarioManifest]) -> Iterator[tuple[str, str]]:
     """(file name, HTML) of each page, `index.html` first, one at a time. Equal tables give equal pages.
 
-    `connection` has views named as GAME_PAGES_READ; a part of a page whose table is missing says what makes it. `packs`: the scenarios that are
-    installed, by name: what lies on the table is shown of episodes that play again by them.
+    `connection` has views named as GAME_PAGES_READ; a part of a page whose table is missing says what makes it. `manifests`: the scenarios that
+    are known, by name: what lies on the table is shown of episodes that play again by them. Raises ConfigError for a manifest with settings
+    that its game does not take.
     """
     rows = StoredRows(connection)
-    played = played_scenarios(rows, packs)
+    played = played_scenarios(rows, manifests)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
-    yield INDEX_PAGE, games_index(rows, played, pages, packs)
+    yield INDEX_PAGE, games_index(rows, played, pages, manifests)
     for found in played:
         page = pages[found.name]
         episodes = _episodes(chosen_episodes(rows, found), page)

@@ -1,0 +1,20 @@
+"""What `dtef games report` does; the words are in `dtef_pipeline/cli/games_report_group.py`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from assets.games.known_games import known_scenarios
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.written_report import write_report
+from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+
+@reads_tables
+def report(reader: TableReader, out: Path) -> None:
+    """Write the pages into a folder, which is made; say where they are."""
+    manifests = known_scenarios(Settings.from_environment())
+    write_report(reader, out, partial(games_pages, manifests=manifests), GAME_PAGES_READ)
