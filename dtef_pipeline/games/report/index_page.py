@@ -29,6 +29,8 @@ _UNSCORED_HOW = (
     "What was not observed is no 0: it has no value, and the reason stands here. Episodes that a budget ended go on in a later run of the same "
     "command."
 )
+_OF_MODELS_ALONE = ("tokens", "dollars")
+"""Metrics that no baseline has."""
 _SCENARIO_TABLE = (
     Column("link", "Scenario", named),
     Column("told", "What it is", text),
@@ -91,7 +93,7 @@ def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], mani
         )
     frame = pd.DataFrame(listed)
     frame = frame.assign(mean=with_interval(frame, "value", ("low", "high")))
-    data = frame.drop(columns=["link", "best", "mean"])
+    data = frame.drop(columns=["link", "best", "mean"], errors="ignore")
     shown = table(frame, _SCENARIO_TABLE, caption=counted(len(listed), "scenario"), row_head="link", data=data)
     return section("scenarios", "Scenarios", _SCENARIOS_HOW, shown)
 
@@ -144,7 +146,10 @@ def _unscored(rows: StoredRows, played: Sequence[ScenarioResults]) -> str:
 def _without_value(found: ScenarioResults) -> list[dict[str, Any]]:
     """One row per metric and reason, of players over all opponents."""
     overall = found.overall
-    none = overall[overall["mean"].isna()] if len(overall) else overall
+    if not len(overall):
+        return []
+    of_models_alone = overall["is_baseline"] & overall["metric"].isin(_OF_MODELS_ALONE)
+    none = overall[overall["mean"].isna() & ~of_models_alone]
     return [
         {
             "scenario": found.name,
@@ -153,5 +158,5 @@ def _without_value(found: ScenarioResults) -> list[dict[str, Any]]:
             "n": len(own),
             "players": ", ".join(own["player"]),
         }
-        for (metric, reason), own in (none.groupby(["metric", "reason"], dropna=False) if len(none) else ())
+        for (metric, reason), own in none.groupby(["metric", "reason"], dropna=False)
     ]

@@ -18,7 +18,6 @@ from dtef_pipeline.report.markup import (
     is_unknown,
     name_with_notes,
     named,
-    note,
     paragraph,
     table,
     whole,
@@ -53,7 +52,6 @@ _BOARD_COLUMNS = (
     Column("unparsed_rate", "Unparsed", per_turn, "Texts in which no command was found, per turn: a part of the illegal ones"),
     Column(REFUSED_RATE, "Refused", per_turn, "Texts that decline to play, per turn"),
     Column("forfeit_rate", "Forfeited", per_turn, "Episodes lost for want of a legal move, of all episodes"),
-    Column("reason", "Note", note),
 )
 _PLAIN_BOARD = (
     *("player", "model_variant", "snapshot", "opponent", "metric", "unit", "mean", "low", "high", "interval_kind"),
@@ -100,10 +98,18 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
         place=_places(rows),
         who=who(rows),
         lane=[_lane(row, low, high, first) for row in rows.to_dict("records")],
-        shown=with_interval(rows, "mean", ("low", "high")),
+        shown=[
+            f"{mean}{_why_none(why)}"
+            for mean, why in zip(with_interval(rows, "mean", ("low", "high")), rows["reason"], strict=True)
+        ],
     )
     columns = [one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _BOARD_COLUMNS]
     return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
+
+
+def _why_none(reason: Any) -> str:
+    """Why there is no mean or no interval, beneath where they would stand."""
+    return "" if is_unknown(reason) else f'<span class="ci wrapped">{inline(reason)}</span>'
 
 
 def _places(rows: pd.DataFrame) -> pd.Series[Any]:

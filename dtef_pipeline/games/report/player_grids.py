@@ -69,7 +69,7 @@ def matchups_grid(found: ScenarioResults) -> str:
     met = met.assign(order=[order.get(pair, len(order)) for pair in zip(met["persona"], met["model_variant"], strict=True)])
     opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
     met = met.assign(is_baseline=met["model"].str.startswith("baseline/"), cell=_tinted(met))
-    lines = met.drop_duplicates(PLAYER_KEYS).sort_values("order", ignore_index=True)
+    lines = met.drop_duplicates(PLAYER_KEYS).sort_values(["order", "model", "model_variant", "persona"], ignore_index=True)
     cells = {(key, against): cell for key, against, cell in zip(_keys_of(met), met["opponent"], met["cell"], strict=True)}
     keys = _keys_of(lines)
     shown = {f"against {at}": [cells.get((key, name)) for key in keys] for at, name in enumerate(opponents)}
@@ -78,6 +78,7 @@ def matchups_grid(found: ScenarioResults) -> str:
     columns += [
         Column(f"against {at}", f"against {name.removeprefix('baseline/')}", as_is) for at, name in enumerate(opponents)
     ]
+    met = met.sort_values(["order", "model", "model_variant", "persona", "opponent"], ignore_index=True)
     caption = f"{found.name}: mean reward ({met['unit'].iloc[0]}) of the row's player against the column's, with 95 % intervals"
     plain = met[["player", *PLAYER_KEYS, "opponent", "unit", "mean", "low", "high", "n_episodes", "n_clusters", "reason"]]
     return f'<div class="tinted">{table(frame, columns, caption=caption, row_head="who", data=plain)}</div>'

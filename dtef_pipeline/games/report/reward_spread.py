@@ -45,7 +45,10 @@ def reward_spread(rows: StoredRows, found: ScenarioResults, players: pd.DataFram
     ends = [np.quantile(one, [0, 0.5, 1]) if len(one) else (np.nan,) * 3 for one in rewards]
     frame = players.assign(
         who=who(players),
-        spread=[_spread(one, low, high, name) for one, name in zip(rewards, players["player"], strict=True)],
+        spread=[
+            _spread(one, low, high, name, "bar baseline" if base else "bar")
+            for one, name, base in zip(rewards, players["player"], players["is_baseline"], strict=True)
+        ],
         seeds=[len(one) for one in rewards],
         **{name: [end[at] for end in ends] for at, name in enumerate(("lowest", "median", "highest"))},
     )
@@ -54,12 +57,12 @@ def reward_spread(rows: StoredRows, found: ScenarioResults, players: pd.DataFram
     return table(frame, columns, caption=f"{found.name}: mean reward of each seed ({unit})", row_head="who")
 
 
-def _spread(rewards: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float, player: str) -> str:
+def _spread(rewards: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float, player: str, kind: str) -> str:
     counts, edges = np.histogram(rewards, bins=SPREAD_BINS, range=(low, high))
     place, most = across(low, high), max(int(counts.max()), 1)
     bottom = _SPREAD_HEIGHT - 3
     bars = [
-        group([_spread_bar(place(left), place(right), count / most, bottom)], f"{left:.3g} to {right:.3g}: {count:,}")
+        group([_spread_bar(place(left), place(right), count / most, bottom, kind)], f"{left:.3g} to {right:.3g}: {count:,}")
         for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         if count
     ]
@@ -69,6 +72,7 @@ def _spread(rewards: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, h
     )
 
 
-def _spread_bar(left: float, right: float, share: float, bottom: float) -> str:
+def _spread_bar(left: float, right: float, share: float, bottom: float, kind: str) -> str:
     tall = max(2.0, (bottom - 4) * share)
-    return f'<rect x="{left + 0.2:.2f}%" y="{bottom - tall:.1f}" width="{right - left - 0.4:.2f}%" height="{tall:.1f}" class="bar"/>'
+    place = f'x="{left + 0.2:.2f}%" y="{bottom - tall:.1f}" width="{right - left - 0.4:.2f}%" height="{tall:.1f}"'
+    return f'<rect {place} class="{kind}"/>'

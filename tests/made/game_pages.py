@@ -1,0 +1,105 @@
+"""A league without a server: baselines, and models whose texts are written here, some of them hostile. And the pages that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.games.episode_items import GameItem
+from dtef_pipeline.games.episode_rows import EpisodeColumns
+from dtef_pipeline.games.episode_scores import episode_scores
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
+from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
+from dtef_pipeline.games.packs import Pack, pack
+from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
+from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.players import Player
+from dtef_pipeline.games.report.pages import games_pages
+from dtef_pipeline.games.tables import EPISODE_TURNS
+from tests.made.made_games import response_to
+
+SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
+HOSTILE_TEXT = (
+    "<think>secret</think>I hold aces </script><script>window.hacked = 1</script>"
+    "<img src=x onerror='window.hacked = 1'>\n\u202eRTL \x00 {&amp;"
+)
+STEADY, HOSTILE = ModelSpec(name="steady", model="openai/steady"), ModelSpec(name="<b>hostile</b>", model="openai/hostile")
+CALM = Persona(id="calm", version=2, display_name="Calm", system_prompt="You never hurry.")
+PLANNED_MOVE = "A king is worth a bet.\nACTION: {}"
+_OUT_OF_BUDGET = Failure("a" * 64, "the budget of <i>steady</i> has ended", 0, "budget")
+
+
+def _texts(player: Player, legal: Sequence[str], text: int) -> str:
+    """What a model writes: one plays, the other first writes what is no move."""
+    command = legal[-1] if legal else "bid 40"
+    if player.model is HOSTILE and text % 2 == 0:
+        return HOSTILE_TEXT
+    return PLANNED_MOVE.format(command)
+
+
+def _played(plan: LeaguePlan, match: Match, most: int) -> tuple[Any, Played]:
+    """A match with at most so many texts; after them the budget has ended."""
+    episode, history = plan.episode(match), list[Response]()
+    while (request := episode.next(history)) is not None and len(history) < most:
+        last = request.messages[-1].text
+        listed = last.rpartition("Legal commands: ")[2].splitlines()[0].split(", ") if "Legal commands: " in last else []
+        history.append(response_to(request, _texts(match.player, listed, len(history))))
+    failure = _OUT_OF_BUDGET if request is not None else None
+    return episode.trace(), Played(history, failure)
+
+
+def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
+    manifest = own.manifest
+    names = [f"baseline/{name}" for name in manifest.opponents]
+    seats = range(len(manifest.seats))
+    items = [GameItem(seed, seat, name) for seed in seeds for name in (names or [""]) for seat in seats]
+    baselines = [Player(baseline=name) for name in own.scenario.baselines]
+    models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
+    opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
+    plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
+    columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
+    for match in plan.matches():
+        if match.asks_nobody:
+            columns.add(match, games.trace(match.item.seed, match.by_seat(plan.n_seats)))
+        else:
+            unlucky = match.player == models[0] and match.item == items[-1]
+            columns.add(match, *_played(plan, match, 0 if unlucky else most))
+    return columns.table()
+
+
+def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most: int = 30) -> dict[str, pa.Table]:
+    """Episodes, scores and results of some scenarios."""
+    manifests = read_manifests(SCENARIOS)
+    packs = [pack(name, manifests) for name in names]
+    episodes = [_episodes(one, seeds, most) for one in packs]
+    scores = [episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
+    tables = {"episodes": pa.concat_tables(episodes), "episode_scores": pa.concat_tables(scores)}
+    connection = connected_games({**tables, "episode_turns": EPISODE_TURNS.empty_table()})
+    return {**tables, **game_results(connection, GameBoardOptions(resamples=50))}
+
+
+def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, rows in tables.items():
+        connection.register(name, rows)
+    return connection
+
+
+def games_pages_of(
+    tables: Mapping[str, pa.Table], manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
+) -> dict[str, str]:
+    return dict(games_pages(connected_games(tables), manifests or read_manifests(SCENARIOS)))
+
+
+def written_games_pages(folder: Path, tables: Mapping[str, pa.Table]) -> Path:
+    for name, page in games_pages_of(tables).items():
+        (folder / name).write_text(page, encoding="utf-8")
+    return folder
