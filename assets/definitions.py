@@ -7,7 +7,7 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
-from assets.games import episodes, results
+from assets.games import decisions, episodes, results
 from assets.games import items as games_items
 from assets.games import prompts as games_prompts
 from assets.games import report as games_report
@@ -70,7 +70,7 @@ _QA = [
     qa_anchors,
     qa_report,
 ]
-_GAMES = [games_items, games_prompts, episodes, games_scores, results, games_report]
+_GAMES = [games_items, games_prompts, episodes, games_scores, results, decisions, games_report]
 _SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 _MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES]
 

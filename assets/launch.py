@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
-from assets.games.automation import GAMES_ROLL_UPS, GAMES_STAGES
+from assets.games.automation import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.scenarios import LEAGUE_SCENARIO
 from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
 from assets.qa.files import DATASET_PART
@@ -41,6 +41,7 @@ ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 QA_STAGE_NAMES = [asset.key.to_user_string() for asset in QA_STAGES]
 QA_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in QA_ROLL_UPS]
 GAMES_STAGE_NAMES = [asset.key.to_user_string() for asset in GAMES_STAGES]
+DECISION_STAGE_NAMES = [asset.key.to_user_string() for asset in DECISION_STAGES]
 GAMES_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in GAMES_ROLL_UPS]
 RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
 RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]

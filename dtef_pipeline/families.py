@@ -67,7 +67,7 @@ FAMILIES = (
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
-    Family("games", LEAGUE_SPACE, GAMES_TABLES, "episode_scores", asked=("episode_turns",)),
+    Family("games", LEAGUE_SPACE, GAMES_TABLES, "episode_scores", asked=("episode_turns", "decision_answers")),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

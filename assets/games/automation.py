@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.games.decisions import decision_answers, strategy_values
 from assets.games.episodes import episodes
 from assets.games.items import scenario_items
 from assets.games.prompts import episode_prompts
@@ -11,11 +12,17 @@ from assets.games.scores import episode_scores
 from assets.stage.boards_after import boards_after_run
 
 GAMES_STAGES = [scenario_items, episode_prompts, episodes, episode_scores]
+DECISION_STAGES = [decision_answers, strategy_values]
 GAMES_ROLL_UPS = [persona_results, games_report]
 games_pipeline = dg.define_asset_job(
     "games_pipeline",
     selection=dg.AssetSelection.assets(*GAMES_STAGES),
     description="All stages for the chosen scenarios, in one run. Roll-ups are a run of their own: `games_roll_ups`.",
+)
+games_decisions = dg.define_asset_job(
+    "games_decisions",
+    selection=dg.AssetSelection.assets(*DECISION_STAGES),
+    description="Every decision point of the chosen scenarios asked of models, and what the strategies are worth that follow.",
 )
 games_roll_ups = dg.define_asset_job(
     "games_roll_ups",
@@ -27,5 +34,5 @@ games_boards_after_run = boards_after_run(
     "games", [games_pipeline], games_roll_ups, "Brings the results of players up to date after a run that played some episodes."
 )
 
-GAMES_JOBS = [games_pipeline, games_roll_ups]
+GAMES_JOBS = [games_pipeline, games_decisions, games_roll_ups]
 GAMES_SENSORS = [games_boards_after_run]

@@ -33,7 +33,7 @@ OWNERS = ["team:data-engineering"]
 
 
 _PLACES: dict[str, tuple[str, int]] = {}
-"""By stage, its partition space and its number among the stages of that space."""
+"""By stage, the pipeline that it is part of and its number among the stages of that pipeline."""
 
 
 def stage(
@@ -43,9 +43,13 @@ def stage(
     *,
     code_version: str,
     kinds: Set[str] = frozenset({"parquet"}),
+    pipeline: str = "",
 ) -> dict[str, Any]:
-    """Asset settings of a stage: what all stages of a space have in common, its place among them, and its table's columns."""
-    _PLACES[table] = (str(partitions.name), number)
+    """Asset settings of a stage: what all stages of a space have in common, its place among them, and its table's columns.
+
+    `pipeline`: among whose stages it is counted, where a space has several pipelines.
+    """
+    _PLACES[table] = (pipeline or str(partitions.name), number)
     return {
         "partitions_def": partitions,
         "backfill_policy": dg.BackfillPolicy.single_run(),
@@ -115,8 +119,8 @@ class PartitionRun:
         name = str(self.context.asset_key.to_user_string())
         if name not in _PLACES:
             return name
-        space, number = _PLACES[name]
-        return f"stage {number} of {sum(one == space for one, _ in _PLACES.values())}, {name}"
+        pipeline, number = _PLACES[name]
+        return f"stage {number} of {sum(one == pipeline for one, _ in _PLACES.values())}, {name}"
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.games import tables
+from dtef_pipeline.games.decision_tables import DECISION_ANSWERS, STRATEGY_VALUES
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
 _BY_GAMES_RUN = Remake("dtef games run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_BY_DECISIONS = Remake("dtef games decisions {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_GAMES_ROLL_UP = Remake("dtef games rollup")
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
@@ -17,6 +19,8 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "episode_turns": TableSpec(tables.EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episodes": TableSpec(tables.EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episode_scores": TableSpec(tables.EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
+    "decision_answers": TableSpec(DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
+    "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
     "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
 }
