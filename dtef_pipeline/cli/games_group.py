@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.games_decisions_group import decisions
 from dtef_pipeline.cli.games_personas_group import personas
 from dtef_pipeline.cli.games_report_group import report
 from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
@@ -26,6 +27,7 @@ def games() -> None:
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
         dtef games report             write the results as pages, with episodes move by move
+        dtef games decisions          read a model's whole strategy off every decision of a small game
         dtef games personas           list personas, and take them in and out as a file
     """
 
@@ -105,5 +107,5 @@ def check(folder: Path | None) -> None:
     sys.exit(games_list.check(folder))
 
 
-for command in (personas, *RUN_COMMANDS, report):
+for command in (personas, decisions, *RUN_COMMANDS, report):
     games.add_command(command)

@@ -52,7 +52,8 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
 def _makes_it() -> str:
     """The command by which the family of the present command gets its first tables."""
     context = click.get_current_context(silent=True)
-    return "dtef qa add SUITE PATH" if context and "qa" in context.command_path.split() else "dtef ingest PATH"
+    words = context.command_path.split() if context else []
+    return "dtef qa add SUITE PATH" if "qa" in words else "dtef games run" if "games" in words else "dtef ingest PATH"
 
 
 def open_reader(warehouse: Warehouse | None = None) -> TableReader:

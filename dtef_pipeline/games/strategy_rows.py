@@ -69,8 +69,7 @@ def strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: Strateg
     scenario = pack.scenario
     if not has_decision_points(scenario):
         return STRATEGY_VALUES.empty_table()
-    if options.fill is not None and options.fill not in scenario.strategies:
-        raise ConfigError(f"{pack.name}: fill {options.fill!r}: allowed: {nearest(options.fill, scenario.strategies)}")
+    require_fill(pack, options.fill)
     manifest = pack.manifest
     truth = truth_id(manifest)
     own = answers.filter(pc.and_(pc.equal(answers["version"], manifest.version), pc.equal(answers["truth_id"], truth)))
@@ -80,6 +79,13 @@ def strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: Strateg
         rows += writer.rows(writer.valued(name, asked))
     arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in STRATEGY_VALUES]
     return pa.table(arrays, schema=STRATEGY_VALUES)
+
+
+def require_fill(pack: Pack, fill: str | None) -> None:
+    """Raises ConfigError where `fill` is no baseline of the scenario that has a strategy."""
+    known = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
+    if fill is not None and fill not in known:
+        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {nearest(fill, known)}")
 
 
 def merged_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
