@@ -27,7 +27,11 @@ _GAMES_SPENT = """
         count(DISTINCT request_key) AS answered, count(DISTINCT request_key) AS calls,
         sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
         sum(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced
-    FROM episode_turns WHERE call_status = 'answered' GROUP BY ALL ORDER BY ALL
+    FROM ({calls}) WHERE call_status = 'answered' GROUP BY ALL ORDER BY ALL
+"""
+_GAMES_CALLS = ("episode_turns", "decision_answers")
+_GAMES_CALL_COLUMNS = """
+    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd
 """
 
 
@@ -50,12 +54,26 @@ def leaderboard(by: str, output: str) -> None:
 
 @reads_tables
 def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
-    frame: pd.DataFrame = reader.query(lambda made: made.sql(_GAMES_SPENT).df(), only=["episode_turns"])
+    made = [table for table in _GAMES_CALLS if reader.warehouse.tables([table])]
+    nothing = WarehouseError("nothing to show: no model was asked; `dtef games run --player MODEL` asks")
+    if not made:
+        raise nothing
+    frame: pd.DataFrame = reader.query(lambda connection: connection.sql(_spent(made)).df(), only=made)
     if not len(frame):
-        raise WarehouseError("nothing to show: no model was asked; `dtef games run --player MODEL` asks")
+        raise nothing
     frame = spent_by(frame, by or _GAMES_COSTS_BY, output)
     meanings = {column.name: description(column) for column in EPISODE_TURNS}
     print_rows(GamesSpentView(), frame, output, (), {**meanings, "cost": COST_COLUMNS["cost"]})
+
+
+def _spent(tables: Sequence[str]) -> str:
+    """What the requests of these tables came to. An opening of an episode is the same request as its decision point: it counts once."""
+    before, parts = list[str](), list[str]()
+    for table in tables:
+        again = " AND ".join(f"request_key NOT IN (SELECT request_key FROM {one})" for one in before)
+        parts.append(f"SELECT {_GAMES_CALL_COLUMNS} FROM {table}{f' WHERE {again}' if again else ''}")
+        before.append(table)
+    return _GAMES_SPENT.format(calls=" UNION ALL ".join(parts))
 
 
 def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> None:

@@ -83,12 +83,12 @@ class DecisionPlan:
         return len(self.points) * self.draws * sum(player.model is not None for player in self.players)
 
     def asked(self) -> Iterator[PointAsked]:
-        """All requests: of each player point by point."""
+        """All requests: of each player draw by draw, so that a budget leaves every point with fewer draws rather than some without any."""
         for player in self.players:
             if player.model is not None:
-                for point in self.points:
-                    messages = point_messages(self.pack, point, player)
-                    for draw in range(self.draws):
+                told = [(point, point_messages(self.pack, point, player)) for point in self.points]
+                for draw in range(self.draws):
+                    for point, messages in told:
                         request = Request.of_messages(messages, player.model, draw, self.snapshot)
                         yield PointAsked(point, player, request)
 
