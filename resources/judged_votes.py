@@ -24,10 +24,10 @@ class JudgedPair(NamedTuple):
     justification: str
 
 
-def add_judge(store: VoteStore, reviewer_id: str, who: str) -> None:
+def add_judge(store: VoteStore, reviewer_id: str) -> None:
     """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
     if reviewer_id not in store.reviewers():
-        store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND, who=who)
+        store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
 
 
 def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:

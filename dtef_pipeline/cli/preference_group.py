@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dtef_pipeline.cli.preference_fit_group import fit
+from dtef_pipeline.cli.preference_judge_group import judge
 from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
 
 
@@ -16,8 +17,9 @@ def preference() -> None:
         dtef preference pairs         make pairs of stored responses
         dtef preference next          show a pair without who wrote what, and take the vote
         dtef preference page          the same as a page for reviewers without a server
+        dtef preference judge         let a model vote, in both orders of the texts
         dtef preference export FILE   write pairs and votes, to keep or to move them
-        dtef preference fit FILE      scores of players from a file of votes
+        dtef preference fit [FILE]    scores of players from the stored votes, or from a file of votes
 
     Pairs and votes are kept in the response store.
     """
@@ -25,4 +27,5 @@ def preference() -> None:
 
 for command in VOTE_COMMANDS:
     preference.add_command(command)
-preference.add_command(fit)
+for command in (judge, fit):
+    preference.add_command(command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import click
@@ -12,8 +12,7 @@ import click
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import Request
-from dtef_pipeline.cli.preference_votes import vote_admin
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.cli.role_budgets import budgets_given
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say
@@ -72,18 +71,18 @@ def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, family: str 
     if not waiting:
         click.echo(f"{spec.name}: there is no pair left to judge; `dtef preference pairs` makes pairs of stored responses")
         return 0
-    add_judge(store, reviewer_id, vote_admin())
+    add_judge(store, reviewer_id)
     tally = _Tally()
     with shown_progress(say) as display:
         gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(ORDERS) * len(waiting)})
 
-        def ask(requests: Sequence[Request]) -> dict[str, object]:
+        def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
             failures = gateway.answer(requests, on_progress=progress).failures
             progress.window_done()
-            return dict(failures)
+            return failures
 
         for some in in_windows(waiting, _PAIRS_AT_A_TIME):
-            _take(some, spec, reviewer_id, ask, gateway, store, tally)  # type: ignore[arg-type]
+            _take(some, spec, reviewer_id, ask, gateway, store, tally)
     for line in _lines(tally, len(waiting)):
         say(f"{spec.name}: {line}")
     return sum(tally.unvoted.values())

@@ -1,0 +1,79 @@
+"""`dtef preference judge`: a model votes on pairs in both orders, buys nothing twice, and never counts as a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.preference.pairing import new_pairs
+from resources.settings import Settings
+from resources.votes import VoteStore
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.stored_votes import written
+
+ALWAYS_FIRST = "<reflection>The first.</reflection><classification>CLASS_A</classification>"
+
+
+@pytest.fixture
+def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    responses = written(items=6)
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        store.add_pairs(responses, new_pairs(responses), who="test")
+    return state
+
+
+def judged(paired: Path, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], *options: str) -> tuple[str, int]:
+    with FakeLLM(reply=reply) as server:
+        serve_as(server, paired, monkeypatch)
+        said = dtef("preference", "judge", "--model", "mine", *options)
+        for call in server.calls:
+            assert "alpha" not in json.dumps(call.body), "a judge reads no names"
+            assert call.body["temperature"] == 0
+        return said.output, server.answered
+
+
+def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 12
+    for words in ("6 votes on 6 pairs, 6 ties", "flip rate 1.000", "position: 1.000 of 12 decisions", "as judge: 12 calls"):
+        assert words in said
+    votes = json.loads(ok("preference", "votes", "--format", "json"))
+    assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
+    assert json.loads(ok("preference", "fit", "--json"))["votes"] == 0
+    assert json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))["votes"] == 6
+    again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 0
+    assert "no pair left to judge" in again
+
+
+def test_a_judge_that_prefers_the_longer_text_survives_the_swap(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def longer(call: Call) -> str:
+        first, second = (call.user.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("TEXT_A", "TEXT_B"))
+        return f"<classification>CLASS_{'A' if len(first) > len(second) else 'B'}</classification>"
+
+    said, asked = judged(paired, monkeypatch, longer, "--pairs", "4")
+    assert asked == 8
+    for words in ("4 votes on 4 pairs, 0 ties", "flip rate 0.000", "position: 0.500"):
+        assert words in said
+
+
+def test_a_text_without_a_verdict_is_no_vote_and_a_rerun_buys_nothing(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = judged(paired, monkeypatch, lambda call: "Both are fine.", "--pairs", "2")
+    assert asked == 8, "each order once, and once more with a correction"
+    assert "no vote on 2 pairs, for want of a verdict: unreadable 2" in said
+    assert judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "2")[1] == 0
+    assert ok("preference", "votes").strip() == "There are no votes."
+
+
+def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
+    paired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--max-calls", "2")
+    assert asked == 2
+    assert "for want of a verdict: budget" in said
+    assert "without a server" in refused("preference", "judge", "--model", "baseline/uniform")
