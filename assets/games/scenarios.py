@@ -29,7 +29,8 @@ class EntrantsConfig(LeagueConfig):
     """And who plays them."""
 
     players: list[str] = Field(
-        default=[], description="Models, collections, persona@model, baseline/NAME, or baseline/all; none: nobody plays."
+        default=[],
+        description="Models, collections, persona@model, baseline/NAME where there is one, or baselines: all; none: nobody plays.",
     )
     personas: list[str] = Field(
         default=[], description="Ids of the personas that every model plays, or none: as itself; empty: as itself."

@@ -23,12 +23,12 @@ from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.entrants import absent_by_scenario, entrants, models_among, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.matches import LeaguePlan
-from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
@@ -119,10 +119,17 @@ def rollup() -> int:
 
 
 def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
-    """By scenario, what is to be played. Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known."""
+    """By scenario, what is to be played: a baseline plays where there is one of that name, and a line says where not.
+
+    Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known.
+    """
     manifests, personas = known_scenarios(settings), known_personas(settings)
-    keys = chosen_scenarios(manifests, options.leagues, options.scenarios)
-    return {key: _plan(options, key, manifests, models, personas) for key in keys}
+    packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
+    absent = absent_by_scenario(packs, options.players)
+    for key, names in absent.items():
+        say(f"{key}: no {' and no '.join(names)} there", err=True)
+    empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
+    return {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
 
 
 def chosen_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:
@@ -146,14 +153,7 @@ def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> li
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
 
-def _plan(
-    options: LeagueOptions,
-    key: str,
-    manifests: Mapping[str, ScenarioManifest],
-    models: Models,
-    personas: Mapping[str, Persona],
-) -> LeaguePlan:
-    found = pack(key, manifests)
+def _plan(options: LeagueOptions, found: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
     items = items_given(found.manifest, options.seeds, [opponent_item_name(found, name) for name in options.opponents])
     players = entrants(found, models, personas, options.players, options.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)

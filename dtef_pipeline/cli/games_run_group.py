@@ -29,8 +29,8 @@ _of_players = options(
         "players",
         multiple=True,
         metavar="NAME",
-        help="Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME, or baseline/all; may be repeated.  "
-        "[default: nobody; what is stored is scored]",
+        help="Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, "
+        "or baselines: all of each scenario; may be repeated.  [default: nobody; what is stored is scored]",
     ),
     click.option(
         "--persona",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
@@ -15,7 +15,8 @@ from dtef_pipeline.text.nearest import nearest
 
 AS_ITSELF = "none"
 """What people give in place of a persona: the model plays as itself."""
-ALL_BASELINES = f"{BASELINE_PREFIX}all"
+ALL_BASELINES = ("baselines", f"{BASELINE_PREFIX}all")
+"""What people give for all baselines that a scenario has."""
 
 
 def entrants(
@@ -23,18 +24,41 @@ def entrants(
 ) -> list[Player]:
     """The players under test, each once: every model as every persona of `chosen` (ids, or `none`; empty: as itself), and baselines.
 
-    `players`: names or collections of models, `baseline/NAME`, or `baseline/all`. Raises ConfigError for names that are not known.
+    `players`: names or collections of models, `baseline/NAME`, or `baselines`: all that the scenario has. A baseline that it does not have is
+    left out, as long as another player is named. Raises ConfigError for names that are not known, and where nobody would be left.
     """
     roles = [None if one == AS_ITSELF else _persona(one, personas) for one in dict.fromkeys(chosen or [AS_ITSELF])]
+    absent = absent_baselines(pack, players)
+    if absent and len(absent) == len(set(players)):
+        baseline_of(pack.scenario, absent[0].removeprefix(BASELINE_PREFIX))
     found: list[Player] = []
-    for name in dict.fromkeys(players):
-        if name.startswith(BASELINE_PREFIX):
-            found += _baselines(pack, name)
-        elif name.partition("@")[0] in personas and "@" in name:
+    for name in dict.fromkeys(one for one in players if one not in absent):
+        if name in ALL_BASELINES:
+            found += [Player(baseline=one) for one in baselines_of(pack.scenario)]
+        elif name.startswith(BASELINE_PREFIX) or (name.partition("@")[0] in personas and "@" in name):
             found.append(player_named(pack, models, personas, name))
         else:
             found += [Player(spec, role) for spec in _resolved(models, name) for role in roles]
     return list({(one.persona_name, one.variant): one for one in found}.values())
+
+
+def absent_baselines(pack: Pack, players: Sequence[str]) -> list[str]:
+    """The names `baseline/NAME` among the players that are no baselines of the scenario, each once."""
+    known = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{one}" for one in baselines_of(pack.scenario))}
+    return [one for one in dict.fromkeys(players) if one.startswith(BASELINE_PREFIX) and one not in known]
+
+
+def absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dict[str, list[str]]:
+    """By scenario, the baselines among the players that it does not have. Raises ConfigError for one that none of the scenarios has."""
+    found = {key: absent_baselines(one, players) for key, one in packs.items()}
+    for name in dict.fromkeys(players):
+        if found and all(name in absent for absent in found.values()):
+            known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in baselines_of(pack.scenario)}
+            raise ConfigError(
+                f"{name}: {' and '.join(found)} {'have' if len(found) > 1 else 'has'} none of that name; "
+                f"allowed: {ALL_BASELINES[0]}, {nearest(name, known)}"
+            )
+    return {key: absent for key, absent in found.items() if absent}
 
 
 def opponent_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
@@ -52,13 +76,6 @@ def opponent_item_name(pack: Pack, name: str) -> str:
 def models_among(players: Sequence[Player]) -> list[ModelSpec]:
     """The models of the players, each variant once."""
     return list({one.model.variant: one.model for one in players if one.model is not None}.values())
-
-
-def _baselines(pack: Pack, name: str) -> Iterator[Player]:
-    names = [name.removeprefix(BASELINE_PREFIX)] if name != ALL_BASELINES else list(baselines_of(pack.scenario))
-    for one in names:
-        baseline_of(pack.scenario, one)
-        yield Player(baseline=one)
 
 
 def _persona(name: str, personas: Mapping[str, Persona]) -> Persona:

@@ -1,0 +1,56 @@
+"""Who plays where: `baselines` is all that a scenario has, and a baseline plays where there is one of its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from click.testing import CliRunner
+
+from assets.games.known_games import known_scenarios
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.cli.games_group import games
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.baselines import baselines_of
+from dtef_pipeline.games.entrants import absent_by_scenario, entrants
+from dtef_pipeline.games.packs import Pack, pack
+from resources.settings import Settings
+
+KUHN, THIRTEEN = "poker/kuhn", "solitaire/thirteen"
+NO_MODELS = Models({}, {})
+
+
+@pytest.fixture
+def two_packs(state: object) -> Mapping[str, Pack]:
+    manifests = known_scenarios(Settings.from_environment())
+    return {key: pack(key, manifests) for key in (KUHN, THIRTEEN)}
+
+
+@pytest.mark.parametrize("name", ["baselines", "baseline/all"])
+def test_baselines_are_all_that_the_scenario_has(two_packs: Mapping[str, Pack], name: str) -> None:
+    for one in two_packs.values():
+        playing = [player.baseline for player in entrants(one, NO_MODELS, {}, [name, "baseline/random"], [])]
+        assert playing == list(baselines_of(one.scenario))
+
+
+def test_a_baseline_is_left_out_where_it_is_not_and_refused_where_nobody_would_be_left(two_packs: Mapping[str, Pack]) -> None:
+    named = ["baseline/nash", "baseline/random"]
+    assert [one.baseline for one in entrants(two_packs[THIRTEEN], NO_MODELS, {}, named, [])] == ["random"]
+    assert absent_by_scenario(two_packs, named) == {THIRTEEN: ["baseline/nash"]}
+    with pytest.raises(ConfigError, match=r"baseline/nash: solitaire/thirteen has none of that name; allowed: .*greedy"):
+        entrants(two_packs[THIRTEEN], NO_MODELS, {}, ["baseline/nash"], [])
+
+
+def test_a_baseline_that_no_scenario_has_is_an_error_also_beside_others(two_packs: Mapping[str, Pack]) -> None:
+    told = "baseline/nahs: poker/kuhn and solitaire/thirteen have none of that name; allowed: baselines, .*baseline/nash"
+    with pytest.raises(ConfigError, match=told):
+        absent_by_scenario(two_packs, ["baselines", "baseline/nahs"])
+
+
+def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
+    words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baseline/nash", "--seeds", "1", "--format", "json"]
+    told = CliRunner().invoke(games, ["estimate", *words])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout) == []
+    assert told.stderr == "solitaire/thirteen: no baseline/nash there\n"
