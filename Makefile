@@ -26,7 +26,7 @@ $(BIN)/.installed: $(BIN)/.runs
 	$(PYTHON) install.py --all
 	touch $@
 
-demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics and questions, write the reports
+demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boards of surveys, rubrics, questions, games and votes, write the reports
 	$(BIN)/dtef ingest data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
@@ -49,6 +49,15 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
 	$(BIN)/dtef qa board --suite 'demo-*'
 	$(BIN)/dtef qa report --out $(STATE)/qa_report
+	@echo
+	@echo "Games: baselines, which are simple rules, play six scenarios, ten seeds each in all seats. The model in this process plays two seeds of"
+	@echo "Kuhn poker against perfect play, and writes three texts for that. So few games say nothing of it, and it has no interval."
+	$(BIN)/dtef games run --player baselines --seeds 1-10 --no-roll-ups
+	$(BIN)/dtef games run --scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8
+	$(BIN)/dtef games board
+	@echo
+	@echo "Human preference: scores fitted to 72 votes of eight reviewers on pairs of three models. Votes, reviewers and models are invented."
+	$(BIN)/dtef preference fit data/votes_sample.csv
 	@echo
 	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html"
 	@echo "Dagster UI on the same state: make ui"
