@@ -35,7 +35,7 @@ class _Choice(NamedTuple):
     """Columns to sort by, and whether upwards: the first is it."""
 
 
-_CHOICES = (
+_EPISODE_CHOICES = (
     _Choice(
         "The best episode of a model", lambda frame: frame["by_model"], (("reward", False), ("illegal", True), ("steps", True))
     ),
@@ -51,7 +51,7 @@ def chosen_episodes(rows: StoredRows, found: ScenarioResults) -> list[ChosenEpis
     """A handful of episodes of the latest version, each once."""
     frame = _played(rows, found)
     chosen: dict[str, str] = {}
-    for choice in _CHOICES if len(frame) else ():
+    for choice in _EPISODE_CHOICES if len(frame) else ():
         own = frame[choice.fits(frame) & ~frame["episode_id"].isin(list(chosen))]
         if len(own):
             names, ways = [name for name, _ in choice.by], [up for _, up in choice.by]

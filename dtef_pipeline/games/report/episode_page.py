@@ -18,7 +18,7 @@ from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.text.counted import counted
 
-MOST_STEPS, MOST_OF_A_TEXT = 400, 8_000
+MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Steps on one page, and characters of one text."""
 _MOVES_HOW = (
     "Buttons or the keys ← → Home End go from move to move. The table shows all there is, also what seats hide from each other; what a seat was "
@@ -65,8 +65,8 @@ def _moves(found: ScenarioResults, chosen: ChosenEpisode, names: Sequence[str]) 
     steps, last = episode_steps(trace, found.playable, int(row["cluster"]))
     if not steps:
         return section("moves", "Moves", _MOVES_HOW, paragraph("No move was made."))
-    shown = [_step(found, step, at, seats, names) for at, step in enumerate(steps[:MOST_STEPS])]
-    left = len(steps) - MOST_STEPS
+    shown = [_step(found, step, at, seats, names) for at, step in enumerate(steps[:MOST_MOVES_SHOWN])]
+    left = len(steps) - MOST_MOVES_SHOWN
     more = paragraph(f"{counted(left, 'more move')} follow; the table episodes has them all, in `trace`.") if left > 0 else ""
     end = "" if last is None else drawn_table(found.name, last, seats, None)
     rewards = (
@@ -148,7 +148,7 @@ def _answer(step: EpisodeStep) -> str:
 def _cut_text(text: str) -> str:
     if len(text) <= MOST_OF_A_TEXT:
         return text
-    return f"{text[:MOST_OF_A_TEXT]} … ({len(text) - MOST_OF_A_TEXT:,} more characters)"
+    return f"{text[:MOST_OF_A_TEXT]} … ({counted(len(text) - MOST_OF_A_TEXT, 'more character')})"
 
 
 def _about(found: ScenarioResults, chosen: ChosenEpisode) -> str:

@@ -11,7 +11,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults, not_played
 from dtef_pipeline.games.report.look import games_file, games_style
-from dtef_pipeline.games.report.player_board import BOARD_HOW, metric_boards, metric_name
+from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards, metric_name
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, as_is, long_text, named, paragraph, section, table, text, whole, with_interval
 from dtef_pipeline.report.page import Chapter, build_report
@@ -73,9 +73,9 @@ def games_index(
 
 def _boards(played: Sequence[ScenarioResults], pages: Mapping[str, str]) -> str:
     if not any(len(one.overall) for one in played):
-        return section("boards", "Boards", BOARD_HOW, missing("No boards yet", MADE_BY_LEAGUE))
+        return section("boards", "Boards", PLAYERS_HOW, missing("No boards yet", MADE_BY_LEAGUE))
     body = "".join(_boards_of(one, pages[one.name]) for one in played if len(one.overall))
-    return section("boards", "Boards", BOARD_HOW, body)
+    return section("boards", "Boards", PLAYERS_HOW, body)
 
 
 def _boards_of(found: ScenarioResults, page: str) -> str:

@@ -25,13 +25,13 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
 
-BOARD_HOW = (
+PLAYERS_HOW = (
     "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, "
     "all opponents and all draws of one deal hang together. Baselines play for nothing and always alike: they are the yardstick, and the "
     "dashed line stands at the best of them. Beside each mean stands how often the player's texts were no moves: a player that cannot move is "
     "not careful."
 )
-_BETTER = {"higher": "higher is better", "lower": "lower is better"}
+_SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
 _LANE_HEIGHT = 26
 _LANE_MIDDLE = _LANE_HEIGHT / 2
 
@@ -41,7 +41,7 @@ def per_turn(value: Any) -> str:
     return DASH if is_unknown(value) else f"{value:.2f}" if value else "0"
 
 
-_BOARD_COLUMNS = (
+_PLAYER_COLUMNS_SHOWN = (
     Column("place", "Rank", whole),
     Column("who", "Player", named),
     Column("lane", "", as_is),
@@ -84,7 +84,7 @@ def _of_metric(found: ScenarioResults, rows: pd.DataFrame, is_open: bool) -> str
     direction, family = str(rows["direction"].iloc[0]), str(rows["family"].iloc[0])
     told = found.told_metrics.get(metric)
     meaning = told.description if told else "The weighted mean of normalised metrics." if family == "composite" else ""
-    facts = ", ".join(filter(None, (unit, _BETTER.get(direction, "neither way is better"))))
+    facts = ", ".join(filter(None, (unit, _SIDE_WORDS.get(direction, "neither way is better"))))
     heading = f'{inline(metric_name(metric))} <span class="count">· {inline(family)} · {inline(facts)}</span>'
     caption = f"{found.name}: {metric_name(metric)} ({facts})"
     return fold(heading, f'<p class="how">{inline(meaning)}</p>{board_of(rows, caption)}', is_open=is_open)
@@ -103,7 +103,9 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
             for mean, why in zip(with_interval(rows, "mean", ("low", "high")), rows["reason"], strict=True)
         ],
     )
-    columns = [one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _BOARD_COLUMNS]
+    columns = [
+        one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _PLAYER_COLUMNS_SHOWN
+    ]
     return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
 
 

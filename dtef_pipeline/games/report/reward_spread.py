@@ -18,7 +18,7 @@ _BY_SEED = (
     "WHERE status = 'played' GROUP BY ALL)"
 )
 _SEED_KEYS = ("persona", "model_variant", "snapshot")
-_SPREAD_COLUMNS = (
+_SEED_REWARD_COLUMNS = (
     Column("who", "Player", named),
     Column("spread", "", as_is),
     Column("lowest", "Lowest", estimate),
@@ -53,7 +53,9 @@ def reward_spread(rows: StoredRows, found: ScenarioResults, players: pd.DataFram
         **{name: [end[at] for end in ends] for at, name in enumerate(("lowest", "median", "highest"))},
     )
     unit = str(players["unit"].iloc[0])
-    columns = [one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "spread" else one for one in _SPREAD_COLUMNS]
+    columns = [
+        one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "spread" else one for one in _SEED_REWARD_COLUMNS
+    ]
     return table(frame, columns, caption=f"{found.name}: mean reward of each seed ({unit})", row_head="who")
 
 

@@ -12,7 +12,7 @@ from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults
 from dtef_pipeline.games.report.look import games_file, games_style
-from dtef_pipeline.games.report.player_board import BOARD_HOW, metric_boards
+from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards
 from dtef_pipeline.games.report.player_grids import joined, matchups_grid, metrics_by_family, personas_grids
 from dtef_pipeline.games.report.reward_spread import reward_spread
 from dtef_pipeline.report.isolated import inline, missing
@@ -20,6 +20,7 @@ from dtef_pipeline.report.markup import Column, described, estimate, named, note
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.text.counted import counted
 
 _METRICS_HOW = "Every metric of each player, by family, over all opponents; players stand in the order of their mean reward."
 _MATCHUPS_HOW = (
@@ -65,7 +66,7 @@ def _results(rows: StoredRows, found: ScenarioResults) -> list[Chapter]:
     overall = found.overall
     players = overall[overall["metric"] == EXPECTED_RETURN]
     return [
-        Chapter("board", "Board", section("board", "Board", BOARD_HOW, metric_boards(found, forms=True))),
+        Chapter("board", "Board", section("board", "Board", PLAYERS_HOW, metric_boards(found, forms=True))),
         Chapter("metrics", "All metrics", section("metrics", "All metrics", _METRICS_HOW, metrics_by_family(found))),
         Chapter("matchups", "Matchups", section("matchups", "Matchups", _MATCHUPS_HOW, matchups_grid(found))),
         Chapter("personas", "Personas", section("personas", "Personas", _PERSONAS_HOW, personas_grids(found))),
@@ -76,7 +77,7 @@ def _results(rows: StoredRows, found: ScenarioResults) -> list[Chapter]:
 
 
 def _no_board() -> str:
-    return section("board", "Board", BOARD_HOW, missing("No board yet", MADE_BY_LEAGUE))
+    return section("board", "Board", PLAYERS_HOW, missing("No board yet", MADE_BY_LEAGUE))
 
 
 def _versions(found: ScenarioResults) -> str:
@@ -99,7 +100,7 @@ def _rules(found: ScenarioResults) -> str:
         "Reward": f"in {inline(found.pack.scenario.unit)}{'; what one seat wins, the others lose' if found.pack.scenario.zero_sum else ''}",
         "Usual opponents": joined(manifest.opponents) or "none",
         "Turn limit": f"{manifest.turn_limit:,}",
-        "A text that is no move": f"{manifest.retries} more texts in the same turn, then {illegal}",
+        "A text that is no move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",
         "Legal commands": "told in every turn" if manifest.show_legal else "not told",
     }
     words = [manifest.rules, *(f"You must not: {one}" for one in manifest.constraints), manifest.reply_format]
