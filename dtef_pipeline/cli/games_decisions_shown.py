@@ -75,8 +75,7 @@ def show(reader: TableReader, plans: Mapping[str, DecisionPlan], by_point: bool,
         meanings |= {name: f"Chips per hand won from {name.removeprefix(_AGAINST)}, mean of both seats" for name in values}
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
-    frame = pd.DataFrame(shown).convert_dtypes(convert_string=False)
-    print_rows(StrategiesView(names), frame, output, (), {**meanings, **_STRATEGY_TOLD})
+    print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
 
 
 def _rows(reader: TableReader, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
@@ -85,6 +84,14 @@ def _rows(reader: TableReader, key: str, plan: DecisionPlan) -> Iterator[dict[st
     for row in rows:
         if row["version"] == plan.pack.manifest.version:
             yield {**row, "player": player_names([row["persona"]], [row["model"]])[0]}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows with numbers as numbers, also where none is known."""
+    frame = pd.DataFrame(rows)
+    whole = {name: "Int64" for name in ("draws", "points", "missing", "filled") if name in frame}
+    real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn", "loss") if name in frame}
+    return frame.astype({**whole, **real})
 
 
 def _is_mean(name: str) -> bool:

@@ -1,0 +1,107 @@
+"""`dtef games decisions`: a model whose strategy is known is asked in every decision of Kuhn poker, and is worth what it should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.games.decision_points import decision_points
+from dtef_pipeline.games.strategy_values import values_of_probabilities
+from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, serve_as
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.small_poker import small_poker
+from tests.strict_json import strict
+
+DRAWS = 4
+ASKS_KUHN = ("games", "decisions", "--scenario", "poker/kuhn", "--model", "fake", "--draws", DRAWS)
+
+
+def legal_in(call: Call) -> list[str]:
+    found = re.search(r"Legal commands: (.*)", call.user)
+    assert found
+    return found[1].split(", ")
+
+
+def one_in_four(call: Call) -> str:
+    """A player that gives the last legal command in one draw of four: draws of one prompt come in any order, but there are four."""
+    return f"Let me see.\nACTION: {legal_in(call)[-1 if call.attempt % DRAWS == 0 else 0]}"
+
+
+@pytest.fixture
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    with FakeLLM(one_in_four) as server:
+        prices = {"input_price": 1.0, "output_price": 1.0}
+        serve_as(server, state, monkeypatch, temperature=1.0, api_key_env="OPENAI_API_KEY", **prices)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+        yield server
+
+
+def shown(*words: object) -> dict[str, dict[str, Any]]:
+    """The rows by player."""
+    return {row["player"]: row for row in strict(ok(*ASKS_KUHN, "--format", "json", *words))}
+
+
+def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM) -> None:
+    game = small_poker("kuhn")
+    played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in decision_points(game)}
+    exact = values_of_probabilities(game, played)
+    found = shown()
+    assert len(server.calls) == 12 * DRAWS
+    own = found["fake"]
+    assert own["as_drawn"] == pytest.approx(exact.exploitability.value)
+    for won in exact.against:
+        assert own[f"against_{won.baseline}"] == pytest.approx(won.mean.value)
+        assert own[f"against_{won.baseline}_first"] == pytest.approx(won.first.value)
+    assert own["low"] <= own["exploitability"] < own["as_drawn"] < own["high"]
+    assert (own["unreadable"], own["draws"], own["points"]) == (0, 48, 12)
+    assert found["baseline/random"]["exploitability"] == pytest.approx(0.4583333)
+    assert found["baseline/always-pass"]["of_random"] == pytest.approx(1 / 0.4583333)
+    points = strict(ok(*ASKS_KUHN, "--by-point", "--format", "json"))
+    assert len(server.calls) == 12 * DRAWS
+    by_point = {row["point"]: row for row in points}
+    assert {name: row["loss"] for name, row in by_point.items()} == pytest.approx(dict(exact.losses))
+    assert by_point["K:check,bet"]["plays"] == "fold 75 %, call 25 %"
+    assert by_point["K:check,bet"]["nash"] == "fold 0 %, call 100 %"
+    (spent,) = strict(ok("costs", "--family", "games", "--format", "json"))
+    assert (spent["answered"], spent["model"]) == (48, "fake")
+    estimate = strict(ok(*ASKS_KUHN, "--estimate", "--format", "json"))
+    assert [(row["replayed"], row["calls"]) for row in estimate] == [(48, 0)]
+
+
+def test_unreadable_texts_in_one_place_make_the_value_null_and_say_where(server: FakeLLM) -> None:
+    server.reply = lambda call: "???" if "king" in call.user and "you check, B bets" in call.user else one_in_four(call)
+    own = shown()["fake"]
+    assert own["exploitability"] is None
+    assert own["note"] == "no strategy in 1 information set: K:check,bet"
+    assert own["unreadable"] == pytest.approx(1 / 12)
+    rows = query("SELECT illegal_kind, count(*) AS n FROM decision_answers WHERE command IS NULL GROUP BY 1")
+    assert rows == [{"illegal_kind": "unparsed", "n": DRAWS}]
+
+
+def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> None:
+    stopped = dtef(*ASKS_KUHN, "--max-calls", 10)
+    told = " ".join(stopped.output.split())
+    assert "got no response: the same command asks again" in told
+    assert "Exploitability as a share of that of play at random" in told
+    assert len(server.calls) == 10
+    assert shown()["fake"]["exploitability"] is not None
+    assert len(server.calls) == 12 * DRAWS
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--scenario", "solitaire/thirteen"), "no decision points; allowed: poker/kuhn, poker/leduc"),
+        (("--scenario", "poker/kuhn", "--sample", "13"), "got a sample of 13; allowed: from 1 to 12 decision points"),
+        (("--scenario", "poker/kuhn", "--fill", "nahs"), "fill 'nahs': allowed: nash"),
+        (("--model", "baseline/nash"), "a baseline is never asked, and always shown"),
+        (("--persona", "nobody", "--model", "fake"), "persona nobody: not known"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, words: tuple[str, ...], told: str) -> None:
+    assert told in refused("games", "decisions", *words)
+    assert not server.calls
