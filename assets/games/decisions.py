@@ -37,7 +37,6 @@ from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES
 
 POINTS_AT_A_TIME = 5_000
 """Requests that are sent together."""
-_DECISIONS = "decision points"
 
 
 class DecisionsConfig(RolesConfig):
@@ -130,7 +129,7 @@ def _write(run: PartitionRun, store: Store, planned: _PlannedPoints, new: pa.Tab
     cost = pc.sum(rows["cost_usd"]).as_py()
     metadata = {
         "dagster/row_count": len(rows),
-        _DECISIONS: len(planned.plan.points),
+        "decision_points": len(planned.plan.points),
         "unreadable": pc.sum(pc.is_valid(rows["illegal_kind"])).as_py() or 0,
         "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
         **({} if cost is None else {"cost_usd": cost}),

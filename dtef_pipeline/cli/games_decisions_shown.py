@@ -29,10 +29,10 @@ from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
-_AGAINST = "against_"
+_WON_FROM = "against_"
 _NASH = f"{BASELINE_PREFIX}nash"
 _WHOSE_STRATEGY = ("league", "scenario", "version", "snapshot", "player", "persona", "model", "model_variant")
-_HOW_MANY = ("n_draws", "n_points", "n_missing", "n_filled")
+_STRATEGY_COUNTS = ("n_draws", "n_points", "n_missing", "n_filled")
 _STRATEGY_TOLD = {
     "player": "Player: baseline/NAME, a model, or PERSONA@MODEL",
     "exploitability": "Chips per hand that the best opponent wins, mean of both seats, without what the chance of draws adds; 0: perfect play",
@@ -72,7 +72,7 @@ def show(reader: TableReader, plans: Mapping[str, DecisionPlan], by_point: bool,
         shown = _players(rows)
         values = list(dict.fromkeys(name for row in shown for name in row if _is_mean(name)))
         names = ("scenario", "player", "exploitability", "interval", "of_random", "as_drawn", *values, "unreadable", "draws")
-        meanings |= {name: f"Chips per hand won from {name.removeprefix(_AGAINST)}, mean of both seats" for name in values}
+        meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
     print_rows(StrategiesView(names), _frame(shown), output, (), {**meanings, **_STRATEGY_TOLD})
@@ -95,7 +95,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _is_mean(name: str) -> bool:
-    return name.startswith(_AGAINST) and not name.endswith(("_first", "_second"))
+    return name.startswith(_WON_FROM) and not name.endswith(("_first", "_second"))
 
 
 def _grouped(rows: Sequence[dict[str, Any]], *more: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -120,10 +120,10 @@ def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         told |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
         for won in own:
             if won["quantity"] == WON:
-                name = f"{_AGAINST}{won['opponent'].removeprefix(BASELINE_PREFIX)}"
+                name = f"{_WON_FROM}{won['opponent'].removeprefix(BASELINE_PREFIX)}"
                 told[name if won["seat"] == BOTH_SEATS else f"{name}_{won['seat']}"] = won["value"]
         told["unreadable"] = by[UNREADABLE_SHARE]["value"] if UNREADABLE_SHARE in by else None
-        told |= {name.removeprefix("n_"): corrected[name] for name in _HOW_MANY}
+        told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
         found.append({**who, **told, "note": _note(corrected, most.get(who["scenario"], 0))})
     return sorted(found, key=_place)
 
