@@ -57,7 +57,7 @@ STRATEGY_VALUES = pa.schema(
         field("n_filled", pa.int32(), "Decision points that nobody asked and where filled_by plays in place of the player"),
         field("filled_by", pa.string(), "Baseline that plays where nobody asked; null: none was told to"),
         field("n_draws", pa.int64(), "Responses that the quantity follows from; null: of a baseline"),
-        field("n_readable", pa.int64(), "Those of n_draws from which a legal command was read; null: of a baseline"),
+        field("n_readable", pa.int64(), "Responses, of n_draws, from which a legal command was read; null: of a baseline"),
         GAME_TRUTH,
     ]
 )  # fmt: skip
