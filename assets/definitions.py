@@ -13,6 +13,8 @@ from assets.games import prompts as games_prompts
 from assets.games import report as games_report
 from assets.games import scores as games_scores
 from assets.games.automation import GAMES_JOBS, GAMES_SENSORS
+from assets.preference import stored_votes, voted_scores
+from assets.preference.voted_scores import PREFERENCE_JOBS
 from assets.qa import anchors as qa_anchors
 from assets.qa import boards as qa_boards
 from assets.qa import drift as qa_drift
@@ -72,12 +74,13 @@ _QA = [
 ]
 _GAMES = [games_items, games_prompts, episodes, games_scores, results, decisions, games_report]
 _SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
-_MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES]
+_VOTED = [stored_votes, voted_scores]
+_MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES, *_VOTED]
 
 defs = dg.Definitions(
     assets=[survey_files, rubric_files, qa_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
-    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS],
+    jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
     schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES],
     sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS],
     resources={"store": SurveyStore()},

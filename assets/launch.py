@@ -12,6 +12,7 @@ import dagster as dg
 from assets.definitions import defs
 from assets.games.automation import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.scenarios import LEAGUE_SCENARIO
+from assets.preference.voted_scores import PREFERENCE_ROLL_UPS
 from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
 from assets.qa.files import DATASET_PART
 from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
@@ -43,6 +44,7 @@ QA_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in QA_ROLL_UPS]
 GAMES_STAGE_NAMES = [asset.key.to_user_string() for asset in GAMES_STAGES]
 DECISION_STAGE_NAMES = [asset.key.to_user_string() for asset in DECISION_STAGES]
 GAMES_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in GAMES_ROLL_UPS]
+PREFERENCE_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in PREFERENCE_ROLL_UPS]
 RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
 RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]
 

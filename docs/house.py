@@ -38,6 +38,7 @@ HOLDS = {
     "assets/rubric": "the six stages, boards",
     "assets/qa": "the six stages, boards",
     "assets/games": "the stages, boards",
+    "assets/preference": "votes, their scores",
     "assets/survey": "the six stages, boards, sensors",
 }
 GROUND = "dtef"

@@ -10,6 +10,7 @@ from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.stored_tables import QA_TABLES
@@ -69,7 +70,10 @@ FAMILIES = (
     ),
     Family("games", LEAGUE_SPACE, GAMES_TABLES, "episode_scores", asked=("episode_turns", "decision_answers")),
 )
-TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
-"""The tables of all families, by name."""
+TABLES: Mapping[str, TableSpec] = {
+    **{name: spec for family in FAMILIES for name, spec in family.tables.items()},
+    **PREFERENCE_TABLES,
+}
+"""The tables of all families, by name, and those of votes on responses of any."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""

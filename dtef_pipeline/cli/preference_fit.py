@@ -67,7 +67,9 @@ def fit(
         _show(*_fit_of_store(chosen, options), as_json)
         return
     if family or items or reviewer_kind or without_leak_risk:
-        raise click.UsageError("--family, --item, --reviewer-kind and --without-leak-risk choose votes of the store: give no FILE.")
+        raise click.UsageError(
+            "--family, --item, --reviewer-kind and --without-leak-risk choose votes of the store: give no FILE."
+        )
     if control and responses is None:
         raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
     _show(str(file), fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses)), as_json)

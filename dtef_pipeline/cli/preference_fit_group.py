@@ -11,7 +11,7 @@ from dtef_pipeline.cli.options import of_family
 from dtef_pipeline.cli.reported import reports_errors
 
 
-def _l2(context: click.Context, param: click.Parameter, value: str | None) -> float:
+def l2_prior(context: click.Context, param: click.Parameter, value: str | None) -> float:
     """X of `l2=X`; 0 where nothing is given."""
     kind, _, number = (value or "l2=0").partition("=")
     try:
@@ -53,7 +53,7 @@ def _l2(context: click.Context, param: click.Parameter, value: str | None) -> fl
 @click.option(
     "--prior",
     metavar="l2=X",
-    callback=_l2,
+    callback=l2_prior,
     help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]",
 )
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dtef_pipeline.cli.preference_board_group import BOARD_COMMANDS
 from dtef_pipeline.cli.preference_fit_group import fit
 from dtef_pipeline.cli.preference_judge_group import judge
 from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
@@ -20,6 +21,9 @@ def preference() -> None:
         dtef preference judge         let a model vote, in both orders of the texts
         dtef preference export FILE   write pairs and votes, to keep or to move them
         dtef preference fit [FILE]    scores of players from the stored votes, or from a file of votes
+        dtef preference rollup        make the board of all votes
+        dtef preference board         show it
+        dtef preference compare       show it beside automated metrics
 
     Pairs and votes are kept in the response store.
     """
@@ -27,5 +31,5 @@ def preference() -> None:
 
 for command in VOTE_COMMANDS:
     preference.add_command(command)
-for command in (judge, fit):
+for command in (judge, fit, *BOARD_COMMANDS):
     preference.add_command(command)

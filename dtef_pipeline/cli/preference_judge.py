@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 import click
 
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.cli.role_budgets import budgets_given
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.judged_pairs import ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
+from dtef_pipeline.preference.judged_pairs import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
 from dtef_pipeline.text.counted import counted
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
@@ -29,7 +29,7 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.votes import VoteStore
 
-_PAIRS_AT_A_TIME = 500
+_PAIRS_JUDGED_TOGETHER = 500
 
 
 @dataclass(slots=True)
@@ -74,14 +74,15 @@ def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, family: str 
     add_judge(store, reviewer_id)
     tally = _Tally()
     with shown_progress(say) as display:
-        gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(ORDERS) * len(waiting)})
+        gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(PAIR_ORDERS) * len(waiting)})
 
         def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
             failures = gateway.answer(requests, on_progress=progress).failures
             progress.window_done()
             return failures
 
-        for some in in_windows(waiting, _PAIRS_AT_A_TIME):
+        for start in range(0, len(waiting), _PAIRS_JUDGED_TOGETHER):
+            some = waiting[start : start + _PAIRS_JUDGED_TOGETHER]
             _take(some, spec, reviewer_id, ask, gateway, store, tally)
     for line in _lines(tally, len(waiting)):
         say(f"{spec.name}: {line}")
@@ -100,11 +101,10 @@ def _take(
     """Ask about the pairs in both orders, and store the votes."""
     names = store.hidden_names()
     pairs = [store.served(one, names) for one in pair_ids]
-    played = play([PairLook(pair, spec, order) for pair in pairs for order in ORDERS], ask, gateway.store.responses)
-    outcomes = [[*one.responses, *([one.failure] if one.failure else [])] for one in played]
+    played = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
     judged = []
     for place, pair in enumerate(pairs):
-        verdict = pair_verdict(*outcomes[2 * place : 2 * place + 2])
+        verdict = pair_verdict(_outcomes(played[2 * place]), _outcomes(played[2 * place + 1]))
         tally.first += verdict.first
         tally.decided += verdict.decided
         if verdict.choice is None:
@@ -115,6 +115,10 @@ def _take(
         judged.append(JudgedPair(pair.pair_id, verdict.choice, verdict.justification))
     tally.votes += len(judged)
     take_judged(store, reviewer_id, judged)
+
+
+def _outcomes(played: Played) -> list[Response | Failure]:
+    return [*played.responses, *([played.failure] if played.failure else [])]
 
 
 def _lines(tally: _Tally, pairs: int) -> list[str]:

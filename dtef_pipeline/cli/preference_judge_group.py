@@ -22,7 +22,10 @@ from dtef_pipeline.cli.reported import reports_errors
 )
 @of_family(None, "Only pairs of this family.  [default: all]")
 @click.option(
-    "--pairs", "most", type=click.IntRange(min=1), help="Most pairs, those with the fewest votes first.  [default: all that are left]"
+    "--pairs",
+    "most",
+    type=click.IntRange(min=1),
+    help="Most pairs, those with the fewest votes first.  [default: all that are left]",
 )
 @click.option("--max-cost-usd", multiple=True, metavar="USD", help="US dollars that the run may cost at most.")
 @click.option("--max-calls", multiple=True, metavar="N", help="Calls that the run may make at most.")

@@ -42,6 +42,7 @@ PLACES_IN_THE_UI = {
     "rubrics": "locations/dtef/asset-groups/rubric",
     "questions with expected answers": "locations/dtef/asset-groups/qa",
     "games": "locations/dtef/asset-groups/games",
+    "preference, from votes": "locations/dtef/asset-groups/preference",
     "all runs": "runs",
 }
 SOME_MODEL_SILENT = 4

@@ -24,8 +24,8 @@ from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, Choice
 from dtef_pipeline.text.well_formed import well_formed
 
 Order = Literal["shown", "swapped"]
-ORDERS: tuple[Order, ...] = ("shown", "swapped")
-"""The texts as people are shown them, and the other way round."""
+PAIR_ORDERS: tuple[Order, ...] = ("shown", "swapped")
+"""The texts as people are shown them, and the other way about."""
 PAIR_SNAPSHOT = "base"
 """Under which label replies are stored: a vote is given once."""
 PAIR_VERDICTS = ClassScale(
@@ -51,7 +51,7 @@ Reply in exactly this form, with nothing before or after it:
 <reflection>the reason for your choice, in one or two sentences</reflection>
 <classification>the name of the class</classification>"""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
-_SAID = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
+_SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 
 
 @dataclass(slots=True)
@@ -137,8 +137,8 @@ class SaidInOrders(NamedTuple):
 
 def said_in_orders(justification: str) -> SaidInOrders | None:
     """The two verdicts that stand in front of the justification of a judge's vote; None: there are none, as in votes of other tools."""
-    found = _SAID.match(justification)
-    if found is None or (found[1], found[4]) != ORDERS:
+    found = _SAID_IN_ORDERS.match(justification)
+    if found is None or (found[1], found[4]) != PAIR_ORDERS:
         return None
     return SaidInOrders(found[2], found[5])  # type: ignore[arg-type]
 
@@ -146,7 +146,7 @@ def said_in_orders(justification: str) -> SaidInOrders | None:
 def _justification(looks: Sequence[Judgement], said: Sequence[Choice]) -> str:
     """Both verdicts with the keys of the replies that hold them, then the reasons."""
     head = " ".join(
-        f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(ORDERS, said, looks, strict=True)
+        f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, said, looks, strict=True)
     )
     reasons = " | ".join(look.reflection for look in looks if look.reflection)
     return well_formed(f"{head} {reasons}".strip())[:LONGEST_JUSTIFICATION]

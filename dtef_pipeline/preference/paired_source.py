@@ -16,12 +16,24 @@ and its variant, draw, snapshot, what was asked (a list of structs with role and
 
 
 @dataclass(frozen=True, slots=True)
+class MetricSource:
+    """Where automated metrics of a family stand, per player."""
+
+    tables: tuple[str, ...]
+    query: str
+    """SQL over the tables that gives `beside_metrics.BESIDE_METRIC`, one row per metric and player. Names of metrics say what they were
+    measured on, so that they are unique over all partitions."""
+
+
+@dataclass(frozen=True, slots=True)
 class PairedSource:
     """Where responses of a family stand."""
 
     tables: tuple[str, ...]
     query: str
     """SQL over the tables that gives `SOURCE_COLUMNS`, one row per response, only those that were answered."""
+    metrics: tuple[MetricSource, ...] = ()
+    """What preference can be compared with; tables that are not there are passed over."""
 
 
 def paired_rows(family: str, rows: Iterable[Mapping[str, Any]]) -> list[PairedResponse]:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 
+_QA_METRICS = MetricSource(
+    ("qa_board",),
+    """
+    SELECT suite AS partition, model_variant AS player, 'higher' AS direction,
+           suite || ': ' || metric || ' [' || concat_ws(', ', condition, nullif(measured_by, '')) || ']' AS metric,
+           score AS value, score_low AS low, score_high AS high, n_items AS n
+    FROM qa_board
+    """,
+)
 QA_PAIRED = PairedSource(
     ("qa_responses", "qa_prompts"),
     """
@@ -14,4 +23,5 @@ QA_PAIRED = PairedSource(
     JOIN qa_prompts p USING (suite, part, item_id, condition, prompt_id)
     WHERE r.call_status = 'answered' AND r.response IS NOT NULL
     """,
+    (_QA_METRICS,),
 )

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 
+_VARIANTS = "(SELECT DISTINCT model, model_variant FROM rubric_responses)"
+_RUBRIC_METRICS = (
+    MetricSource(
+        ("rubric_board", "rubric_responses"),
+        f"""
+        SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction, 'hybrid score' AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board JOIN {_VARIANTS} USING (model)
+        """,
+    ),
+    MetricSource(
+        ("rubric_board_blueprint", "rubric_responses"),
+        f"""
+        SELECT blueprint AS partition, model_variant AS player, 'higher' AS direction, blueprint || ': hybrid score' AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board_blueprint JOIN {_VARIANTS} USING (model)
+        """,
+    ),
+)
+"""Boards of rubrics know models by name: two variants of one name share their score."""
 RUBRIC_PAIRED = PairedSource(
     ("rubric_responses",),
     """
@@ -14,4 +34,5 @@ RUBRIC_PAIRED = PairedSource(
     FROM rubric_responses
     WHERE status = 'ok' AND text IS NOT NULL
     """,
+    _RUBRIC_METRICS,
 )

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 
+_SURVEY_METRICS = MetricSource(
+    ("leaderboard",),
+    """
+    SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction,
+           metric || ' [context ' || context_level || ', ' || condition || ']' AS metric, score AS value, score_low AS low, score_high AS high,
+           n_pairs AS n
+    FROM leaderboard WHERE targets = 'clean'
+    """,
+)
 SURVEY_PAIRED = PairedSource(
     ("predictions", "blueprints"),
     """
@@ -17,4 +26,5 @@ SURVEY_PAIRED = PairedSource(
     WHERE r.call_status = 'answered' AND r.response IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY r.request_key ORDER BY r.question_id, p.reading) = 1
     """,
+    (_SURVEY_METRICS,),
 )

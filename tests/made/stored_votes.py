@@ -45,9 +45,7 @@ def store_votes(
         pairs = new_pairs(responses, per_item=len(players) - 1)
         store.add_pairs(responses, pairs, who="test")
         known = [pair for pair in store.pairs() if pair.left in by_id][:votes]
-        records = [
-            _vote(store, pair, by_id, players, at, reviewers, reviewer_kind) for at, pair in enumerate(known)
-        ]
+        records = [_vote(store, pair, by_id, players, at, reviewers, reviewer_kind) for at, pair in enumerate(known)]
 
         def add(connection: sa.Connection) -> int:
             return tables.add_rows(connection, store.database, "vote", records)

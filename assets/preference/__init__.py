@@ -1,0 +1,1 @@
+"""Scores from votes on responses of any family: what Dagster runs."""

@@ -1,0 +1,46 @@
+"""The votes in the response store, as Dagster sees them: where they are, and which version of them there is."""
+
+import dagster as dg
+
+from assets.stage.partitions import OWNERS
+from assets.stage.resources import Store
+from assets.stage.versions import observation_tags
+from dtef_pipeline.preference.stored_votes import version_of_votes
+from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
+from resources.votes import VoteStore, votes_of_store
+
+_IN_GROUP = "preference"
+PREFERENCE_GROUP = {"group_name": _IN_GROUP}
+"""Where the assets stand in the UI."""
+
+
+PREFERENCE_VOTES = dg.AssetSpec(
+    "preference_votes",
+    description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models that
+    judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe it in the UI,
+    or have `dtef preference rollup` do so.""",
+    owners=OWNERS,
+    kinds={"sql"},
+    group_name=_IN_GROUP,
+)
+
+
+@dg.multi_observable_source_asset(specs=[PREFERENCE_VOTES])
+def preference_votes(store: Store) -> dg.ObserveResult:
+    """Looks at the votes that there are now."""
+    votes = every_vote(store)
+    kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
+    return dg.ObserveResult(
+        asset_key=PREFERENCE_VOTES.key, data_version=dg.DataVersion(version_of_votes(votes)), metadata=kinds
+    )
+
+
+def every_vote(store: Store) -> list[PlayersVote]:
+    """The votes that count, of both kinds of reviewers."""
+    with VoteStore(store.responses_url or store.settings.responses_url) as votes:
+        return [vote for kind in REVIEWER_KINDS for vote in votes_of_store(votes, reviewer_kind=kind)]
+
+
+def note_votes(instance: dg.DagsterInstance, version: str) -> None:
+    """Tell Dagster the version of the votes that there is now."""
+    instance.report_runless_asset_event(dg.AssetObservation(PREFERENCE_VOTES.key, tags=observation_tags(version)))

@@ -1,0 +1,148 @@
+"""What `dtef preference rollup` and `board` do; the words are in `dtef_pipeline/cli/preference_board_group.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.cli.chosen_votes import ChosenVotes, stored_votes
+from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.started_runs import roll_up
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.stored_votes import version_of_votes
+from dtef_pipeline.preference.votes import REVIEWER_KINDS
+from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.nearest import nearest
+from resources.gateway.progress import kept_terminal
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+_GROUPED_BY = ["family", "partition", "reviewer_kind"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceView:
+    """How rows of `preference_scores` are shown."""
+
+    columns: tuple[str, ...] = (
+        *("family", "partition", "reviewer_kind", "component", "rank", "tier", "player", "beta", "interval", "share"),
+        *("n_votes", "n_reviewers"),
+    )
+    kept: tuple[str, ...] = ("player", "beta", "interval")
+    first_out: tuple[str, ...] = ("share", "n_reviewers", "n_votes")
+    estimate: str = "beta"
+    notes: str = "reason"
+    who: tuple[str, ...] = ("player",)
+
+
+def rollup(
+    ties: Literal["half", "davidson", "drop"],
+    prior: float,
+    weight: Literal["confidence"] | None,
+    degrees: Literal["reviewers", "effective"],
+    without_leak_risk: bool,
+) -> int:
+    """The exit code: 1 where the roll-up failed."""
+    open_warehouse(new=True)
+    check_home_path(Settings.from_environment())
+    config = {
+        "ties": ties,
+        "prior_l2": prior,
+        "by_confidence": weight is not None,
+        "degrees": degrees,
+        "leak_risk": not without_leak_risk,
+    }
+    with kept_terminal(), dagster_instance() as instance:
+        from assets.launch import PREFERENCE_ROLL_UP_NAMES
+        from assets.preference.stored_votes import note_votes
+
+        note_votes(instance, _version_now())
+        outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {"preference_scores": config})
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    say_files(outcome)
+    return 1 if outcome.failures or outcome.left_out else 0
+
+
+@reads_tables
+def show(reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, output: str) -> None:
+    frame = score_frame(reader)
+    frame = _of_family(frame, family)
+    frame = frame[frame["partition"] == partition_among(frame, partition)]
+    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
+    if not len(frame):
+        raise WarehouseError(
+            "nothing to show: no votes of this kind of reviewers; `dtef preference votes` lists those there are"
+        )
+    shown = frame.reset_index(drop=True)
+    several = bool((shown["component"] != 0).any())
+    print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
+
+
+def score_frame(reader: TableReader) -> pd.DataFrame:
+    """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
+    if not reader.warehouse.tables(["preference_scores"]):
+        raise WarehouseError(
+            f"no preference_scores in {reader.warehouse.root} yet: `dtef preference rollup` makes them of votes"
+        )
+    frame: pd.DataFrame = reader.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+    if not len(frame):
+        raise WarehouseError("nothing to show: there were no votes when `dtef preference rollup` ran")
+    if frame["votes_version"].iloc[0] != _version_now():
+        say("note: the votes have changed since this table was made; make it again with `dtef preference rollup`", err=True)
+    return frame
+
+
+def partition_among(frame: pd.DataFrame, partition: str) -> str:
+    """The partition as it was given. Raises ConfigError for one that no votes are on."""
+    known = sorted(frame["partition"].unique())
+    if partition not in known:
+        raise ConfigError(f"--partition {partition}: no votes; allowed: {nearest(partition, known)}")
+    return partition
+
+
+def score_meanings() -> dict[str, str]:
+    """What the columns mean."""
+    return {column.name: description(column) for column in PREFERENCE_SCORES}
+
+
+_WHOLE_NUMBERS: dict[Any, Any] = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+
+
+def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
+    if family is not None and family not in set(frame["family"]):
+        raise WarehouseError(
+            f"nothing to show: no votes on responses of {family}; there are some of {', '.join(sorted(set(frame['family'])))}"
+        )
+    return frame if family is None else frame[frame["family"] == family]
+
+
+def _lines(frame: pd.DataFrame) -> Iterator[str]:
+    """What holds of each fit as a whole."""
+    for group, rows in frame.groupby(_GROUPED_BY, sort=False):
+        one = rows.iloc[0]
+        said = [f"{counted(int(one['votes']), 'vote')}, {counted(int(one['reviewers']), 'reviewer')}"]
+        if pd.notna(one["longer_share"]):
+            said.append(f"the longer text is preferred in {one['longer_share']:.3f}{_ends_of(one)} of those that are no ties")
+        if pd.notna(one["flip_rate"]):
+            said.append(f"flip rate {one['flip_rate']:.3f}")
+        if pd.notna(one["first_share"]):
+            said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
+        yield f"{', '.join(map(str, group))}: {'; '.join(said)}"
+
+
+def _ends_of(one: pd.Series[Any]) -> str:
+    return "" if pd.isna(one["longer_low"]) else f" ({one['longer_low']:.3f} to {one['longer_high']:.3f})"
+
+
+def _version_now() -> str:
+    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(ChosenVotes(reviewer_kind=kind))[1]])

@@ -1,0 +1,85 @@
+"""Preference beside automated metrics: both scores of each player that has them, and how far the two orders agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from dtef_pipeline.statistics.kendall import order_agreement
+
+BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
+"""What a query of a `MetricSource` gives. direction: higher or lower, which of them is better; low and high: 95 % interval or null."""
+BESIDE_COLUMNS: Mapping[str, str] = {
+    "family": "Family of evaluations",
+    "partition": "First level of the items' partitions that were voted on; all: the whole family",
+    "reviewer_kind": "Kind of reviewers: person or judge",
+    "metric": "Automated metric, with what it was measured on",
+    "direction": "Better side of the metric: higher or lower",
+    "player": "Player that has both: a model variant, or persona@variant",
+    "beta": "Preference in logits: higher is preferred",
+    "low": "Lower end of the 95 % interval of beta",
+    "high": "Upper end of the 95 % interval of beta",
+    "preferred_place": "Place by preference among the players that have both, 1 is best",
+    "value": "Value of the metric",
+    "value_low": "Lower end of the 95 % interval of the metric",
+    "value_high": "Upper end of the 95 % interval of the metric",
+    "metric_place": "Place by the metric among the same players, 1 is best",
+    "n": "Items or episodes that the metric is over",
+    "tau": "Kendall's tau-b of the two orders: 1 the same, 0 nothing to do with each other, -1 reversed",
+    "tau_low": "Lower end of its 95 % interval over players",
+    "tau_high": "Upper end of its 95 % interval over players",
+    "n_players": "Players that tau is over",
+    "reason": "Reason why there is no tau, or no interval of it; empty: there are both",
+}
+
+
+def beside_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """One row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; the metrics in the order of their names.
+
+    Args:
+        scores: rows of `preference_scores` of one family, partition and kind of reviewers.
+        metrics: BESIDE_METRIC; of each metric and player the first row counts.
+
+    Betas of different components cannot be compared: the component with the most players is compared, and the reason says so.
+    """
+    known = scores[scores["beta"].notna()]
+    parts = known["component"].value_counts().sort_index()
+    compared = known[known["component"] == parts.idxmax()] if len(parts) else known
+    left_out = len(known) - len(compared)
+    tables = list(_of_metrics(compared, metrics, left_out))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(BESIDE_COLUMNS))
+
+
+def of_judges(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores by votes of judges as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
+    judged = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
+    found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(metric="preference of judges", direction="higher")
+    return found[list(BESIDE_METRIC)]
+
+
+def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
+    for metric, rows in metrics.groupby("metric", sort=True):
+        own = rows.drop_duplicates("player").rename(columns={"low": "value_low", "high": "value_high"})
+        both = scores.merge(own.drop(columns=["partition", "metric"]), on="player")
+        if not len(both):
+            continue
+        better = both["value"] * both["direction"].map({"lower": -1.0}).fillna(1.0)
+        found = order_agreement(both["beta"].to_numpy(float), better.to_numpy(float))
+        others = f"{left_out} in other components are left out" if left_out else ""
+        told = both.assign(
+            metric=metric,
+            preferred_place=_places(both["beta"]),
+            metric_place=_places(better),
+            tau=found.tau,
+            tau_low=found.low,
+            tau_high=found.high,
+            n_players=found.n,
+            reason="; ".join(one for one in (found.reason, others) if one),
+        )
+        yield told[list(BESIDE_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
+
+
+def _places(values: pd.Series[float]) -> pd.Series[int]:
+    """1 for the highest value; equal values share the better place; null: no value."""
+    return values.rank(ascending=False, method="min").astype("Int64")

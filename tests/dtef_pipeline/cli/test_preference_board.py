@@ -1,0 +1,80 @@
+"""From stored votes to the published board, and beside automated metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from resources.settings import Settings
+from resources.votes import VoteStore
+from resources.warehouse import TABLES, Warehouse
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.made.stored_votes import store_votes
+from tests.strict_json import strict
+
+PLAYERS = tuple(f"player-{letter}" for letter in "abcdefghi")
+
+
+@pytest.fixture
+def voted(state: Path) -> Path:
+    """200 votes of people on two suites and 40 of a judge, and a board of questions on which the players stand in nearly the same order."""
+    store_votes(160, PLAYERS, suite="made", reviewers=8)
+    store_votes(40, PLAYERS, suite="other", reviewers=8)
+    store_votes(40, PLAYERS, suite="judged", reviewer_kind="judge")
+    schema = TABLES["qa_board"].schema
+    assert schema is not None
+    base = dict.fromkeys(schema.names) | {
+        "suite": "made",
+        "condition": "plain",
+        "metric": "accuracy",
+        "measured_by": "",
+        "snapshots": [],
+    }
+    order = [1, 0, *range(2, 9)]
+    rows = [
+        base | {"model": one, "model_variant": one, "score": 1 - place / 10} for one, place in zip(PLAYERS, order, strict=True)
+    ]
+    Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
+    ok("preference", "rollup")
+    return state
+
+
+def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
+    board = strict(ok("preference", "board", "--format", "json"))
+    people = [row for row in board if row["reviewer_kind"] == "person"]
+    assert {row["partition"] for row in board} == {"all"}
+    assert sorted(row["rank"] for row in people) == list(range(1, 10))
+    assert {(row["votes"], row["reviewers"], row["ties"], row["degrees"]) for row in people} == {(200, 8, "half", "reviewers")}
+    assert people[0]["player"] in PLAYERS[:3]
+    assert all(row["low"] < row["beta"] < row["high"] for row in people)
+    assert {row["flip_rate"] for row in board} == {None}, "these judges do not say what they saw"
+    made = strict(ok("preference", "board", "--partition", "made", "--format", "json"))
+    assert {row["votes"] for row in made} == {160}
+    shown = ok("preference", "board", "--reviewer-kind", "judge")
+    assert "40 votes, 1 reviewer" in shown
+    assert "at least 5 are needed" in shown
+
+    both = strict(ok("preference", "compare", "--format", "json"))
+    metrics = {row["metric"] for row in both if row["reviewer_kind"] == "person"}
+    assert metrics == {"made: accuracy [plain]", "preference of judges"}
+    of_accuracy = [row for row in both if row["metric"].startswith("made") and row["reviewer_kind"] == "person"]
+    assert {row["n_players"] for row in of_accuracy} == {9}
+    tau = of_accuracy[0]["tau"]
+    pairs = [(a, b) for a in of_accuracy for b in of_accuracy if a["player"] < b["player"]]
+    agreeing = sum((a["beta"] > b["beta"]) == (a["value"] > b["value"]) for a, b in pairs)
+    assert tau == pytest.approx(2 * agreeing / len(pairs) - 1)
+    assert of_accuracy[0]["tau_low"] < tau < of_accuracy[0]["tau_high"]
+    assert "Kendall's tau" in ok("preference", "compare", "--metric", "made*")
+    assert "nothing to compare" in refused("preference", "compare", "--partition", "other", "--metric", "made*")
+    assert "--partition x: no votes; allowed: all, judged, made, other" in refused("preference", "board", "--partition", "x")
+
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        store.void(store.votes()[0][0], "test", "a mistake")
+    assert "the votes have changed since" in dtef("preference", "board").stderr
+
+
+def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
+    ok("preference", "rollup")
+    assert "there were no votes" in refused("preference", "board")
