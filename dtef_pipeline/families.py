@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.keys import Space
@@ -68,7 +69,14 @@ FAMILIES = (
         judged_again="qa_anchors",
         paired=QA_PAIRED,
     ),
-    Family("games", LEAGUE_SPACE, GAMES_TABLES, "episode_scores", asked=("episode_turns", "decision_answers")),
+    Family(
+        "games",
+        LEAGUE_SPACE,
+        GAMES_TABLES,
+        "episode_scores",
+        asked=("episode_turns", "decision_answers"),
+        paired=GAMES_PAIRED,
+    ),
 )
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.tables.items()},

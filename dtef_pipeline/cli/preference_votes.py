@@ -14,6 +14,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
+from assets.games.known_games import known_persona_versions
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
@@ -168,9 +169,15 @@ def _responses(family: Family, only: Sequence[str], models: Sequence[str], snaps
     chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
     found = reader.query(lambda connection: connection.sql(chosen, params=[snapshot]).to_arrow_table(), only=source.tables)
     rows = found.to_pylist()
-    return paired_rows(
-        family.name, [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
-    )
+    chosen_rows = [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
+    return paired_rows(family.name, chosen_rows, _display_names(chosen_rows))
+
+
+def _display_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What people call the personas of the rows, by name and version; those that are not known any more are left out."""
+    if not any(row.get("persona") for row in rows):
+        return {}
+    return {name: one.display_name for name, one in known_persona_versions(Settings.from_environment()).items()}
 
 
 def _fits(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:

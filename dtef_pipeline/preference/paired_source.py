@@ -12,7 +12,11 @@ from dtef_pipeline.text.plain import without_thinking
 
 SOURCE_COLUMNS = ("first", "second", "item_id", "model", "player", "draw", "snapshot", "messages", "text", "request_keys")
 """What a query of a source gives: the two levels of the partition, the item with the partition and the way of asking in it, the model's name
-and its variant, draw, snapshot, what was asked (a list of structs with role and text), the text, the keys of its stored responses."""
+and its variant, draw, snapshot, what was asked (a list of structs with role and text), the text, the keys of its stored responses.
+
+A text of several turns is a list of structs: `said` by the player, and the `answer` to it (null: none). A column `persona` beside them is the
+name and version of whom the model played, `cautious:v2`, or empty; the player is then PERSONA@VARIANT."""
+_NO_DISPLAY_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +40,48 @@ class PairedSource:
     """What preference can be compared with; tables that are not there are passed over."""
 
 
-def paired_rows(family: str, rows: Iterable[Mapping[str, Any]]) -> list[PairedResponse]:
-    """The responses of a source's rows. What a model thought before it wrote is not shown to reviewers."""
+def paired_rows(
+    family: str, rows: Iterable[Mapping[str, Any]], display_names: Mapping[str, str] = _NO_DISPLAY_NAMES
+) -> list[PairedResponse]:
+    """The responses of a source's rows. What a model thought before it wrote is not shown to reviewers.
+
+    `display_names`: what people call personas, by name and version.
+    """
     return [
         paired_response(
             family,
             row["item_id"],
             row["player"],
-            without_thinking(row["text"]).strip(),
+            shown_text(row["text"]),
             prompt=shown_prompt(row["messages"]),
             draw=row["draw"],
             snapshot=row["snapshot"],
-            names=names_of_model(row["model"], row["player"]),
+            names=_hidden(row, display_names),
             request_keys=tuple(row["request_keys"]),
         )
         for row in rows
     ]
+
+
+def shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
+    """What reviewers read of a response: its text, or its turns with who speaks before each."""
+    if isinstance(text, str):
+        return without_thinking(text).strip()
+    parts = []
+    for turn in text:
+        parts.append(f"Player: {without_thinking(turn['said']).strip()}")
+        if turn["answer"]:
+            parts.append(f"Game: {turn['answer'].strip()}")
+    return "\n\n".join(parts)
+
+
+def _hidden(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[str, ...]:
+    """All names of the model, and of the persona it played."""
+    persona = row.get("persona") or ""
+    names = names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
+    if not persona:
+        return names
+    return (*names, persona, persona.partition(":")[0], *([display_names[persona]] if persona in display_names else []))
 
 
 def shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:

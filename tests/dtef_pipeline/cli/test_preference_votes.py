@@ -242,3 +242,44 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         (state / "v.csv").write_text(text)
         assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))
     refused("preference", "import", state / "v.csv", "--prompts", state / "v.csv")
+
+
+def keep_episodes(house: Warehouse) -> None:
+    """One item, played by two models as themselves and by one of them as a persona; the opponent writes too."""
+    place = {"league": "poker", "scenario": "kuhn", "version": 1, "item_id": "17/0/baseline/random"}
+    rows, turns = [], []
+    for name, persona in (("one", ""), ("two", ""), ("one", "calm:v2")):
+        of = place | {"episode_id": f"{persona}{name}", "persona": persona, "snapshot": "base", **_of(asked(name))}
+        rows.append(of | {"status": "played", "seat": 0})
+        for turn, (mine, said) in enumerate(
+            [(True, "<think>K!</think>I bet, says {}."), (False, "secret"), (True, "ACTION: call")]
+        ):
+            text = said.format("Calm Carl" if persona else name)
+            turns.append(of | {"turn": turn, "attempt": 0, "under_test": mine, "call_status": "answered", "response": text})
+            turns[-1] |= {"request_key": f"{name} {persona} {turn}", "reaction": f"Pot {turn + 2}." if mine else "hidden"}
+    keep(house, "episodes", rows, league="poker", scenario="kuhn", snapshot="base")
+    keep(house, "episode_turns", turns, league="poker", scenario="kuhn", snapshot="base")
+    seen = {"role": "user", "text": "You hold a king."}
+    prompts = [
+        place | {"persona": persona, "messages": [{"role": "system", "text": system}, seen]}
+        for persona, system in (("", "The rules."), ("calm:v2", "You are calm. The rules."))
+    ]
+    keep(house, "episode_prompts", prompts, league="poker", scenario="kuhn")
+
+
+def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DTEF_PERSONAS", str(state / "personas"))
+    (state / "personas").mkdir(parents=True)
+    calm = '{"id": "calm", "version": 2, "status": "approved", "display_name": "Calm Carl", "system_prompt": "Be calm."}'
+    (state / "personas" / "calm.yaml").write_text(calm, encoding="utf-8")
+    keep_episodes(Warehouse(str(state / "warehouse")))
+    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--only", "poker/kuhn")
+    with store(state) as votes:
+        (item,) = {pair.item_id for pair in votes.pairs("games")}
+        assert item == "poker/kuhn/v1/17/0/baseline/random"
+        served = [votes.served(pair.pair_id) for pair in votes.pairs("games")]
+    assert {one.prompt for one in served} == {"The rules.\n\nYou hold a king."}
+    texts = {text for one in served for text in (one.run_a, one.run_b)}
+    assert texts == {"Player: I bet, says [model].\n\nGame: Pot 2.\n\nPlayer: ACTION: call\n\nGame: Pot 4."}
