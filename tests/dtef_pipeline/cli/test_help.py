@@ -81,7 +81,7 @@ class TestHelp:
         shown = {
             words: option.metavar
             for words, option in all_options()
-            if option.opts == ["--metric"] and words[0] not in ("qa", "games")
+            if option.opts == ["--metric"] and words[0] not in ("qa", "games", "preference")
         }
         assert {("run",), ("rollup",), ("experiment",), ("leaderboard",)} <= set(shown)
         assert set(shown.values()) == {"|".join(METRICS)}

@@ -48,6 +48,7 @@ USUAL = {
     "confidence": "3",
     "reason": "by mistake",
     "consent": "no",
+    "models": "baseline/uniform",
 }
 """What is typed where a command needs a value; a file is given by the test."""
 DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")

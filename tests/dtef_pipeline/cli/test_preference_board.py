@@ -7,7 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC as METRICS_READ
 from resources.settings import Settings
+from resources.table_reader import TableReader
 from resources.votes import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -78,3 +81,28 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
     ok("preference", "rollup")
     assert "there were no votes" in refused("preference", "board")
+
+
+@pytest.mark.parametrize("family", [family.name for family in FAMILIES if family.paired and family.name != "survey"])
+def test_metrics_of_every_family_can_be_read(family: str, state: Path) -> None:
+    house = Warehouse(str(state / "warehouse"))
+    (sources,) = (one.paired.metrics for one in FAMILIES if one.name == family and one.paired)
+    assert sources
+    for source in sources:
+        for table in source.tables:
+            spec = TABLES[table]
+            assert spec.schema is not None
+            row = pa.table({one.name: pa.nulls(1, one.type) for one in spec.schema}, schema=spec.schema)
+            house.write(table, row, **dict.fromkeys(spec.levels, "x"))
+        assert set(METRICS_READ) <= set(
+            TableReader(house).query(lambda made: made.sql(source.query).columns, only=source.tables)
+        )  # noqa: B023
+
+
+def test_metrics_of_surveys_stand_on_the_leaderboard(scored: Path) -> None:
+    (sources,) = (one.paired.metrics for one in FAMILIES if one.name == "survey" and one.paired)
+    reader = TableReader(Warehouse(str(scored / "warehouse")))
+    rows = reader.query(lambda made: made.sql(sources[0].query).to_arrow_table(), only=sources[0].tables).to_pylist()
+    assert {row["partition"] for row in rows} == {"all"}
+    assert set(METRICS_READ) <= set(rows[0])
+    assert len({(row["metric"], row["player"]) for row in rows}) == len(rows)
