@@ -50,6 +50,7 @@ class _Asks:
         return self._answered(requests, then)
 
     def _answered(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
+        self.progress.is_open = then is not None
         failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
         self.progress.window_done()
         self.display.rest()

@@ -147,6 +147,8 @@ class RunProgress:
         self._began: dict[str, float] = {}
         self._before: dict[str, ModelProgress] = {}
         self._now: dict[str, ModelProgress] = {}
+        self.is_open = False
+        """Whether more than what is known may follow from responses, so that nobody knows how long it takes."""
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
         self._now.update((one.model, self._whole(one)) for one in models)
@@ -161,11 +163,13 @@ class RunProgress:
         earlier = before.settled if before else 0
         settled = one.settled + earlier
         # Replies that are asked for once more were not expected: they come on top.
-        total = max(self._expected.get(one.model, 0), one.total + earlier)
+        expected = self._expected.get(one.model, 0)
+        total = max(expected, one.total + earlier)
         counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
         so_far = self._rate_so_far(one.model, counts["done"])
         rate = one.rate or so_far
-        return replace(one, total=total, **counts, rate=rate, seconds_left=(total - settled) / rate if rate else None)
+        is_known = rate and not (self.is_open and one.total + earlier > expected)
+        return replace(one, total=total, **counts, rate=rate, seconds_left=(total - settled) / rate if is_known else None)
 
     def _rate_so_far(self, model: str, done: int) -> float:
         """Of a model that has not responded for half a minute, the mean rate since the run first had news of it."""
@@ -253,7 +257,7 @@ class LoggedProgress:
     def __init__(self, log: Callable[[str], None], every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self._every, self._clock = log, every, clock
         self._last = clock()
-        self._finished: set[str] = set()
+        self._finished: dict[str, int] = {}
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
         due = self._clock() - self._last >= self._every
@@ -261,10 +265,11 @@ class LoggedProgress:
             self._last = self._clock()
         for one in models:
             finished = one.settled == one.total
-            if one.model not in self._finished and (due or finished):
+            # A model that was finished goes on where more follows from its responses.
+            if (due or (finished and one.model not in self._finished)) and self._finished.get(one.model) != one.total:
                 self._log(f"{one.model}: {one.settled} of {one.total} ({_note(one)})")
             if finished:
-                self._finished.add(one.model)
+                self._finished[one.model] = one.total
 
     def say(self, line: str) -> None:
         self._log(line)

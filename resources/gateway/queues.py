@@ -46,6 +46,8 @@ class Job:
     call: int = 0
     """The number of its last call among all calls of the model, from 1 in the order in which they began."""
     _alone: bool = False
+    follows: bool = False
+    """It follows from a response, and goes before those that follow from none: what has begun comes to its end first."""
 
     def begin(self, model: ModelState) -> None:
         """A call begins."""
@@ -163,8 +165,16 @@ class ModelQueue:
 
     @property
     def hungry(self) -> bool:
-        """The next requests should be claimed before the ready ones run out."""
-        return bool(self.unclaimed) and len(self.ready) < self.spec.max_concurrency
+        """The next requests should be claimed before the ready ones run out; those that go before them, at once."""
+        return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
+
+    def taken_to_claim(self, most: int) -> list[Job]:
+        """Of what is unclaimed, what should be claimed next."""
+        runs_out = len(self.ready) < self.spec.max_concurrency
+        taken: list[Job] = []
+        while self.unclaimed and len(taken) < most and (runs_out or self.unclaimed[0].follows):
+            taken.append(self.unclaimed.popleft())
+        return taken
 
     def may_send(self, now: float) -> bool:
         """There is something to send, and the model itself takes it now."""
@@ -247,6 +257,7 @@ class Arrival(NamedTuple):
         if self.job is None:
             self.queue.replayed += 1
         elif in_front:
+            self.job.follows = True
             self.queue.unclaimed.appendleft(self.job)
         else:
             self.queue.unclaimed.append(self.job)

@@ -95,7 +95,7 @@ class SingleFlight:
         for job in chunk:
             queue.claiming -= 1
             if job.key in claimed.mine:
-                queue.ready.append(job)
+                (queue.ready.appendleft if job.follows else queue.ready.append)(job)
             elif job.key in claimed.answered:
                 queue.replayed += 1
                 self._settled(job.key)
@@ -114,7 +114,7 @@ def _chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
     size = 2 * queue.spec.max_concurrency
     chunk = []
     if queue.hungry:
-        chunk = [queue.unclaimed.popleft() for _ in range(min(size, len(queue.unclaimed)))]
+        chunk = queue.taken_to_claim(size)
     if look_again and not queue.unclaimed:
         chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
     queue.claiming += len(chunk)

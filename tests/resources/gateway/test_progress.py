@@ -171,6 +171,16 @@ def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
     assert (seen[-1][1].model, seen[-1][1].total) == ("n", 3)
 
 
+def test_a_model_that_was_finished_is_told_of_again_when_more_follows() -> None:
+    """A league said `20 of 20` after the first turn, and nothing more for an hour."""
+    lines: list[str] = []
+    progress = RunProgress(LoggedProgress(lines.append, every=0), {"m": 2})
+    progress.is_open = True
+    for total, done in ((2, 2), (2, 2), (4, 3)):
+        progress((ModelProgress("m", total=total, replayed=0, done=done, failed=0, rate=1.0),))
+    assert lines == ["m: 2 of 2 (0 replayed, 0 failed, 1.0/s)", "m: 3 of 4 (0 replayed, 0 failed, 1.0/s)"]
+
+
 def test_what_a_budget_kept_from_being_asked_has_not_failed() -> None:
     lines: list[str] = []
     progress = RunProgress(LoggedProgress(lines.append), {"m": 3})

@@ -1,0 +1,131 @@
+"""`dtef games run` with a model API at the other end: players of all kinds at once, and a command that is killed in the midst of episodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resources.gateway.retries import Backoff
+from resources.responses.store import ResponseStore
+from tests.dtef_pipeline.cli.commands import dtef, ok, query
+from tests.fake_llm_server import FakeLLM, Fault, at_random
+from tests.made.league_players import REPLIES_IN_LEAGUES
+from tests.made.responses import stored
+
+PASSING_FAULTS = (Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503), Fault("reset"))
+AT_ONCE = 2
+
+
+def league_server(**given: Any) -> FakeLLM:
+    return FakeLLM(lambda call: REPLIES_IN_LEAGUES[call.body["model"]](call), **given)
+
+
+def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    shared = {
+        "api_base": server.base_url,
+        "api_key_env": "OPENAI_API_KEY",
+        "max_concurrency": AT_ONCE,
+        "temperature": 0,
+        "input_price": 1.0,
+        "output_price": 2.0,
+        **settings,
+    }
+    models = {name: {"model": f"openai/{name}", **shared} for name in REPLIES_IN_LEAGUES}
+    (folder / "players.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(folder / "players.yaml"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
+
+
+def test_killed_in_the_midst_of_episodes_nothing_is_bought_twice_and_no_turn_is_lost(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ["games", "run", "--no-roll-ups", "--scenario", "thirteen", "--player", "legal", "--seeds", "1-2"]
+    with league_server(latency=0.1) as server:
+        know_players(server, state, monkeypatch)
+        command = [str(Path(sys.executable).with_name("dtef")), *run]
+        process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 120
+        # Both episodes play at once: this is the seventh turn of each.
+        while server.answered < 2 * 7 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        server.await_nobody()
+        with ResponseStore(state / "responses.sqlite") as store:
+            committed = stored(store)
+        answered = server.answered
+        assert committed > 0
+        assert answered - committed <= AT_ONCE
+        server.latency = 0.0
+        ok(*run)
+        texts = query("SELECT episode_id, turn, attempt, request_key, call_status FROM episode_turns")
+        requests = {row["request_key"] for row in texts}
+        assert len(requests) > committed
+        assert server.answered == answered + len(requests) - committed
+    assert {row["call_status"] for row in texts} == {"answered"}
+    assert len({(row["episode_id"], row["turn"], row["attempt"]) for row in texts}) == len(texts)
+    episodes = query("SELECT item_id, status, n_turns FROM episodes")
+    assert sorted(row["item_id"] for row in episodes) == ["1/0", "2/0"]
+    assert {row["status"] for row in episodes} == {"played"}
+    assert sum(row["n_turns"] for row in episodes) == len({(row["episode_id"], row["turn"]) for row in texts})
+
+
+def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    players = [part for name in ("legal", "sloppy", "cheating", "silent", "refusing") for part in ("--player", name)]
+    what = [*players, "--opponent", "second", "--seeds", "1", "--snapshot", "night"]
+    with league_server(fault=at_random(0.2, *PASSING_FAULTS)) as server:
+        know_players(server, state, monkeypatch, max_concurrency=16, retries=8)
+        told = json.loads(ok("games", "estimate", *what, "--format", "json"))
+        most = {row["model"]: row["calls_most"] for row in told}
+        ok("games", "run", "--no-roll-ups", *what)
+        asked = Counter(call.body["model"] for call in server.calls)
+    episodes = query("SELECT * FROM episodes")
+    # Solitaire has one seat, the other five scenarios have two.
+    assert Counter(row["model"] for row in episodes) == dict.fromkeys(("legal", "sloppy", "cheating", "silent", "refusing"), 11)
+    assert {(row["status"], row["snapshot"]) for row in episodes} == {("played", "night")}
+    assert all(asked[name] > 0 for name in (*{row["model"] for row in episodes}, "second"))
+    texts = query(
+        "SELECT model, count(DISTINCT request_key) AS n FROM episode_turns WHERE call_status = 'answered' GROUP BY model"
+    )
+    assert all(row["n"] <= most[row["model"]] for row in texts)
+    own = {name: [row for row in episodes if row["model"] == name and row["n_turns"]] for name in asked}
+    assert sum(row["illegal"] + row["refused"] + row["forfeits"] for row in own["legal"]) == 0
+    assert sum(row["illegal"] for row in own["sloppy"]) > 0
+    assert sum(row["forfeits"] for row in own["sloppy"]) == 0
+    # Silence is no command, and a refusal is counted apart; either gives up the game, or a default is played.
+    assert all(row["unparsed"] > 0 and row["forfeits"] + row["defaults"] > 0 for row in own["silent"])
+    assert all(row["refused"] > 0 for row in own["refusing"] if "negotiation" not in row["league"])
+    assert sum(row["outcome"] == "win" for row in own["cheating"] if row["forfeits"]) == 0
+
+
+def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what = ["--scenario", "thirteen", "--player", "legal", "--seeds", "1-6", "--draws", "2"]
+    with league_server() as server:
+        know_players(server, state, monkeypatch, max_tokens=64)
+        dtef("games", "run", "--no-roll-ups", *what, "--max-cost-usd", "0.1")
+        episodes = query("SELECT status, n_turns, reason FROM episodes")
+        states = Counter(row["status"] for row in episodes)
+        # Episodes are played to their ends one after the other, so that a budget leaves few of them cut short.
+        assert states["played"] > 0
+        assert states["skipped_budget"] > 0
+        assert states.total() == 12
+        assert sum(row["n_turns"] > 0 for row in episodes if row["status"] == "skipped_budget") <= 4 * AT_ONCE
+        spent = query("SELECT sum(cost_usd) AS spent FROM episode_turns")[0]["spent"]
+        assert 0.05 < spent <= 0.1
+        ok("games", "run", "--no-roll-ups", *what)
+        assert {row["status"] for row in query("SELECT status FROM episodes")} == {"played"}
+        requests = query("SELECT count(DISTINCT request_key) AS n FROM episode_turns")[0]["n"]
+        assert server.answered == len(server.calls) == requests
