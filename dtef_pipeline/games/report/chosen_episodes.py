@@ -40,7 +40,11 @@ _EPISODE_CHOICES = (
         "The best episode of a model", lambda frame: frame["by_model"], (("reward", False), ("illegal", True), ("steps", True))
     ),
     _Choice("The worst episode of a model", lambda frame: frame["by_model"], (("reward", True), ("n_turns", False))),
-    _Choice("Texts that were no legal moves", lambda frame: frame["illegal"] > 0, (("forfeits", True), ("illegal", False))),
+    _Choice(
+        "Texts that were no legal moves",
+        lambda frame: frame["illegal"] > 0,
+        (("forfeits", True), ("defaults", True), ("illegal", False)),
+    ),
     _Choice("A refusal to play", lambda frame: frame["refused"] > 0, (("refused", False),)),
     _Choice("Forfeited for want of a legal move", lambda frame: frame["forfeits"] > 0, (("n_turns", False),)),
     _Choice("The best episode of a baseline", lambda frame: ~frame["by_model"], (("reward", False), ("steps", True))),

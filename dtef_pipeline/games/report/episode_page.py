@@ -13,9 +13,10 @@ from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.traces import trace_of_json
 from dtef_pipeline.report.isolated import inline
-from dtef_pipeline.report.markup import DASH, described, is_unknown, paragraph, section
+from dtef_pipeline.report.markup import described, is_unknown, paragraph, section
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.page_files import INDEX_PAGE
+from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.text.counted import counted
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
@@ -24,6 +25,14 @@ _MOVES_HOW = (
     "Buttons or the keys ← → Home End go from move to move. The table shows all there is, also what seats hide from each other; what a seat was "
     "told is beneath. Of a text the action that was read is marked."
 )
+_OUTCOME_WORDS = {
+    "win": "won",
+    "loss": "lost",
+    "draw": "neither won nor lost",
+    "unsolved": "did not solve it",
+    "agreement": "came to an agreement",
+    "no_agreement": "came to no agreement",
+}
 _KIND_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
@@ -37,13 +46,15 @@ def episode_page(found: ScenarioResults, chosen: ChosenEpisode, page: str) -> st
         Chapter("about", "About", _about(found, chosen)),
     ]
     back = f'<p><a href="{INDEX_PAGE}">All scenarios</a> · <a href="{page}">{escape(found.name)}</a></p>'
-    reward = DASH if is_unknown(row["reward"]) else f"{row['reward']:g}"
-    told = f"<p>{escape(chosen.why)}: {inline(row['player'])} {escape(_outcome(row['outcome']))}, reward {reward}.</p>"
+    told = f"<p>{inline(row['player'])} {_ended_in_words(found, row)} Shown as: {escape(chosen.why[0].lower() + chosen.why[1:])}.</p>"
     return build_report(title, back + told, chapters)
 
 
-def _outcome(outcome: object) -> str:
-    return f"ends with {str(outcome).replace('_', ' ')}"
+def _ended_in_words(found: ScenarioResults, row: StoredRow) -> str:
+    """How it ended for the player, as the end of a sentence that begins with its name."""
+    did = _OUTCOME_WORDS.get(row["outcome"], f"ended with {escape(str(row['outcome']))}")
+    unit = f" {escape(found.pack.scenario.unit)}" if found.pack else ""
+    return f"{did}." if is_unknown(row["reward"]) else f"{did}: a reward of {row['reward']:g}{unit}."
 
 
 def seat_players(found: ScenarioResults, chosen: ChosenEpisode) -> list[str]:

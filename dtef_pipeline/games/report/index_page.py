@@ -92,7 +92,8 @@ def _scenarios(played: Sequence[ScenarioResults], pages: Mapping[str, str], mani
             "scenarios", "Scenarios", _SCENARIOS_HOW, missing("No scenarios yet", "`dtef games list` says which there are")
         )
     frame = pd.DataFrame(listed)
-    frame = frame.assign(mean=with_interval(frame, "value", ("low", "high")))
+    if played:
+        frame = frame.assign(mean=with_interval(frame, "value", ("low", "high")))
     data = frame.drop(columns=["link", "best", "mean"], errors="ignore")
     shown = table(frame, _SCENARIO_TABLE, caption=counted(len(listed), "scenario"), row_head="link", data=data)
     return section("scenarios", "Scenarios", _SCENARIOS_HOW, shown)

@@ -98,7 +98,7 @@ def test_a_scenario_page_has_rules_metrics_matchups_personas_and_spread(pages: d
 
 
 def test_an_episode_shows_each_move_with_its_table_and_why_a_text_was_none(pages: dict[str, str]) -> None:
-    name = next(one for one in episodes_of(pages, KUHN) if "Texts that were no legal moves" in pages[one])
+    name = next(one for one in episodes_of(pages, KUHN) if "Shown as: texts that were no legal moves." in pages[one])
     page = pages[name]
     moves = section_of(page, "moves")
     assert "no command found" in moves
