@@ -21,7 +21,7 @@ REFUSED_RATE = "refused_rate"
 MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
 FAMILY_ORDER = ("composite", "expected value", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
-_OTHER_VERSION = "(SELECT league, scenario, version, count(*) AS n FROM episodes GROUP BY ALL)"
+_TABLES_OF_VERSIONS = ("episodes", "strategy_values")
 _STATES = (
     "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
     "WHERE status <> 'played' GROUP BY ALL)"
@@ -96,8 +96,9 @@ def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """Of each scenario the versions that were played, the one that the pages show last."""
     wanted = ("league", "scenario", "version")
     found: dict[str, set[int]] = {}
-    for row in rows.rows(_OTHER_VERSION, wanted, {}) if rows.has("episodes") else []:
-        found.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    for table in filter(rows.has, _TABLES_OF_VERSIONS):
+        for row in rows.rows(f"(SELECT DISTINCT league, scenario, version FROM {table})", wanted, {}):
+            found.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
     for name in set(results["league"] + "/" + results["scenario"]) if len(results) else ():
         own = int(_of(results, name)["version"].iloc[0])
         found[name] = {one for one in found.get(name, set()) if one < own} | {own}

@@ -17,7 +17,7 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-GAME_PAGES_READ = ("episodes", "persona_results", "matchups")
+GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values")
 """The tables that the pages are made of."""
 
 

@@ -8,10 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
+from dtef_pipeline.games.manifest import read_manifests
+from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.report.episode_steps import TextParts, text_parts
+from dtef_pipeline.games.strategy_rows import StrategyOptions, strategy_rows
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.tables import in_schema
-from tests.made.game_pages import games_pages_of, played_league
+from tests.made.game_pages import SCENARIOS, games_pages_of, played_league
 from tests.made.read_page import ReadPage
 
 KUHN, ALLOCATION = "poker__kuhn.html", "negotiation__allocation.html"
@@ -140,6 +144,17 @@ def test_where_nothing_was_played_the_page_says_what_to_do(league: dict[str, pa.
     assert "No boards yet" in section_of(unrolled[INDEX_PAGE], "boards")
     assert "No board yet" in section_of(unrolled[KUHN], "board")
     assert episodes_of(unrolled, KUHN)
+
+
+def test_strategies_of_a_small_game_are_told_least_exploitable_first(league: dict[str, pa.Table]) -> None:
+    manifests = read_manifests(SCENARIOS)
+    rows = strategy_rows(pack("poker/kuhn", manifests), DECISION_ANSWERS.empty_table(), "base", StrategyOptions())
+    text = section_of(games_pages_of({"strategy_values": rows})[KUHN], "strategies")
+    places = [text.index(f"{name}baseline") for name in ("nash", "always-bet", "random", "always-pass")]
+    assert places == sorted(places)
+    assert "0.458" in text
+    assert "100.0%" in text
+    assert "Strategies" not in games_pages_of({"episodes": league["episodes"]})[KUHN]
 
 
 def test_equal_tables_give_equal_pages(league: dict[str, pa.Table]) -> None:
