@@ -26,12 +26,8 @@ of_confidence = click.IntRange(1, 5)
     "--only",
     multiple=True,
     metavar="PATTERN",
-<<<<<<< HEAD
     help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, "
     "LEAGUE/SCENARIO of games, as in 'mmlu/*'; may be repeated.",
-=======
-    help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'; may be repeated.",
->>>>>>> main
 )
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only responses of this model; may be repeated.")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")

@@ -96,18 +96,12 @@ def test_metrics_of_every_family_can_be_read(family: str, state: Path) -> None:
             assert spec.schema is not None
             row = pa.table({one.name: pa.nulls(1, one.type) for one in spec.schema}, schema=spec.schema)
             house.write(table, row, **dict.fromkeys(spec.levels, "x"))
-<<<<<<< HEAD
         columns = TableReader(house).query(partial(columns_of, source.query), only=source.tables)
         assert set(METRICS_READ) <= set(columns)
 
 
 def columns_of(query: str, connection: duckdb.DuckDBPyConnection) -> list[str]:
     return list(connection.sql(query).columns)
-=======
-        assert set(METRICS_READ) <= set(
-            TableReader(house).query(lambda made: made.sql(source.query).columns, only=source.tables)
-        )  # noqa: B023
->>>>>>> main
 
 
 def test_metrics_of_surveys_stand_on_the_leaderboard(scored: Path) -> None:
