@@ -51,15 +51,17 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef qa report --out $(STATE)/qa_report
 	@echo
 	@echo "Games: baselines, which are simple rules, play six scenarios, ten seeds each in all seats. The model in this process plays two seeds of"
-	@echo "Kuhn poker against perfect play, and writes three texts for that. So few games say nothing of it, and it has no interval."
+	@echo "Kuhn poker against perfect play, and writes three texts for that. So few episodes say nothing of it, and it has no interval."
 	$(BIN)/dtef games run --player baselines --seeds 1-10 --no-roll-ups
 	$(BIN)/dtef games run --scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8
 	$(BIN)/dtef games board
+	$(BIN)/dtef games report --out $(STATE)/games_report
 	@echo
 	@echo "Human preference: scores fitted to 72 votes of eight reviewers on pairs of three models. Votes, reviewers and models are invented."
 	$(BIN)/dtef preference fit data/votes_sample.csv
 	@echo
-	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html"
+	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html;"
+	@echo "of the games: $(STATE)/games_report/index.html"
 	@echo "Dagster UI on the same state: make ui"
 
 test: setup ## every check: formatting, lint, types (beside the tests), tests

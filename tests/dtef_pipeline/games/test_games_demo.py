@@ -33,10 +33,11 @@ def sample_votes() -> list[dict[str, str]]:
 
 
 def test_make_demo_plays_all_baselines_and_the_model_in_this_process_a_little() -> None:
-    assert re.findall(r"dtef games (run|board) ?(.*)", DEMO_RECIPE) == [
+    assert re.findall(r"dtef games (\w+) ?(.*)", DEMO_RECIPE) == [
         ("run", f"--player baselines --seeds {SEEDS_OF_DEMO} --no-roll-ups"),
         ("run", "--scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8"),
         ("board", ""),
+        ("report", "--out $(STATE)/games_report"),
     ]
     assert re.findall(r"dtef preference (.*)", DEMO_RECIPE) == ["fit data/votes_sample.csv"]
 
