@@ -171,7 +171,7 @@ PERSONA_RESULTS = pa.schema(
         field("n_episodes", pa.int64(), "Episodes that say something of the metric"),
         field("n_total", pa.int64(), "Episodes that were to be played"),
         field("n_clusters", pa.int64(), "Seeds of the episodes that say something of the metric"),
-        field("mean", pa.float64(), "Sum of totals over sum of ofs; of volatility the standard deviation of rewards; null: see the reason"),
+        field("mean", pa.float64(), "Mean of the metric in its unit; of volatility the standard deviation of rewards; null: see the reason"),
         *_MEAN_ENDS,
         field("illegal_rate", pa.float64(), "Texts that were no legal move over turns of these episodes; null: no turns"),
         field("forfeit_rate", pa.float64(), "Episodes forfeited for want of a legal move over episodes, 0-1; null: none were played"),
