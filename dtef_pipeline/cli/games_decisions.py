@@ -16,7 +16,7 @@ from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import chosen_scenarios
 from dtef_pipeline.cli.imported_models import require_imported
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
 from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, print_planned
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
@@ -37,7 +37,6 @@ from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.table_reader import TableReader
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,9 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
 
 
-@reads_tables
-def estimate(reader: TableReader, options: DecisionOptions, output: str) -> None:
-    """What a run would ask and cost."""
+def estimate(options: DecisionOptions, output: str) -> None:
+    """What a run would ask and cost, also before anything was ever run."""
+    reader = open_reader(open_warehouse(new=True))
     settings = Settings.from_environment()
     plans = decision_plans(options, settings, known_models(settings, COMPUTED_MODELS))
     ledger = CallLedger(usual=UsualLengths(mean_tokens(reader, "decision_answers", "model_variant", "1")))
