@@ -12,6 +12,7 @@ from pydantic import Field
 from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, pack_of
 from assets.stage.asked import RolesConfig, asking, models_of
+from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -32,7 +33,7 @@ from dtef_pipeline.games.decision_rows import (
 from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, strategy_rows
+from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, players_gone, strategy_rows
 from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES
 
 POINTS_AT_A_TIME = 5_000
@@ -156,11 +157,16 @@ def strategy_values(context: dg.AssetExecutionContext, config: StrategyValuesCon
         with run.attempt(key):
             pack = pack_of(store, key)
             new = strategy_rows(pack, store.warehouse.read("decision_answers", **at), config.snapshot, options)
-            rows = merged_values(store.warehouse.read_earlier("strategy_values", **at), new, pack)
+            earlier = store.warehouse.read_earlier("strategy_values", **at)
+            rows = merged_values(earlier, new, pack)
             store.warehouse.write("strategy_values", rows, **at)
             whole = rows.filter(pc.is_null(rows["point"]))
             shown = ["persona", "model", "quantity", "opponent", "seat", "value", "low", "high", "scale", "reason"]
             metadata = {"dagster/row_count": len(rows), "preview": markdown(whole, shown, most=30)}
+            if gone := players_gone(earlier, new, pack):
+                metadata |= not_restored(
+                    context, [f"{key}: {', '.join(gone)}: no answers any more; asked again, they cost nothing"]
+                )
             run.done(key, metadata, content_version(rows))
     return run.result()
 
