@@ -19,6 +19,7 @@ from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, p
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.games.opening import opening_messages
+from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths, most_tokens
 from dtef_pipeline.report.terminal import render
@@ -67,14 +68,25 @@ def estimate(options: LeagueOptions, output: str) -> None:
 
 
 def _usual_length(reader: TableReader, key: str, plan: LeaguePlan) -> _Length:
-    """Texts of a seat: the mean of earlier episodes, else those of half the limit of turns; at most all its turns with all retries."""
+    """Texts of a seat: the mean of earlier episodes of models, else the turns of baselines, else half the limit of turns.
+
+    At most all its turns with all retries.
+    """
     manifest = plan.pack.manifest
     turns = -(-manifest.turn_limit // plan.n_seats)
     most = turns * (1 + manifest.retries)
     texts = reader.rows("episode_turns", columns=["episode_id", "seat", "call_status"], **LEAGUE_SPACE.levels(key))
     texts = texts.filter(pc.equal(texts["call_status"], "answered"))
     of = texts.group_by(["episode_id", "seat"]).aggregate([]).num_rows
-    return _Length(min(len(texts) / of if of else max(turns / 2, 1), most), most)
+    usual = len(texts) / of if of else _turns_of_baselines(reader, key) or turns / 2
+    return _Length(min(max(usual, 1), most), most)
+
+
+def _turns_of_baselines(reader: TableReader, key: str) -> float | None:
+    """The mean number of turns of baselines in an episode; None: none has played."""
+    rows = reader.rows("episodes", columns=["model", "n_turns"], **LEAGUE_SPACE.levels(key))
+    turns: float | None = pc.mean(rows.filter(pc.starts_with(rows["model"], BASELINE_PREFIX))["n_turns"]).as_py()
+    return turns
 
 
 def _count(plan: LeaguePlan, matches: list[Match], length: _Length, store: ResponseStore | None, ledger: CallLedger) -> None:

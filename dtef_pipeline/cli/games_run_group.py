@@ -83,8 +83,9 @@ def run(**given: Any) -> None:
 def estimate(output: str, **given: Any) -> None:
     """Say what `dtef games run` with these options would ask and cost, by model. Nothing is asked, nothing is written.
 
-    How long an episode lasts is not known before it is played. The usual numbers go by earlier episodes of the scenario, else by half the limit
-    of turns; the highest ones by the limit of turns, with a text that has to be repeated as often as allowed in every turn.
+    How long an episode lasts is not known before it is played. The usual numbers go by earlier episodes of models in the scenario, else by
+    those of baselines, which play for nothing, else by half the limit of turns; the highest ones by the limit of turns, with a text that has to
+    be repeated as often as allowed in every turn.
     """
     from dtef_pipeline.cli import games_estimate
     from dtef_pipeline.cli.games_run import LeagueOptions

@@ -27,6 +27,17 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
         yield server
 
 
+def test_baselines_that_have_played_tell_how_long_an_episode_lasts(server: FakeLLM) -> None:
+    league = ["--scenario", "show-cards", "--opponent", "waits", "--seeds", "1-3"]
+    estimate = ["estimate", *league, "--player", "legal", "--format", "json"]
+    (unknown,) = json.loads(dtef_games(*estimate).stdout)
+    # Six episodes: half of the four turns that a seat has at most, then the four that two who wait play.
+    assert unknown["calls"] == 6 * 2
+    assert dtef_games("run", "--no-roll-ups", *league, "--player", "baseline/waits").exit_code == 0
+    (known,) = json.loads(dtef_games(*estimate).stdout)
+    assert (known["calls"], known["calls_most"]) == (6 * 4, unknown["calls_most"])
+
+
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     league = [
         "--scenario",
