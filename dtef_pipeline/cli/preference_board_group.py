@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family, options, writes_a_table
-from dtef_pipeline.cli.preference_fit_group import l2_prior
+from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.preference_fit_group import l2_prior, of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 
 _of_partition = click.option(
@@ -62,7 +62,7 @@ def rollup(**given: Any) -> None:
 
 
 @click.command(short_help="Show whose responses reviewers prefer.")
-@of_family(None, "Only votes on responses of this family.  [default: each by itself]")
+@of_voted_family("Only votes on responses of this family.  [default: each by itself]")
 @_of_partition
 @_of_reviewers
 @writes_a_table
@@ -79,7 +79,7 @@ def board(**given: Any) -> None:
 
 
 @click.command(short_help="Show preference beside automated metrics.")
-@of_family(None, "Only this family.  [default: all that have votes]")
+@of_voted_family("Only this family.  [default: all that have votes]")
 @_of_partition
 @click.option(
     "--metric", metavar="PATTERN", default="*", show_default=True, help="Only metrics that fit, such as 'expected_return*'."

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -23,9 +23,26 @@ def l2_prior(context: click.Context, param: click.Parameter, value: str | None) 
     return found
 
 
+def _voted_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
+    if family is None or context.resilient_parsing:
+        return family
+    from dtef_pipeline.families import FAMILIES
+    from dtef_pipeline.preference.paired_csv import ELSEWHERE
+
+    names = [*(one.name for one in FAMILIES), ELSEWHERE]
+    if family not in names:
+        raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
+    return family
+
+
+def of_voted_family(help: str) -> Callable[..., Any]:
+    """`--family` of a command about votes: of which some are on responses that other tools stored."""
+    return click.option("--family", metavar="survey|rubric|qa|games|elsewhere", callback=_voted_family, help=help)
+
+
 @click.command(short_help="Fit scores to votes.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@of_family(None, "Only votes on responses of this family; without FILE.  [default: all]")
+@of_voted_family("Only votes on responses of this family; without FILE.  [default: all]")
 @click.option(
     "--item",
     "items",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import of_family
+from dtef_pipeline.cli.preference_fit_group import of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -20,7 +20,7 @@ from dtef_pipeline.cli.reported import reports_errors
     metavar="NAME",
     help="Model that judges: a model or collection that `dtef models` lists, or a litellm string; may be repeated.",
 )
-@of_family(None, "Only pairs of this family.  [default: all]")
+@of_voted_family("Only pairs of this family.  [default: all]")
 @click.option(
     "--pairs",
     "most",

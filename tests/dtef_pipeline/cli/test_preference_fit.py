@@ -108,7 +108,9 @@ def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_text
     some = json.loads(ok("preference", "fit", "--json", "--family", "qa", "--item", "made/all/[0-9]", "--control", "length"))
     assert 0 < some["votes"] < 60
     assert "length" in some
-    assert "holds no votes" in ok("preference", "fit", "--family", "rubric")
+    for other in ("rubric", "elsewhere"):
+        assert "holds no votes" in ok("preference", "fit", "--family", other)
+    assert "games, elsewhere" in dtef("preference", "fit", "--family", "x").output
     for given in (("--family", "qa"), ("--item", "x"), ("--reviewer-kind", "judge"), ("--without-leak-risk",)):
         assert "give no FILE" in dtef("preference", "fit", __file__, *given).output
 
