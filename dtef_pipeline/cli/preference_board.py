@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.cli.chosen_votes import ChosenVotes, stored_votes
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
+from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import roll_up
 from dtef_pipeline.cli.terminal_width import say
@@ -95,6 +95,8 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
             f"no preference_scores in {reader.warehouse.root} yet: `dtef preference rollup` makes them of votes"
         )
     frame: pd.DataFrame = reader.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+    if not len(frame) and reader.left_out:
+        raise unreadable(reader, "preference_scores")
     if not len(frame):
         raise WarehouseError("nothing to show: there were no votes when `dtef preference rollup` ran")
     if frame["votes_version"].iloc[0] != _version_now():

@@ -78,6 +78,9 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     with VoteStore(Settings.from_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
     assert "the votes have changed since" in dtef("preference", "board").stderr
+    (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
+    file.write_bytes(b"PAR1 broken")
+    assert "makes all that was left out again: dtef preference rollup" in refused("preference", "board")
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
