@@ -118,11 +118,9 @@ def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monk
         dtef("games", "run", "--no-roll-ups", *what, "--max-cost-usd", "0.1")
         episodes = query("SELECT status, n_turns, reason FROM episodes")
         states = Counter(row["status"] for row in episodes)
-        # Episodes are played to their ends one after the other, so that a budget leaves few of them cut short.
-        assert states["played"] > 0
         assert states["skipped_budget"] > 0
         assert states.total() == 12
-        assert sum(row["n_turns"] > 0 for row in episodes if row["status"] == "skipped_budget") <= 4 * AT_ONCE
+        assert sum(row["n_turns"] for row in episodes) == len(server.calls)
         spent = query("SELECT sum(cost_usd) AS spent FROM episode_turns")[0]["spent"]
         assert 0.05 < spent <= 0.1
         ok("games", "run", "--no-roll-ups", *what)

@@ -96,12 +96,12 @@ def test_an_episode_ends_with_the_request_that_fails_and_others_go_on(store: Res
 def test_what_has_begun_comes_to_its_end_before_a_budget_does(store: ResponseStore, server: FakeLLM) -> None:
     spec = model(server, max_concurrency=1)
     lines: list[str] = []
-    asks = gateway(store, budget=Budget(max_calls=4 * LENGTH), tell=lines.append)
-    came = played([Chat(spec, f"topic {number}") for number in range(40)], asks)
-    assert len(server.calls) == 4 * LENGTH
-    assert sum(len(one.responses) for one in came) == 4 * LENGTH
+    asks = gateway(store, budget=Budget(max_calls=12 * LENGTH), tell=lines.append)
+    came = played([Chat(spec, f"topic {number}") for number in range(80)], asks)
+    assert len(server.calls) == 12 * LENGTH
+    assert sum(len(one.responses) for one in came) == 12 * LENGTH
     assert all(one.failure is not None and one.failure.status == "budget" for one in came if len(one.responses) < LENGTH)
-    # Turn by turn of all, 20 episodes would have begun, and none would be whole.
+    # Turn by turn of all, 60 episodes would have begun, and none would be whole.
     assert sum(len(one.responses) == LENGTH for one in came) > 0
     assert len(lines) == 1
 
