@@ -127,7 +127,7 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
     packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
     absent = absent_by_scenario(packs, options.players)
     for key, names in absent.items():
-        say(f"{key}: no {' and no '.join(names)} there", err=True)
+        say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
     return {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
 

@@ -54,10 +54,8 @@ def absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dic
     for name in dict.fromkeys(players):
         if found and all(name in absent for absent in found.values()):
             known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in baselines_of(pack.scenario)}
-            raise ConfigError(
-                f"{name}: {' and '.join(found)} {'have' if len(found) > 1 else 'has'} none of that name; "
-                f"allowed: {ALL_BASELINES[0]}, {nearest(name, known)}"
-            )
+            where = f"{next(iter(found))} has none" if len(found) == 1 else f"none of the {len(found)} scenarios has one"
+            raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {nearest(name, known)}")
     return {key: absent for key, absent in found.items() if absent}
 
 
