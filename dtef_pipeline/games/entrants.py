@@ -11,6 +11,7 @@ from dtef_pipeline.games.named_players import player_named
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 
 AS_ITSELF = "none"
@@ -54,7 +55,7 @@ def absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dic
     for name in dict.fromkeys(players):
         if found and all(name in absent for absent in found.values()):
             known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in baselines_of(pack.scenario)}
-            where = f"{next(iter(found))} has none" if len(found) == 1 else f"none of the {len(found)} scenarios has one"
+            where = f"{next(iter(found))} has none" if len(found) == 1 else f"none of {counted(len(found), 'scenario')} has one"
             raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {nearest(name, known)}")
     return {key: absent for key, absent in found.items() if absent}
 

@@ -43,7 +43,7 @@ def test_a_baseline_is_left_out_where_it_is_not_and_refused_where_nobody_would_b
 
 
 def test_a_baseline_that_no_scenario_has_is_an_error_also_beside_others(two_packs: Mapping[str, Pack]) -> None:
-    told = "baseline/nahs: none of the 2 scenarios has one of that name; allowed: baselines, .*baseline/nash"
+    told = "baseline/nahs: none of 2 scenarios has one of that name; allowed: baselines, .*baseline/nash"
     with pytest.raises(ConfigError, match=told):
         absent_by_scenario(two_packs, ["baselines", "baseline/nahs"])
 
