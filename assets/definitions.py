@@ -8,11 +8,13 @@ import dagster as dg
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets.games import decisions, episodes, results
+from assets.games import drift as games_drift
 from assets.games import items as games_items
 from assets.games import prompts as games_prompts
 from assets.games import report as games_report
 from assets.games import scores as games_scores
 from assets.games.automation import GAMES_JOBS, GAMES_SENSORS
+from assets.games.night import GAMES_SCHEDULES
 from assets.preference import stored_votes, voted_scores
 from assets.preference.voted_scores import PREFERENCE_JOBS
 from assets.qa import anchors as qa_anchors
@@ -72,7 +74,7 @@ _QA = [
     qa_anchors,
     qa_report,
 ]
-_GAMES = [games_items, games_prompts, episodes, games_scores, results, decisions, games_report]
+_GAMES = [games_items, games_prompts, episodes, games_scores, results, decisions, games_drift, games_report]
 _SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 _VOTED = [stored_votes, voted_scores]
 _MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES, *_VOTED]
@@ -81,7 +83,7 @@ defs = dg.Definitions(
     assets=[survey_files, rubric_files, qa_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
-    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES],
+    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES, *GAMES_SCHEDULES],
     sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from assets.games.decisions import decision_answers, strategy_values
+from assets.games.drift import games_drift
 from assets.games.episodes import episodes
 from assets.games.items import scenario_items
 from assets.games.prompts import episode_prompts
@@ -13,7 +14,7 @@ from assets.stage.boards_after import boards_after_run
 
 GAMES_STAGES = [scenario_items, episode_prompts, episodes, episode_scores]
 DECISION_STAGES = [decision_answers, strategy_values]
-GAMES_ROLL_UPS = [persona_results, games_report]
+GAMES_ROLL_UPS = [persona_results, games_drift, games_report]
 games_pipeline = dg.define_asset_job(
     "games_pipeline",
     selection=dg.AssetSelection.assets(*GAMES_STAGES),
@@ -27,7 +28,7 @@ games_decisions = dg.define_asset_job(
 games_roll_ups = dg.define_asset_job(
     "games_roll_ups",
     selection=dg.AssetSelection.assets(*GAMES_ROLL_UPS),
-    description="Results of players, and of each player against each opponent, over all that is scored, and the pages of them.",
+    description="Results of players, of each player against each opponent, drift, and the pages, over all that the games family has scored.",
     run_tags={"dtef/roll_ups": "games"},
 )
 games_boards_after_run = boards_after_run(

@@ -219,18 +219,18 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @of_rounds
 @click.option(
     "--by",
-    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"], games=["model"]),
+    type=OfFamily(
+        survey=["model", "round", "segment"], rubric=["model", "blueprint"], qa=["model", "part"], games=["model", "scenario"]
+    ),
     default="model",
     show_default=True,
-    help="What gets a verdict: each model over all rounds and segments (of rubrics: over all blueprints, of qa: over all parts), or each "
-    "model in a round, in a segment, in a blueprint, or in a part.",
+    help="What gets a verdict: each model over all there is, or in a round, a segment, a blueprint (rubric), a part (qa), a scenario (games).",
 )
 @click.option(
     "--since",
     multiple=True,
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift; in rubrics and qa by model; "
-    "may be repeated.",
+    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift; may be repeated.",
 )
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @writes_a_table

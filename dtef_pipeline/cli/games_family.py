@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.cli import games_board, games_report
+from dtef_pipeline.cli.family_drift import WatchedFamily, drift_of_models
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.spent_by_role import COUNTED_USAGE, spent_by
+from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.cli.written_report import folder_given
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.games.drift_tables import GAMES_DRIFT
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.pages import GAMES_PAGES_FOLDER
+from dtef_pipeline.games.report.terms import GAMES_NAMES
 from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
 from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import and_more
 from resources.table_reader import TableReader
 
 _GAMES_COSTS_BY = ("role", "scenario", "persona", "model")
@@ -45,6 +55,21 @@ class GamesSpentView:
     estimate: str = ""
     notes: str = "note"
     who: tuple[str, ...] = ("model",)
+
+
+@dataclass(frozen=True, slots=True)
+class GamesRuleView:
+    """How the documented rule on each scenario is shown."""
+
+    columns: tuple[str, ...] = (
+        *("scenario", "version", "model", "persona", "opponent", "metric", "flagged", "gap", "lowest", "lowest_snapshot"),
+        *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+    )
+    kept: tuple[str, ...] = ("scenario", "model", "flagged", "gap")
+    first_out: tuple[str, ...] = ("version", "n_items", "n_snapshots", "lowest", "highest")
+    estimate: str = ""
+    notes: str = "note"
+    who: tuple[str, ...] = ("scenario", "model")
 
 
 def leaderboard(by: str, output: str) -> None:
@@ -77,7 +102,45 @@ def _spent(tables: Sequence[str]) -> str:
 
 
 def drift(by: str, since: Sequence[str], fail_on: str | None, output: str) -> None:
-    raise ConfigError("--family games: drift of games is not watched yet; allowed: survey, rubric, qa")
+    if by == "scenario" and (given := "--fail-on" if fail_on else "--since" if since else ""):
+        raise ConfigError(f"{given} with --by scenario: allowed with --by model; a scenario alone may have too few items")
+    sys.exit(drift_of_models(_OF_GAMES, since, fail_on, output) if by == "model" else _drift_of_scenarios(output))
+
+
+def _games_checks(reader: TableReader, options: WatchOptions) -> pa.Table:
+    """GAMES_MODEL_DRIFT."""
+    return reader.query(lambda connection: games_watched_drift(connection, options), only=GAMES_DRIFT_READS).checks
+
+
+def _of_baselines(reader: TableReader, options: WatchOptions, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What baselines say of the games themselves."""
+    moved = reader.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    if not moved:
+        return []
+    return [
+        f"baselines moved, so the games are not the same ones, and no shift is of a model alone: {and_more(moved, 3, '; ')}"
+    ]
+
+
+_OF_GAMES = WatchedFamily("games", GAMES_NAMES, _games_checks, _of_baselines, "dtef games run")
+
+
+@reads_tables
+def _drift_of_scenarios(reader: TableReader, output: str) -> int:
+    """What the documented rule says of each scenario, the largest gap first; the exit code."""
+    if not reader.warehouse.tables(["games_drift"]):
+        raise WarehouseError(f"no games_drift in {reader.warehouse.root} yet: `dtef games rollup` makes it")
+    say_stale(reader, "games_drift", "episode_scores", "dtef games rollup")
+    frame: pd.DataFrame = reader.rows("games_drift").to_pandas()
+    if not len(frame):
+        raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
+    frame = frame.sort_values(
+        ["gap", "league", "scenario", "model"], ascending=[False, True, True, True], na_position="last", kind="stable"
+    )
+    if output == "table":
+        frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
+    print_rows(GamesRuleView(), frame, output, (), {column.name: description(column) for column in GAMES_DRIFT})
+    return 0
 
 
 def report(out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.games import tables
+from dtef_pipeline.games import drift_tables, tables
 from dtef_pipeline.games.decision_tables import DECISION_ANSWERS, STRATEGY_VALUES
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
@@ -23,5 +23,8 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(tables.PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
     "matchups": TableSpec(tables.MATCHUPS, remake=_BY_GAMES_ROLL_UP),
+    "games_drift": TableSpec(drift_tables.GAMES_DRIFT, remake=_BY_GAMES_ROLL_UP),
+    "games_model_drift": TableSpec(drift_tables.GAMES_MODEL_DRIFT, remake=_BY_GAMES_ROLL_UP),
+    "games_drift_series": TableSpec(drift_tables.GAMES_DRIFT_SERIES, remake=_BY_GAMES_ROLL_UP),
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

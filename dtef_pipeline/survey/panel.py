@@ -55,6 +55,8 @@ class Panel(Part):
     """What is asked of rubrics every night: read and checked by their own schedule."""
     qa: dict[str, Any] = {}
     """What is asked of questions with expected answers every night: likewise."""
+    games: dict[str, Any] = {}
+    """What is played every night: likewise."""
 
     @field_validator("context_levels")
     @classmethod

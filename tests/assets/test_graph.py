@@ -72,6 +72,7 @@ ASSETS = {
     "episodes": (["episode_prompts"], "games", TEAM, ["litellm", "parquet"], "1", "league_scenario"),
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "1", "league_scenario"),
     "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "1", None),
+    "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "1", None),
     "games_report": (["persona_results"], "games", TEAM, ["html"], "1", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "1", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "1", "league_scenario"),
@@ -105,6 +106,9 @@ CHECKS = [
     ("episodes", "episodes_unique", True),
     ("episodes", "games_calls_succeed", False),
     ("episodes", "rewards_sum_to_zero", True),
+    ("games_drift", "baselines_stand_still", False),
+    ("games_drift", "games_no_drift", False),
+    ("games_drift", "games_verdicts_were_told", False),
     ("model_drift", "no_model_drift", False),
     ("model_drift", "verdicts_were_told", False),
     ("predictions", "calls_succeed", False),
@@ -173,7 +177,7 @@ JOBS = {
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
     "games_pipeline": ["episode_prompts", "episode_scores", "episodes", "scenario_items"],
-    "games_roll_ups": ["games_report", "persona_results"],
+    "games_roll_ups": ["games_drift", "games_report", "persona_results"],
     "games_decisions": ["decision_answers", "strategy_values"],
     "preference_roll_ups": ["preference_scores"],
     "qa_anchors_again": ["qa_anchors"],
@@ -184,6 +188,7 @@ JOBS = {
 SCHEDULES = {
     "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),
     "nightly_rubrics": ("30 2 * * *", "rubric_night", dg.DefaultScheduleStatus.STOPPED),
+    "nightly_games": ("30 3 * * *", "games_pipeline", dg.DefaultScheduleStatus.STOPPED),
     "nightly_questions": ("0 3 * * *", "qa_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {

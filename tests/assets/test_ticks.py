@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import DefsStateStorage
 
+from assets.games.night import nightly_games
 from assets.qa.night import nightly_questions
 from assets.rubric.night import nightly_rubrics
 from assets.survey.nightly import nightly_drift_schedule
@@ -19,7 +20,7 @@ def test_a_schedule_that_was_evaluated_leaves_no_storage_of_its_instance_behind(
     before = DefsStateStorage.get()
     with dagster_instance() as instance:
         within = DefsStateStorage.get()
-        for schedule in (nightly_drift_schedule, nightly_rubrics, nightly_questions):
+        for schedule in (nightly_drift_schedule, nightly_rubrics, nightly_questions, nightly_games):
             assert isinstance(tick(schedule, instance, datetime(2026, 3, 1, 2, 0, tzinfo=UTC)), dg.SkipReason)
             assert DefsStateStorage.get() is within
     assert DefsStateStorage.get() is before

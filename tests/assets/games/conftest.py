@@ -17,6 +17,7 @@ from assets.games.scenarios import add_scenarios
 from assets.launch import GAMES_ROLL_UP_NAMES, GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -74,7 +75,7 @@ class League:
         return self.table(table).to_pylist()
 
     def table(self, table: str) -> pa.Table:
-        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if table not in ("persona_results", "matchups") else {}
+        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if GAMES_TABLES[table].levels else {}
         return self.house.read_or_empty(table, **levels)
 
 

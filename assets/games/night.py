@@ -1,0 +1,58 @@
+"""The nightly schedule of games: the panel's scenarios are played again in a snapshot of the night."""
+
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from assets.games.known_games import known_personas, known_scenarios
+from assets.games.panel_part import games_panel
+from assets.games.scenarios import add_scenarios
+from assets.stage.asked import models_of
+from assets.stage.night_request import night_request
+from assets.stage.noted_files import partitions_of
+from assets.stage.resources import Store
+from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_item_name, opponent_named
+from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.night_panel import GAMES_PANEL_SECTION, GamesPanel
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.space import LEAGUE_SPACE
+
+
+@dg.schedule(
+    name="nightly_games",
+    job_name="games_pipeline",
+    cron_schedule="30 3 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every night at 3:30 UTC: the scenarios that the panel's section `games` (DTEF_PANEL) names are played again, in a snapshot "
+    "named after the date, by its models, personas and baselines. Off until switched on.",
+)
+def nightly_games(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+    """One run for the panel, of all stages. A scenario that was never played becomes a partition."""
+    panel = games_panel(store.settings)
+    if panel is None or not panel.scenarios:
+        return dg.SkipReason(
+            f"no panel file with a section `{GAMES_PANEL_SECTION}` that names scenarios is named in DTEF_PANEL"
+        )
+    manifests = known_scenarios(store.settings)
+    keys = panel.chosen(manifests)
+    _require_players(panel, store, manifests, keys)
+    add_scenarios(context.instance, keys)
+    night = context.scheduled_execution_time.date().isoformat()
+    known = partitions_of(context.instance, LEAGUE_SPACE)
+    return night_request(context, "games", night, known, keys, keys, panel.run_config(night))
+
+
+def _require_players(panel: GamesPanel, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]) -> None:
+    """Raises ConfigError for a player, a persona, an opponent or seeds that are not known, before anything is asked."""
+    models, personas = models_of(store), known_personas(store.settings)
+    packs = {key: pack(key, manifests) for key in keys}
+    absent_by_scenario(packs, panel.players)
+    for found in packs.values():
+        entrants(found, models, personas, panel.players, panel.personas)
+        items = items_given(found.manifest, panel.seeds, [opponent_item_name(found, name) for name in panel.opponents])
+        for name in {item.opponent for item in items} - {NO_OPPONENT}:
+            opponent_named(found, models, personas, name)
+
+
+GAMES_SCHEDULES = [nightly_games]

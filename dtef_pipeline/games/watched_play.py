@@ -1,0 +1,160 @@
+"""What is watched for drift of the games family: how models play the same items, night by night, beside the documented rule.
+
+A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have no
+bounds, so no threshold of a share fits them and they are not watched. Other rules, another version of a scenario and another first prompt make
+other items. Baselines are no models: they play alike for ever, and where one does not, the engine moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import among, order_in
+from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.watched import first_times, of_whole_models, watched_models
+from dtef_pipeline.games.drift_tables import GAMES_DRIFT, GAMES_DRIFT_SERIES, GAMES_MODEL_DRIFT
+from dtef_pipeline.games.entrants import AS_ITSELF
+from dtef_pipeline.games.metrics import ILLEGAL_RATE, SUCCESS_RATE
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.tables import OF_ONE_SCENARIO
+from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.tables import in_schema
+
+GAMES_DRIFT_READS = ("episode_scores", "episode_turns")
+"""The tables that drift is told by."""
+AGAINST_NOBODY = "nobody"
+"""What tables of drift have as the opponent in a scenario of one seat."""
+_WATCHED_FAMILIES = ("efficacy", "expected value", "social")
+"""Of a scenario the first of these families that has a metric on 0-1 is the one that is watched."""
+GAMES_WATCHED_KEYS = Keys(
+    space=("league", "scenario"),
+    item="item_id",
+    noun="item",
+    asked=("persona", "opponent", "metric"),
+    cluster="cluster",
+    cluster_noun="seed",
+    score_again="play those scenarios again with `dtef games run`",
+)
+_WATCHED_METRICS = f"""
+    CREATE OR REPLACE TEMP TABLE watched_metrics AS
+    WITH bounded AS (
+        SELECT league, scenario, metric, bool_or(weight IS NOT NULL) AS is_weighed,
+            min(list_position({list(_WATCHED_FAMILIES)}, family)) AS place
+        FROM episode_scores WHERE unit_scale AND unit = 'share' AND family <> 'form' AND value IS NOT NULL GROUP BY ALL
+    )
+    SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, metric FROM bounded
+    QUALIFY is_weighed OR row_number() OVER (
+        PARTITION BY league, scenario ORDER BY place NULLS LAST, metric <> '{SUCCESS_RATE}', metric
+    ) = 1
+"""
+_FORM_OF_PLAY = f"""
+    CREATE OR REPLACE TEMP TABLE form_of_play AS
+    SELECT episode_id, bool_or(metric = 'turns' AND total IS NOT NULL) AS is_played,
+        coalesce(sum(total) FILTER (metric IN ('{ILLEGAL_RATE}', 'refused_rate')), 0) = 0 AS is_clean
+    FROM episode_scores GROUP BY ALL
+"""
+_FIRST_PROMPTS = """
+    CREATE OR REPLACE TEMP TABLE first_prompts AS
+    SELECT episode_id, arg_min(prompt_id, (turn, attempt, seat)) AS prompt_id FROM episode_turns GROUP BY ALL
+"""
+_WATCHED_EPISODES = f"""
+    CREATE OR REPLACE TEMP TABLE scores AS
+    SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, version, scenario || '/' || item_id AS item_id,
+        coalesce(nullif(persona, ''), '{AS_ITSELF}') AS persona, coalesce(nullif(opponent, ''), '{AGAINST_NOBODY}') AS opponent,
+        metric, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, cluster,
+        CASE direction WHEN 'lower' THEN 1 - value ELSE value END AS score,
+        CASE WHEN NOT is_played THEN 'error' WHEN is_clean THEN 'ok' ELSE 'unparseable' END AS status,
+        prompt_id, truth_id, answered_at
+    FROM episode_scores SEMI JOIN watched_metrics USING (league, scenario, metric)
+        JOIN form_of_play USING (episode_id) LEFT JOIN first_prompts USING (episode_id)
+    WHERE NOT starts_with(model, '{BASELINE_PREFIX}') AND (value IS NOT NULL OR NOT is_played)
+"""
+_SERVED_PLAY = f"""
+    CREATE OR REPLACE TEMP TABLE predictions AS
+    SELECT DISTINCT scores.league, scores.persona, scores.opponent, scores.metric, scores.model, scores.model_variant, scores.snapshot,
+        served_model, fingerprint
+    FROM scores JOIN (
+        SELECT DISTINCT league::VARCHAR AS league, scenario || '/' || item_id AS item_id,
+            coalesce(nullif(persona, ''), '{AS_ITSELF}') AS persona, model, model_variant,
+            snapshot::VARCHAR AS snapshot, served_model, fingerprint
+        FROM episode_turns WHERE under_test
+    ) AS served USING (league, item_id, persona, model, model_variant, snapshot)
+"""
+_GAMES_STATEMENTS = (_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY)
+_RULED_OVER = (*(column.name for column in OF_ONE_SCENARIO), *MODEL, *GAMES_WATCHED_KEYS.asked)
+_DEAL_MEANS = f"""
+    SELECT {", ".join(_RULED_OVER)}, item_id || chr(31) || coalesce(prompt_id, '') || chr(31) || truth_id AS item, snapshot,
+        avg(score) AS score, max(temperature) AS temperature, count(temperature) = count(*) AS is_set
+    FROM scores GROUP BY ALL ORDER BY ALL
+"""
+_MOVED_BASELINES = f"""
+    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS said,
+        min(value) AS least, max(value) AS most
+    FROM episode_scores
+    WHERE starts_with(model, '{BASELINE_PREFIX}') AND (opponent = '' OR starts_with(opponent, '{BASELINE_PREFIX}'))
+    GROUP BY league, scenario, version, truth_id, model, metric, item_id
+    HAVING count(DISTINCT value) > 1 ORDER BY said
+"""
+
+
+def _seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Of each item its deal: all seats, opponents and draws of a seed of a scenario hang together."""
+    return connection.execute(
+        "SELECT DISTINCT league, item_id, league || '/' || scenario || '/' || scores.cluster AS cluster FROM scores ORDER BY ALL"
+    ).df()
+
+
+GAMES_WATCHED = replace(
+    of_whole_models(
+        GAMES_WATCHED_KEYS,
+        GAMES_MODEL_DRIFT,
+        GAMES_DRIFT_SERIES,
+        truth="rules",
+        truths="rules",
+        way="persona {persona} against {opponent}, {metric}",
+        unlike="played other items",
+    ),
+    clusters=_seeds,
+)
+"""Scores of items: `kuhn/17/0/baseline/random` of the league poker."""
+
+
+def games_drift_rule(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """GAMES_DRIFT: the documented rule on every scenario and series at temperature 0. `connection` has the tables of GAMES_DRIFT_READS."""
+    connection.execute("SET threads = 1")
+    for statement in _GAMES_STATEMENTS:
+        connection.execute(statement)
+    cells = connection.execute(_DEAL_MEANS).df()
+    order, times = order_in(connection, "scores"), first_times(connection, "scores", ("league", "scenario"))
+    rows = []
+    for keys, own in cells.groupby(list(_RULED_OVER), sort=True):
+        if not own["is_set"].all() or (own["temperature"] != 0).any():
+            continue
+        named = dict(zip(_RULED_OVER, keys, strict=True))
+        grid = own.pivot_table(values="score", index="item", columns="snapshot", dropna=False)
+        labels = among(order, map(str, grid.columns))
+        when = {label: times.get((str(named["league"]), str(named["scenario"]), label)) for label in labels}
+        rows.append({**named, **asdict(drift_verdict(grid[labels], when, temperature=0.0))})
+    return in_schema(pd.DataFrame(rows, columns=GAMES_DRIFT.names), GAMES_DRIFT)
+
+
+def games_watched_drift(connection: duckdb.DuckDBPyConnection, options: WatchOptions | None = None) -> ModelDrift:
+    """The project's evidence: GAMES_MODEL_DRIFT and its timeline GAMES_DRIFT_SERIES. `connection` has the tables of GAMES_DRIFT_READS."""
+    return watched_models(connection, GAMES_WATCHED, _GAMES_STATEMENTS, options)
+
+
+def moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """A line per baseline, metric and item whose value is not the same in all snapshots, in one version of a scenario under equal rules.
+
+    A baseline that plays baselines always plays alike: the engine, the baseline or a formula changed, and the version of the scenario was to be
+    raised. `connection` has `episode_scores`.
+    """
+    for said, least, most in connection.execute(_MOVED_BASELINES).fetchall():
+        yield f"{said}: {least:g} in one snapshot, {most:g} in another"
