@@ -15,7 +15,7 @@ from pathlib import Path
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.holdem.betting import allowed
-from dtef_pipeline.games.holdem.scenario import LimitHoldem, of_manifest
+from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.made.pokerkit_table import same_at_both_tables
 

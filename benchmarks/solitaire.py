@@ -15,7 +15,7 @@ import numpy as np
 from dtef_pipeline.games.baselines import baseline_rng, baselines_of
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.solitaire.optimum import optimum
-from dtef_pipeline.games.solitaire.scenario import Thirteen, of_manifest
+from dtef_pipeline.games.solitaire.thirteen import Thirteen, of_manifest
 
 MANIFEST = Path(__file__).parent.parent / "data" / "scenarios" / "solitaire" / "thirteen.yaml"
 

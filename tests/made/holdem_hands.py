@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
 from dtef_pipeline.games.holdem.betting import HoldemHand
-from dtef_pipeline.games.holdem.scenario import LimitHoldem, of_manifest
+from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.conftest import ROOT
 

@@ -16,7 +16,7 @@ from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, after, allowed
 from dtef_pipeline.games.holdem.commands import betting_command
-from dtef_pipeline.games.holdem.scenario import of_manifest
+from dtef_pipeline.games.holdem.limit_holdem import of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, played, walk, with_cards, won
 

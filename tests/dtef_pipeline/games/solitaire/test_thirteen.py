@@ -16,8 +16,8 @@ from dtef_pipeline.games.contract import Count, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.solitaire.optimum import solution
-from dtef_pipeline.games.solitaire.scenario import Thirteen, ThirteenState, canonical, of_manifest
 from dtef_pipeline.games.solitaire.tableau import Tableau
+from dtef_pipeline.games.solitaire.thirteen import Thirteen, ThirteenState, canonical, of_manifest
 from tests.conftest import ROOT, SHARED
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
