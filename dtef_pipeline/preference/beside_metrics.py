@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from dtef_pipeline.statistics.kendall import order_agreement
+from dtef_pipeline.statistics.ranks import ranks
 
 BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
 """What a query of a `MetricSource` gives. direction: higher or lower, which of them is better; low and high: 95 % interval or null."""
@@ -82,4 +83,4 @@ def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> I
 
 def _places(values: pd.Series[float]) -> pd.Series[int]:
     """1 for the highest value; equal values share the better place; null: no value."""
-    return values.rank(ascending=False, method="min").astype("Int64")
+    return pd.Series(ranks(values.to_numpy(float, na_value=float("nan"))), index=values.index).astype("Int64")

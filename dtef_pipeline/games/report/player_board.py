@@ -24,6 +24,7 @@ from dtef_pipeline.report.markup import (
     with_interval,
 )
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
+from dtef_pipeline.statistics.ranks import ranks
 
 PLAYERS_HOW = (
     "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, "
@@ -116,10 +117,10 @@ def _why_none(reason: Any) -> str:
 
 def _places(rows: pd.DataFrame) -> pd.Series[Any]:
     """Places by the mean, equal ones shared; none where neither way is better."""
-    if rows["direction"].iloc[0] == "none":
+    direction = rows["direction"].iloc[0]
+    if direction == "none":
         return pd.Series(np.nan, index=rows.index)
-    upward = rows["mean"] if rows["direction"].iloc[0] == "higher" else -rows["mean"]
-    return upward.rank(method="min", ascending=False)
+    return pd.Series(ranks(rows["mean"], highest_first=direction == "higher"), index=rows.index)
 
 
 def who(rows: pd.DataFrame) -> list[str]:
