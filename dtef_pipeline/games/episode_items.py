@@ -26,8 +26,8 @@ _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 class KnowsDeals(Protocol):
     """What a scenario may offer beside the contract: what is known of a deal, and told to no player."""
 
-    def known(self, seed: int) -> Mapping[str, Any]:
-        """`optimum`: the fewest moves that solve it; None, or left out: no moves do, or they are not known."""
+    def optimum(self, seed: int) -> int | None:
+        """The fewest moves that solve it; None: no moves do."""
 
 
 class GameItem(NamedTuple):
@@ -112,7 +112,7 @@ def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[i
     if isinstance(pack.scenario, KnowsDeals):
         for seed in dict.fromkeys(item.seed for item in items):
             if seed not in optima:
-                optima[seed] = pack.scenario.known(seed).get("optimum")
+                optima[seed] = pack.scenario.optimum(seed)
     rows = len(items)
     columns: dict[str, Any] = {
         "league": [manifest.league] * rows,

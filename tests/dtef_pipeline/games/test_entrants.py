@@ -14,6 +14,7 @@ from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants
+from dtef_pipeline.games.episode_items import item_rows, items_given
 from dtef_pipeline.games.packs import Pack, pack
 from resources.settings import Settings
 
@@ -54,3 +55,10 @@ def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == []
     assert told.stderr == "solitaire/thirteen: there is no baseline/nash, left out\n"
+
+
+def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:
+    """They were asked for by a name that no scenario had, so that every item had none."""
+    made = {key: item_rows(one, items_given(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}
+    assert [row["optimum"] for row in made[THIRTEEN]] == [None, 23, 22]
+    assert {row["optimum"] for row in made[KUHN]} == {None}
