@@ -74,9 +74,9 @@ def _solitaire_commands(call: Call) -> list[str]:
     state = _deals()[messages[1]["content"]]
     for message in messages[2:]:
         if message["role"] == "assistant":
-            found = solitaire.thirteen.read(message["content"], state, 0)
-            state = solitaire.thirteen.step(state, 0, found) if isinstance(found, str) else state
-    return [one for one in solitaire.thirteen.legal(state, 0) if one not in ("hint", "resign")]
+            found = solitaire.scenario.read(message["content"], state, 0)
+            state = solitaire.scenario.step(state, 0, found) if isinstance(found, str) else state
+    return [one for one in solitaire.scenario.legal(state, 0) if one not in ("hint", "resign")]
 
 
 @cache
@@ -88,5 +88,5 @@ def _solitaire() -> Pack:
 def _deals() -> dict[str, Any]:
     """States by what the first message tells of them."""
     solitaire = _solitaire()
-    states = [solitaire.thirteen.reset(seed, usual_seating(solitaire)) for seed in SOLITAIRE_SEEDS]
-    return {solitaire.thirteen.observation(state, 0): state for state in states}
+    states = [solitaire.scenario.reset(seed, usual_seating(solitaire)) for seed in SOLITAIRE_SEEDS]
+    return {solitaire.scenario.observation(state, 0): state for state in states}

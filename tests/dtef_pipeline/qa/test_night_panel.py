@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def test_a_judge_without_a_price_can_be_allowed_by_name_for_the_night_and_its_an
 def test_the_example_in_the_shipped_panel_can_be_used(tmp_path: Path) -> None:
     shipped = (ROOT / "data" / "panel.yaml").read_text(encoding="utf-8").splitlines()
     begin = shipped.index("# qa:")
-    section = [line.removeprefix("# ") for line in shipped[begin:] if line.startswith("# ")]
+    section = [line.removeprefix("# ") for line in takewhile(str.strip, shipped[begin:])]
     found = panel(tmp_path, "\n".join(section))
     assert found is not None
     assert found.names_parts
