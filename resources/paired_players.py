@@ -11,18 +11,18 @@ from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from resources.vote_tables import paired_responses, pairs, voids, votes
 from resources.votes import VoteStore
 
-_LEFT, _RIGHT = paired_responses.alias("of_left"), paired_responses.alias("of_right")
-_PAIRS = (
+_LEFT_TEXT, _RIGHT_TEXT = paired_responses.alias("of_left"), paired_responses.alias("of_right")
+_ALL_PAIRS = (
     sa.select(
         *(pairs.c[name] for name in ("pair_id", "family", "item_id", "replaced")),
-        _LEFT.c.player.label("left"),
-        _RIGHT.c.player.label("right"),
+        _LEFT_TEXT.c.player.label("left"),
+        _RIGHT_TEXT.c.player.label("right"),
     )
-    .join(_LEFT, _LEFT.c.response_id == pairs.c.left_id)
-    .join(_RIGHT, _RIGHT.c.response_id == pairs.c.right_id)
+    .join(_LEFT_TEXT, _LEFT_TEXT.c.response_id == pairs.c.left_id)
+    .join(_RIGHT_TEXT, _RIGHT_TEXT.c.response_id == pairs.c.right_id)
     .order_by(pairs.c.pair_id)
 )
-_CAST = (
+_ALL_CAST = (
     sa.select(*(votes.c[name] for name in ("pair_id", "reviewer_kind", "choice", "shown_as_a")), voids.c.void_id)
     .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
     .order_by(votes.c.vote_id)
@@ -31,7 +31,7 @@ _CAST = (
 
 def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
     """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
-    found, said = store.database.read(lambda connection: tuple(_rows(connection, one) for one in (_PAIRS, _CAST)))
+    found, said = store.database.read(lambda connection: tuple(_rows(connection, one) for one in (_ALL_PAIRS, _ALL_CAST)))
     made = [
         PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
         for row in found

@@ -8,13 +8,14 @@ import dagster as dg
 from assets.games.known_games import known_scenarios
 from assets.games.results import persona_results
 from assets.games.scenarios import GAMES_GROUP
+from assets.preference.voted_scores import preference_scores
 from assets.stage.partitions import roll_up
 from assets.stage.published import published_pages
 from assets.stage.resources import Store
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, GAMES_PAGES_FOLDER, games_pages
 
 
-@dg.asset(deps=[persona_results], **{**roll_up(code_version="1", kinds={"html"}), **GAMES_GROUP})
+@dg.asset(deps=[persona_results, preference_scores], **{**roll_up(code_version="2", kinds={"html"}), **GAMES_GROUP})
 def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.
 

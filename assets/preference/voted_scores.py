@@ -43,7 +43,9 @@ def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfi
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers and player, with a 95 % interval by whole reviewers.
 
     Beside it `preference_met` says who was compared with whom: one row per family, partition, kind of reviewers and two players, with pairs,
-    votes, leak risks and voided votes. Made of the votes in the response store that nobody voided. People's votes and those of models that judge are never mixed. A player without
+    votes, leak risks and voided votes.
+
+    Made of the votes in the response store that nobody voided. People's votes and those of models that judge are never mixed. A player without
     a finite score or without an interval has the reason. Beside a player's score stands `persona_results`, `qa_board` or another board of its
     family: `dtef preference compare` shows both.
     """

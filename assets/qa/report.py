@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.preference.voted_scores import preference_scores
 from assets.qa.boards import qa_board, require_qa_scores
 from assets.qa.drift import qa_drift
 from assets.qa.files import QA_GROUP
@@ -14,11 +15,15 @@ from assets.stage.published import published_pages
 from assets.stage.resources import Store
 from dtef_pipeline.qa.report.pages import QA_PAGES_FOLDER, qa_pages
 from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 
 _LARGEST_TOLD = 10
 
 
-@dg.asset(deps=[qa_board, qa_costs, qa_validity, qa_drift], **{**roll_up(code_version="1", kinds={"html"}), **QA_GROUP})
+@dg.asset(
+    deps=[qa_board, qa_costs, qa_validity, qa_drift, preference_scores],
+    **{**roll_up(code_version="2", kinds={"html"}), **QA_GROUP},
+)
 def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: boards of every suite with bars by subject and transcript, and a page per part with its items.
 
@@ -27,7 +32,7 @@ def qa_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materialize
     parts that are no more are removed; `dtef qa report` writes the pages elsewhere.
     """
     require_qa_scores(store)
-    return published_pages(context, store, QA_PAGES_FOLDER, qa_pages, QA_TABLES, _largest)
+    return published_pages(context, store, QA_PAGES_FOLDER, qa_pages, (*QA_TABLES, *PREFERENCE_READ), _largest)
 
 
 def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.preference.voted_scores import preference_scores
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.boards import rubric_board
 from assets.rubric.corrected import rubric_corrected
@@ -12,6 +13,7 @@ from assets.rubric.roll_ups import require_scored, rubric_agreement, rubric_cham
 from assets.stage.partitions import roll_up
 from assets.stage.published import published_pages
 from assets.stage.resources import Store
+from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 
@@ -19,8 +21,17 @@ PAGES_FOLDER = "rubric_report"
 
 
 @dg.asset(
-    deps=[rubric_board, rubric_corrected, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs],
-    **{**roll_up(code_version="1", kinds={"html"}), **RUBRIC_GROUP},
+    deps=[
+        rubric_board,
+        rubric_corrected,
+        rubric_champions,
+        rubric_agreement,
+        rubric_validity,
+        rubric_drift,
+        rubric_costs,
+        preference_scores,
+    ],
+    **{**roll_up(code_version="2", kinds={"html"}), **RUBRIC_GROUP},
 )
 def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
@@ -30,4 +41,4 @@ def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materia
     removed; `dtef rubric report` writes the pages elsewhere.
     """
     require_scored(store)
-    return published_pages(context, store, PAGES_FOLDER, rubric_pages, RUBRIC_TABLES)
+    return published_pages(context, store, PAGES_FOLDER, rubric_pages, (*RUBRIC_TABLES, *PREFERENCE_READ))

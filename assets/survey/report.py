@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.preference.voted_scores import preference_scores
 from assets.stage.broken_files import left_out
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
@@ -15,10 +16,21 @@ from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
 from resources.settings import shipped
 
-_MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
+_MADE_OF = [
+    leaderboard,
+    breakdowns,
+    comparisons,
+    responsiveness,
+    gaps,
+    reliability,
+    costs,
+    drift_checks,
+    model_drift,
+    preference_scores,
+]
 
 
-@dg.asset(deps=_MADE_OF, **roll_up(code_version="5", kinds={"html"}))
+@dg.asset(deps=_MADE_OF, **roll_up(code_version="6", kinds={"html"}))
 def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """One self-contained page for researchers: leaderboard with intervals, comparisons, gaps, drift, data quality.
 

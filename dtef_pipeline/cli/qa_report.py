@@ -9,6 +9,7 @@ from dtef_pipeline.cli.written_report import write_report
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.qa.report.pages import qa_pages
 from dtef_pipeline.qa.stored_tables import QA_TABLES
+from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from resources.table_reader import TableReader
 
 
@@ -17,4 +18,4 @@ def report(reader: TableReader, out: Path) -> None:
     """Write the pages into a folder, which is made; say where they are."""
     if not reader.warehouse.tables(["qa_scores"]):
         raise WarehouseError(f"no qa_scores in {reader.warehouse.root} yet: they are made by `dtef qa run`")
-    write_report(reader, out, qa_pages, QA_TABLES)
+    write_report(reader, out, qa_pages, (*QA_TABLES, *PREFERENCE_READ))

@@ -7,6 +7,7 @@ from pathlib import Path
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.written_report import write_report
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.preference_chapter import PREFERENCE_READ
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.text.nearest import nearest
@@ -20,7 +21,7 @@ def report(reader: TableReader, out: Path, snapshot: str | None) -> None:
     known = {label for key in reader.warehouse.values("rubric_scores", "blueprint") for label in _snapshots(reader, key)}
     if snapshot is not None and snapshot not in known:
         raise ConfigError(f"--snapshot {snapshot!r}: no blueprint has it; known: {nearest(snapshot, sorted(known))}")
-    write_report(reader, out, lambda connection: rubric_pages(connection, snapshot), RUBRIC_TABLES)
+    write_report(reader, out, lambda connection: rubric_pages(connection, snapshot), (*RUBRIC_TABLES, *PREFERENCE_READ))
 
 
 def _snapshots(reader: TableReader, blueprint: str) -> list[str]:

@@ -43,7 +43,7 @@ class _Met:
     counted: dict[str, dict[str, int]] = field(default_factory=lambda: {kind: defaultdict(int) for kind in REVIEWER_KINDS})
 
 
-_COUNTED = ("n_voted", "n_votes", "for_player", "for_other", "n_ties", "n_votes_leak_risk", "n_void")
+_VOTES_MET = ("n_voted", "n_votes", "for_player", "for_other", "n_ties", "n_votes_leak_risk", "n_void")
 
 
 def who_met(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table:
@@ -94,4 +94,4 @@ def _named(key: tuple[str, str, str, str], kind: str) -> dict[str, Any]:
 
 
 def _numbers(counted: dict[str, int]) -> dict[str, int]:
-    return {name: counted[name] for name in _COUNTED}
+    return {name: counted[name] for name in _VOTES_MET}

@@ -60,12 +60,18 @@ _WITHOUT_VALUE_TABLE = (
 
 
 def games_index(
-    rows: StoredRows, played: Sequence[ScenarioResults], pages: Mapping[str, str], manifests: Mapping[str, ScenarioManifest]
+    rows: StoredRows,
+    played: Sequence[ScenarioResults],
+    pages: Mapping[str, str],
+    manifests: Mapping[str, ScenarioManifest],
+    further: Sequence[Chapter] = (),
 ) -> str:
-    """The page. `pages`: the file of each scenario that was played; `manifests`: the scenarios that are known."""
+    """The page. `pages`: the file of each scenario that was played; `manifests`: the scenarios that are known; `further`: chapters after those
+    on boards and scenarios."""
     chapters = [
         Chapter("boards", "Boards", _boards(played, pages), style=games_style(), script=games_file("games.js")),
         Chapter("scenarios", "Scenarios", _scenarios(played, pages, manifests)),
+        *further,
         Chapter("unscored", "Not scored", _unscored(rows, played)),
     ]
     return build_report("DTEF: games in words", _GAMES_INTRODUCTION, chapters)

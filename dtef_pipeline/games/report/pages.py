@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
+from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
 from dtef_pipeline.games.report.episode_page import episode_page
@@ -13,11 +14,12 @@ from dtef_pipeline.games.report.index_page import games_index
 from dtef_pipeline.games.report.league_rows import played_scenarios
 from dtef_pipeline.games.report.scenario_page import EpisodeLink, scenario_page
 from dtef_pipeline.report.page_files import INDEX_PAGE, further_page, page_names
+from dtef_pipeline.report.preference_chapter import PREFERENCE_READ, preference_chapters
 from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values")
+GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values", *PREFERENCE_READ)
 """The tables that the pages are made of."""
 
 
@@ -32,7 +34,8 @@ def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, S
     played = played_scenarios(rows, manifests)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
-    yield INDEX_PAGE, games_index(rows, played, pages, manifests)
+    voted = preference_chapters(connection, "games", GAMES_PAIRED.metrics, always=True)
+    yield INDEX_PAGE, games_index(rows, played, pages, manifests, voted)
     for found in played:
         page = pages[found.name]
         episodes = _episodes(chosen_episodes(rows, found), page)

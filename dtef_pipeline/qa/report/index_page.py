@@ -9,6 +9,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.qa.qa_paired import QA_PAIRED
 from dtef_pipeline.qa.report.beside_boards import PUBLISHED_PARTS, costs_section, published_section, retrieval_section
 from dtef_pipeline.qa.report.boards_part import bars_section, boards_of, boards_section
 from dtef_pipeline.qa.report.drift_part import drift_chapters
@@ -19,6 +20,7 @@ from dtef_pipeline.qa.report.routing_part import routing_chapters, without_routi
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, estimate, is_unknown, named, section, table, text, whole
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.text.counted import counted
 
@@ -59,6 +61,7 @@ def index_page(rows: StoredRows, connection: duckdb.DuckDBPyConnection, latest: 
         *drift_chapters(rows, connection),
         Chapter("costs", "Costs", costs_section(rows, "" if routing else without_routing(rows))),
         *routing,
+        *preference_chapters(connection, "qa", QA_PAIRED.metrics),
     ]
     return build_report("DTEF: questions with an expected answer", _QA_INTRODUCTION, chapters)
 

@@ -56,8 +56,10 @@ def index_page(
     pages: Mapping[str, str],
     *,
     resamples: int = RESAMPLES,
+    further: Sequence[Chapter] = (),
 ) -> str:
-    """The page. `scores`: rows of whole models; `runs`: the snapshot of each blueprint that is shown; `pages`: the file of each."""
+    """The page. `scores`: rows of whole models; `runs`: the snapshot of each blueprint that is shown; `pages`: the file of each; `further`: its
+    last chapters."""
     known = {row["blueprint"]: row for row in rows.rows("rubric_blueprints", _LISTED_FACTS, {})}
     tags = {name: list(row["tags"] or ()) for name, row in known.items()}
     chapters = [
@@ -73,6 +75,7 @@ def index_page(
         Chapter("agreement", "Agreement", agreement_section(rows)),
         Chapter("drift", "Drift", drift_section(rows)),
         Chapter("costs", "Costs", all_costs_section(rows, runs)),
+        *further,
     ]
     return build_report("DTEF: rubrics", _INTRODUCTION, chapters)
 

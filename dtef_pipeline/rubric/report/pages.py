@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import duckdb
 
 from dtef_pipeline.report.page_files import INDEX_PAGE, page_names
+from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.rubric.report.blueprint_page import blueprint_pages
 from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.index_page import index_page
 from dtef_pipeline.rubric.report.stored import model_scores, shown_runs, snapshots_in_order
+from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
 from dtef_pipeline.statistics.resampling import RESAMPLES
 
 MOST_PROMPT_BYTES = 6_000_000
@@ -36,7 +38,8 @@ def rubric_pages(
     scores = model_scores(rows, snapshot)
     runs = shown_runs(rows, scores, order, snapshot)
     pages = page_names(_blueprints(rows, runs))
-    yield INDEX_PAGE, index_page(rows, scores, order, runs, pages, resamples=resamples)
+    voted = preference_chapters(connection, "rubric", RUBRIC_PAIRED.metrics)
+    yield INDEX_PAGE, index_page(rows, scores, order, runs, pages, resamples=resamples, further=voted)
     for blueprint, page in pages.items():
         yield from blueprint_pages(rows, read_run(rows, blueprint, runs.get(blueprint)), page, most_bytes)
 

@@ -13,6 +13,7 @@ from dtef_pipeline.report.drift import drift, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
 from dtef_pipeline.report.markup import Group, incomplete, paragraph
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.design_effects import design_effects, in_words
@@ -30,6 +31,7 @@ from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
 from dtef_pipeline.survey.report.tables import Boards, boards, published, published_drift
 from dtef_pipeline.survey.report.terms import NAMES
+from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 
 
 def _file(name: str) -> str:
@@ -81,6 +83,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str,
         Chapter("questions", "Questions", questions(connection, question_gaps, metric), style=_file("questions.css")),
         Chapter("reliability", "Reliability", reliability(published(connection, "reliability"), NAMES)),
         Chapter("drift", "Drift", drift(connection, published_drift(connection), NAMES)),
+        *preference_chapters(connection, "survey", SURVEY_PAIRED.metrics),
         Chapter("data-quality", "Data quality", quality(connection)),
         Chapter("costs", "Costs", costs(connection)),
         Chapter("methodology", "Methodology", methodology(metric)),

@@ -1,0 +1,207 @@
+"""The chapter on what reviewers prefer, on the pages of each family whose responses were voted on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, of_judges
+from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
+from dtef_pipeline.report.charts import forest
+from dtef_pipeline.report.isolated import inline, missing, wrapping_name
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    figure,
+    fold,
+    is_unknown,
+    named,
+    note,
+    paragraph,
+    section,
+    table,
+    text,
+    three,
+    whole,
+    with_interval,
+)
+from dtef_pipeline.report.page import Chapter
+from dtef_pipeline.report.preference_words import OF_KIND, fit_in_words
+from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.text.counted import counted
+
+PREFERENCE_READ = ("preference_scores", "preference_met")
+"""The tables that the chapter is made of, beside those of the metrics that preference is compared with."""
+MOST_IN_GRID = 20
+"""Players whose grid of who met whom is shown; one of more is only for download."""
+_PREFERENCE_HOW = (
+    "Reviewers saw two responses to the same item without names, and said which is better. Beta: strength in logits, 0 on average; a "
+    "difference of 0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95 %) are by whole reviewers. A tier holds players that "
+    "the votes do not tell apart from its first. People's votes and those of models that judge are never mixed."
+)
+_NO_VOTES_YET = (
+    "`dtef preference pairs` makes pairs, `dtef preference page` writes them for reviewers, `dtef preference import` takes their votes, and "
+    "`dtef preference rollup` counts them"
+)
+_SCORE_TABLE = (
+    Column("component", "Group", whole, "Players of two groups were never compared, directly or through others"),
+    Column("rank", "Place", whole),
+    Column("tier", "Tier", whole, "Players of one tier are not told apart from its first"),
+    Column("who", "Player", named),
+    Column("strength", "Beta", as_is, "Strength in logits, higher is preferred; 95 % interval by whole reviewers beneath"),
+    Column("share", "Share", three, "Share of exp(beta) in the sum of its group, 0-1"),
+    Column("n_votes", "Votes", whole, "Votes that count, on pairs with the player"),
+    Column("n_reviewers", "Reviewers", whole, "Reviewers who gave them"),
+    Column("reason", "Remark", note),
+)
+_AGREEMENT_TABLE = (
+    Column("metric", "Metric", text),
+    Column("n_players", "Players", whole, "Players that have both"),
+    Column("agreement", "Kendall's tau", as_is, "1: the same order, 0: nothing to do with each other, -1: reversed; 95 % interval over players"),
+    Column("first", "First by votes", named),
+    Column("first_by_metric", "First by the metric", named),
+    Column("reason", "Remark", note),
+)  # fmt: skip
+_FIT_KEYS = ["partition", "reviewer_kind", "judge"]
+_SCORE_DATA = ("component", "rank", "tier", "player", "beta", "se", "low", "high", "share", "n_votes", "n_reviewers", "reason")
+
+
+def preference_chapters(
+    connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], *, always: bool = False
+) -> list[Chapter]:
+    """The chapter of a family; none where nobody voted on its responses, unless it is `always` there and says how to begin.
+
+    `metrics`: what the family's preference is compared with; those whose tables the connection lacks are passed over.
+    """
+    rows = StoredRows(connection)
+    scores = rows.frame("preference_scores", {"family": family}) if rows.has("preference_scores") else pd.DataFrame()
+    title = "Human preference"
+    if not len(scores):
+        nothing = section("preference", title, _PREFERENCE_HOW, missing("No votes yet", _NO_VOTES_YET))
+        return [Chapter("preference", title, nothing)] if always else []
+    met = rows.frame("preference_met", {"family": family})
+    found = _metrics_there(rows, connection, metrics)
+    body = "".join(_fits(scores, met, found))
+    return [Chapter("preference", title, section("preference", title, _PREFERENCE_HOW, body))]
+
+
+def _fits(scores: pd.DataFrame, met: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[str]:
+    """Each fit: the whole family first, people before judges; partitions folded beneath."""
+    scores = scores.assign(_whole=scores["partition"] != EVERY_PARTITION, _judge=scores["reviewer_kind"] == "judge")
+    keys = [name for name in _FIT_KEYS if name in scores]
+    several = len(set(scores["partition"])) > 2
+    for _, own in scores.groupby(["_whole", "_judge", *keys], sort=True, dropna=False):
+        fit = own.sort_values(["component", "rank", "player"], ignore_index=True)
+        first = fit.iloc[0]
+        partition, kind = str(first["partition"]), str(first["reviewer_kind"])
+        if partition != EVERY_PARTITION and not several:  # the one partition is the whole family
+            continue
+        here = met[(met["partition"] == partition) & (met["reviewer_kind"] == kind)] if len(met) else met
+        judge = first.get("judge")
+        by = OF_KIND.get(kind, kind) + ("" if is_unknown(judge) or judge in ("", "all") else f": {inline(judge)}")
+        beside = _beside(fit, scores[scores["partition"] == partition], metrics)
+        heading = f"{'All together' if partition == EVERY_PARTITION else inline(partition)}, {by}"
+        yield fold(heading, _fit(fit, here, beside, f"{partition}, {kind}"), is_open=partition == EVERY_PARTITION)
+
+
+def _fit(fit: pd.DataFrame, met: pd.DataFrame, beside: pd.DataFrame, named_fit: str) -> str:
+    told = "".join(map(paragraph, fit_in_words(fit, met)))
+    return told + "".join(_charts(fit)) + _board_of(fit, named_fit) + _agreement(beside, named_fit) + _grid(met, fit, named_fit)
+
+
+def _charts(fit: pd.DataFrame) -> Iterator[str]:
+    for _, own in fit[fit["beta"].notna()].groupby("component", sort=True):
+        if len(own) < 2:
+            continue
+        drawn = own.assign(model=own["player"], model_variant=own["player"], score=own["beta"])
+        drawn = drawn.assign(score_low=own["low"], score_high=own["high"])
+        of = f" of group {own['component'].iloc[0] + 1}" if len(set(fit["component"])) > 1 else ""
+        yield figure(forest(drawn, standalone=False), f"Strength{of} in logits (dots) with 95 % intervals, where there is one")
+
+
+def _board_of(fit: pd.DataFrame, named_fit: str) -> str:
+    shown = fit.assign(
+        who=[f'<span class="name">{wrapping_name(name)}</span>' for name in fit["player"]],
+        strength=with_interval(fit, "beta", ("low", "high")),
+        component=fit["component"] + 1,
+    )
+    if len(set(fit["component"])) == 1:
+        shown = shown.drop(columns="component")
+    data = fit[[name for name in _SCORE_DATA if name in fit]]
+    return table(shown, _SCORE_TABLE, caption=f"Preference: {named_fit}", row_head="who", data=data)
+
+
+def _metrics_there(rows: StoredRows, connection: duckdb.DuckDBPyConnection, sources: Sequence[MetricSource]) -> pd.DataFrame:
+    """BESIDE_METRIC of all metrics whose tables are there."""
+    columns = ", ".join(BESIDE_METRIC)
+    tables = [
+        connection.sql(f"SELECT {columns} FROM ({one.query}) ORDER BY ALL").df()
+        for one in sources
+        if all(map(rows.has, one.tables))
+    ]
+    filled = [one for one in tables if len(one)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
+
+
+def _beside(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `beside_metrics` of one fit; the scores of judges are one more metric beside people's."""
+    partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
+    own = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
+    judged = of_judges(scores) if kind == "person" else own.iloc[:0]
+    filled = [one for one in (own, judged) if len(one)]
+    return beside_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
+
+
+def _agreement(beside: pd.DataFrame, named_fit: str) -> str:
+    title = "<h4>Beside automated metrics</h4>"
+    if not len(beside):
+        return title + paragraph("No player has both votes and a metric.")
+    lines = pd.DataFrame([_agreeing(rows) for _, rows in beside.groupby("metric", sort=True)])
+    shown = lines.assign(agreement=with_interval(lines, "tau", ("tau_low", "tau_high")))
+    return title + table(shown, _AGREEMENT_TABLE, caption=f"Beside metrics: {named_fit}", row_head="metric", data=beside)
+
+
+def _agreeing(rows: pd.DataFrame) -> dict[str, Any]:
+    """What is shown of one metric."""
+    one = rows.iloc[0]
+    names = {
+        by: rows.loc[rows[place] == 1, "player"]
+        for by, place in (("first", "preferred_place"), ("first_by_metric", "metric_place"))
+    }
+    told = {by: ", ".join(map(wrapping_name, own)) for by, own in names.items()}
+    return {**{name: one[name] for name in ("metric", "n_players", "tau", "tau_low", "tau_high", "reason")}, **told}
+
+
+def _grid(met: pd.DataFrame, fit: pd.DataFrame, named_fit: str) -> str:
+    """Votes for the player of each row against the player of each column."""
+    if not len(met):
+        return ""
+    heading = f'Who met whom <span class="count">· {counted(int(met["n_pairs"].sum()), "pair")}</span>'
+    ranked = list(fit["player"])
+    players = [*ranked, *sorted({*met["player"], *met["other"]} - set(ranked))]
+    cells = {}
+    for row in met.to_dict("records"):
+        halves = row["n_ties"] / 2
+        cells[row["player"], row["other"]] = _met_cell(row, row["for_player"] + halves)
+        cells[row["other"], row["player"]] = _met_cell(row, row["for_other"] + halves)
+    listed = players[:MOST_IN_GRID]
+    numbers = {one: at for at, one in enumerate(players, 1)}
+    who = [f'<span class="name">{numbers[one]}. {wrapping_name(one)}</span>' for one in listed]
+    shown = {f"against {numbers[other]}": [cells.get((one, other)) for one in listed] for other in listed}
+    columns = [Column("who", "Player", named), *(Column(name, name, as_is, players[at]) for at, name in enumerate(shown))]
+    caption = f"Votes for the row's player of those against the column's, a tie half for each; beneath, pairs: {named_fit}"
+    grid = table(pd.DataFrame({"who": who, **shown}), columns, caption=caption, row_head="who", data=met)
+    rest = (
+        paragraph(f"The first {MOST_IN_GRID} of {len(players)} players; the download has all.")
+        if len(players) > MOST_IN_GRID
+        else ""
+    )
+    return fold(heading, rest + grid)
+
+
+def _met_cell(row: dict[Any, Any], votes_for: float) -> str:
+    return f'{votes_for:g} of {row["n_votes"]:,}<span class="ci">{row["n_voted"]:,} of {counted(row["n_pairs"], "pair")}</span>'

@@ -1,0 +1,82 @@
+"""What holds of a fit of votes as a whole, in sentences: votes, options, answers that are not finite, length, judges, leaks and voids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.report.markup import is_unknown
+from dtef_pipeline.text.counted import counted
+
+OF_KIND: Mapping[str, str] = {"person": "people", "judge": "models that judge"}
+"""Whose votes they are."""
+_TIES_TOLD = {
+    "half": "a tie is half a win of each player",
+    "davidson": "a tie is an outcome of its own, by the model of Davidson",
+    "drop": "ties do not count",
+}
+_DEGREES_TOLD = {
+    "reviewers": "intervals count reviewers",
+    "effective": "intervals count how many equally busy reviewers they are worth",
+}
+_FAR_FEWER = 0.6
+"""Equally busy reviewers, as a share of all, below which intervals that count all are too narrow."""
+
+
+def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
+    """Sentences of one fit. `fit`: its rows of `preference_scores`, at least one; `met`: its rows of `preference_met`."""
+    one: dict[Any, Any] = fit.iloc[0].to_dict()
+    yield _counted_votes(one) + _options(one)
+    if one["separable"]:
+        yield (
+            "Some players have no finite score: a player that won or lost all its votes can be as strong or as weak as one likes, so that no "
+            "number is right. The option --prior l2=0.01 of dtef preference rollup gives every player one."
+        )
+    if (groups := len(set(fit["component"]))) > 1:
+        yield f"The players fall into {groups} groups that no vote compares with each other. Places and betas hold within a group."
+    if not is_unknown(one["longer_share"]):
+        ends = "" if is_unknown(one["longer_low"]) else f" (95 % interval {one['longer_low']:.3f} to {one['longer_high']:.3f})"
+        yield (
+            f"The longer text was preferred in {one['longer_share']:.3f}{ends} of the votes that are no ties; "
+            "0.5 would mean that length plays no part."
+        )
+    if not is_unknown(one["flip_rate"]):
+        yield _of_places(one)
+    if len(met):
+        yield _pairs_told(met)
+
+
+def _counted_votes(one: Mapping[Any, Any]) -> str:
+    told = f"{counted(int(one['votes']), 'vote')} of {counted(int(one['reviewers']), 'reviewer')}"
+    worth = one["effective_reviewers"]
+    if is_unknown(worth):
+        return told
+    told += f", worth {worth:.1f} equally busy ones"
+    is_narrow = one["degrees"] == "reviewers" and worth < _FAR_FEWER * one["reviewers"]
+    return told + (": a few gave most of the votes, so that intervals are too narrow" if is_narrow else "")
+
+
+def _options(one: Mapping[Any, Any]) -> str:
+    prior = (
+        "no prior" if is_unknown(one["prior_l2"]) else f"a prior of {one['prior_l2']:g} * sum(beta^2) pulls scores towards 0"
+    )
+    weight = "every vote counts 1" if is_unknown(one["weight"]) else "a vote of confidence c counts c / 5"
+    ties, degrees = _TIES_TOLD.get(one["ties"], one["ties"]), _DEGREES_TOLD.get(one["degrees"], one["degrees"])
+    return f". How they count: {ties}; {weight}; {prior}; {degrees}."
+
+
+def _of_places(one: Mapping[Any, Any]) -> str:
+    told = f"{one['flip_rate']:.1%} of the verdicts did not survive the swap of the texts, and are ties"
+    if not is_unknown(one["first_share"]):
+        told += f"; {one['first_share']:.3f} of the decisions are for the text that stood first; 0.5: the place plays no part"
+    return f"{told}."
+
+
+def _pairs_told(met: pd.DataFrame) -> str:
+    """How many pairs there are and were voted on, with leak risks and voided votes."""
+    sums = {name: int(met[name].sum()) for name in ("n_pairs", "n_voted", "n_leak_risk", "n_votes_leak_risk", "n_void")}
+    told = f"{counted(sums['n_pairs'], 'pair')} of responses, {sums['n_voted']:,} with a vote that counts"
+    told += f"; a name stood in the texts of {sums['n_leak_risk']:,}, with {counted(sums['n_votes_leak_risk'], 'vote')}"
+    return f"{told}; {counted(sums['n_void'], 'voided vote')}."
