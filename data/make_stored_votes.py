@@ -1,0 +1,81 @@
+"""Writes `stored_votes.jsonl`: invented votes of eight invented reviewers on the pairs of the demo's responses to rubrics.
+
+It reads the pairs of the response store that DTEF_RESPONSES names, so run the part of `make demo` on rubrics first, then:
+
+    dtef preference pairs --family rubric --per-item 3
+    python data/make_stored_votes.py [file]
+
+It has to be run again when `stored_responses.jsonl` changes: a pair is known by the texts that it is of.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.vote_records import record_line, void_id
+from dtef_pipeline.preference.who_met import PlayersPair
+from resources.paired_players import pairs_and_votes
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+_REVIEWERS, _PAIRS_EACH, _VOTES_SEED = 8, 16, 15
+_STRENGTH = {"stored/amber": 0.6, "stored/birch": 0.2, "stored/cobalt": -0.8}
+"""Of the invented models, in logits: what the votes are drawn with."""
+_TASTE, _TIED = 0.5, 0.2
+"""Standard deviation of a reviewer's taste for each model, and the share of votes that are ties."""
+_VOTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def invented_votes(pairs: list[PlayersPair]) -> Iterator[str]:
+    """The lines: of each reviewer votes on some pairs, and one vote that is voided."""
+    drawn = np.random.default_rng(_VOTES_SEED)
+    pairs = sorted(pairs)
+    for number in range(1, _REVIEWERS + 1):
+        reviewer = f"invented-{number}"
+        strength = {name: beta + drawn.normal(0, _TASTE) for name, beta in _STRENGTH.items()}
+        for at in sorted(drawn.choice(len(pairs), _PAIRS_EACH, replace=False)):
+            pair = pairs[at]
+            left, right = (strength[name.partition("[")[0]] for name in (pair.left, pair.right))
+            is_left = drawn.random() < 1 / (1 + math.exp(right - left))
+            yield _line(
+                pair.pair_id, reviewer, "tie" if drawn.random() < _TIED else "A" if is_left else "B", int(drawn.integers(2, 6))
+            )
+    voided = _vote_id(pairs[0].pair_id, "invented-9")
+    yield _line(pairs[0].pair_id, "invented-9", "A", 1)
+    told = {"vote_id": voided, "admin": "invented-admin", "reason": "tried the keys", "voided_at": _VOTED_AT}
+    yield record_line("void", {"void_id": void_id(voided), **told})
+
+
+def _vote_id(pair_id: str, reviewer: str) -> str:
+    return digest("invented vote", pair_id, reviewer)
+
+
+def _line(pair_id: str, reviewer: str, choice: str, confidence: int) -> str:
+    return record_line(
+        "vote",
+        {
+            "vote_id": _vote_id(pair_id, reviewer),
+            "pair_id": pair_id,
+            "reviewer_id": reviewer,
+            "reviewer_kind": "person",
+            "choice": choice,
+            "shown_as_a": "left",
+            "confidence": confidence,
+            "justification": "",
+            "voted_at": _VOTED_AT,
+        },
+    )
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent / "stored_votes.jsonl"
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        found = [pair for pair in pairs_and_votes(store)[0] if pair.family == "rubric" and pair.item_id.startswith("demo-")]
+    out.write_text("".join(f"{line}\n" for line in invented_votes(found)), encoding="utf-8")
