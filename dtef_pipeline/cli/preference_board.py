@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from resources.gateway.progress import kept_terminal
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
-_GROUPED_BY = ["family", "partition", "reviewer_kind"]
+_GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PreferenceView:
     """How rows of `preference_scores` are shown."""
 
     columns: tuple[str, ...] = (
-        *("family", "partition", "reviewer_kind", "component", "rank", "tier", "player", "beta", "interval", "share"),
+        *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
     )
     kept: tuple[str, ...] = ("player", "beta", "interval")
@@ -112,6 +112,11 @@ def partition_among(frame: pd.DataFrame, partition: str) -> str:
     return partition
 
 
+def said_of_group(group: Iterable[Any]) -> str:
+    """The parts of a group that are there; people's votes have no judge."""
+    return ", ".join(str(part) for part in group if not pd.isna(part))
+
+
 def score_meanings() -> dict[str, str]:
     """What the columns mean."""
     return {column.name: description(column) for column in PREFERENCE_SCORES}
@@ -130,7 +135,7 @@ def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
 
 def _lines(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
-    for group, rows in frame.groupby(_GROUPED_BY, sort=False):
+    for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
         one = rows.iloc[0]
         said = [f"{counted(int(one['votes']), 'vote')}, {counted(int(one['reviewers']), 'reviewer')}"]
         if pd.notna(one["longer_share"]):
@@ -139,7 +144,24 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
             said.append(f"flip rate {one['flip_rate']:.3f}")
         if pd.notna(one["first_share"]):
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
-        yield f"{', '.join(map(str, group))}: {'; '.join(said)}"
+        said += _of_choice(one)
+        yield f"{said_of_group(group)}: {'; '.join(said)}"
+
+
+def _of_choice(one: pd.Series[Any]) -> Iterator[str]:
+    """Which votes are among those of a fit, or left out, and how it was made where that is not the usual way."""
+    if pd.notna(one["self_judged"]) and one["self_judged"]:
+        yield f"{counted(int(one['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
+    if pd.notna(one["self_judged_left_out"]) and one["self_judged_left_out"]:
+        yield f"{counted(int(one['self_judged_left_out']), 'self-judged vote')} left out"
+    if one["leaks_left_out"]:
+        yield f"{counted(int(one['leaks_left_out']), 'vote')} left out for a leak risk"
+    if pd.notna(one["items"]):
+        yield f"only items that fit {one['items']}"
+    if pd.notna(one["unweighted"]):
+        yield f"every vote counts 1: {one['unweighted']}"
+    if pd.notna(one["length_effect"]):
+        yield f"a text twice as long has {one['length_effect']:+.3f} logits; the scores are those of equally long texts"
 
 
 def _ends_of(one: pd.Series[Any]) -> str:
