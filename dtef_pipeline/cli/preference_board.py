@@ -9,13 +9,14 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli.chosen_votes import ChosenVotes, stored_votes
+from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS
@@ -49,6 +50,9 @@ def rollup(
     prior: float,
     weight: Literal["confidence"] | None,
     degrees: Literal["reviewers", "effective"],
+    control: Literal["length"] | None,
+    items: tuple[str, ...],
+    no_own_judge: bool,
     without_leak_risk: bool,
 ) -> int:
     """The exit code: 1 where the roll-up failed."""
@@ -59,6 +63,9 @@ def rollup(
         "prior_l2": prior,
         "by_confidence": weight is not None,
         "degrees": degrees,
+        "by_length": control is not None,
+        "items": list(items),
+        "no_own_judge": no_own_judge,
         "leak_risk": not without_leak_risk,
     }
     with kept_terminal(), dagster_instance() as instance:
@@ -74,15 +81,13 @@ def rollup(
 
 
 @reads_tables
-def show(reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, output: str) -> None:
+def show(
+    reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
+) -> None:
     frame = score_frame(reader)
     frame = _of_family(frame, family)
     frame = frame[frame["partition"] == partition_among(frame, partition)]
-    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
-    if not len(frame):
-        raise WarehouseError(
-            "nothing to show: no votes of this kind of reviewers; `dtef preference votes` lists those there are"
-        )
+    frame = of_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
     print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
@@ -110,6 +115,16 @@ def partition_among(frame: pd.DataFrame, partition: str) -> str:
     if partition not in known:
         raise ConfigError(f"--partition {partition}: no votes; allowed: {nearest(partition, known)}")
     return partition
+
+
+def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
+    """The rows of this kind of reviewers, and of judges that fit a pattern. Raises WarehouseError where there are none."""
+    if judges:
+        frame = frame[[isinstance(judge, str) and is_judge_meant(judge, judges) for judge in frame["judge"]]]
+    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
+    if not len(frame):
+        raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
+    return frame
 
 
 def said_of_group(group: Iterable[Any]) -> str:
@@ -169,4 +184,4 @@ def _ends_of(one: pd.Series[Any]) -> str:
 
 
 def _version_now() -> str:
-    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(ChosenVotes(reviewer_kind=kind))[1]])
+    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 
 from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.judging.own_maker import is_self_judged
@@ -18,6 +19,15 @@ def judging_model(reviewer_id: str) -> str:
     `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's, or one too long for its variant) the id."""
     found = _JUDGE_ID.fullmatch(reviewer_id)
     return found[1] if found else reviewer_id
+
+
+def is_judge_meant(reviewer_id: str, patterns: Sequence[str]) -> bool:
+    """Whether a judge fits any pattern by its id, its model string (`openai/gpt-4.1-mini`), or what stands last in that (`gpt-4.1-mini`)."""
+    model = judging_model(reviewer_id)
+    return any(
+        reviewer_id == pattern or any(fnmatchcase(name, pattern) for name in (reviewer_id, model, model.rpartition("/")[2]))
+        for pattern in patterns
+    )
 
 
 def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:

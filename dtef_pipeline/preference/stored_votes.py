@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.own_judges import is_own_vote
+from dtef_pipeline.preference.own_judges import is_judge_meant, is_own_vote, judging_model
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
 from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.counted import counted
@@ -59,8 +59,21 @@ def votes_on_items(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> lis
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
+def votes_of_reviewers(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
+    """The votes of reviewers whose id fits any pattern, and of judges that are meant (`is_judge_meant`); without patterns of all."""
+    return [
+        vote
+        for vote in votes
+        if (not reviewers or any(vote.reviewer_id == one or fnmatchcase(vote.reviewer_id, one) for one in reviewers))
+        and (not judges or is_judge_meant(vote.reviewer_id, judges))
+    ]
+
+
 def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
-    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it."""
+    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it.
+
+    A model is one reviewer, at whatever temperature and however it is told to judge: its votes share its taste.
+    """
     confidence = [vote.confidence for vote in votes]
     known = [one for one in confidence if one is not None]
     return vote_columns(
@@ -68,7 +81,9 @@ def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         [(vote.left, vote.right) for vote in votes],
         np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
-        reviewer_ids=tuple(vote.reviewer_id for vote in votes),
+        reviewer_ids=tuple(
+            judging_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
+        ),
         confidence=np.array(known, dtype=np.float64) if votes and len(known) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )
