@@ -37,6 +37,14 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef rubric add data/blueprints
 	$(BIN)/dtef rubric run --blueprint 'demo-*'
 	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
+	@echo
+	@echo "Human preference: pairs of these responses, as a reviewer gets them on a page, and 128 votes of eight reviewers. Votes, reviewers and"
+	@echo "models are invented. The page of the rubrics has the scores in a chapter of its own."
+	$(BIN)/dtef preference pairs --family rubric --only 'demo-*' --per-item 3
+	$(BIN)/dtef preference page --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
+	$(BIN)/dtef preference import data/stored_votes.jsonl
+	$(BIN)/dtef preference rollup
+	$(BIN)/dtef preference board
 	$(BIN)/dtef rubric report --out $(STATE)/rubric_report
 	@echo
 	@echo "Questions: 80 invented items in the layouts of MMLU, GSM8K, HumanEval and Socioscope. The model in this process answers six now;"
@@ -57,11 +65,8 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print boa
 	$(BIN)/dtef games board
 	$(BIN)/dtef games report --out $(STATE)/games_report
 	@echo
-	@echo "Human preference: scores fitted to 72 votes of eight reviewers on pairs of three models. Votes, reviewers and models are invented."
-	$(BIN)/dtef preference fit data/votes_sample.csv
-	@echo
 	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html; of the questions: $(STATE)/qa_report/index.html;"
-	@echo "of the games: $(STATE)/games_report/index.html"
+	@echo "of the games: $(STATE)/games_report/index.html; a page to vote on: $(STATE)/votes_page/votes.html"
 	@echo "Dagster UI on the same state: make ui"
 
 test: setup ## every check: formatting, lint, types (beside the tests), tests

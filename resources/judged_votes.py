@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import Choice
 from resources import vote_tables as tables
@@ -28,6 +29,18 @@ def add_judge(store: VoteStore, reviewer_id: str) -> None:
     """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
     if reviewer_id not in store.reviewers():
         store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
+
+
+def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
+    """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
+    left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
+    statement = (
+        sa.select(tables.pairs.c.pair_id, left.c.player, right.c.player)
+        .join(left, left.c.response_id == tables.pairs.c.left_id)
+        .join(right, right.c.response_id == tables.pairs.c.right_id)
+    )
+    rows = store.database.read(lambda connection: connection.execute(statement).all())
+    return frozenset(pair_id for pair_id, *players in rows if is_own_pair(reviewer_id, *players, own_servers))
 
 
 def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:

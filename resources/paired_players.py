@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -23,7 +23,7 @@ _ALL_PAIRS = (
     .order_by(pairs.c.pair_id)
 )
 _ALL_CAST = (
-    sa.select(*(votes.c[name] for name in ("pair_id", "reviewer_kind", "choice", "shown_as_a")), voids.c.void_id)
+    sa.select(*(votes.c[name] for name in ("pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a")), voids.c.void_id)
     .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
     .order_by(votes.c.vote_id)
 )
@@ -44,8 +44,7 @@ def _rows(connection: sa.Connection, statement: sa.Select[Any]) -> Sequence[Mapp
 
 
 def _cast(row: Mapping[str, Any]) -> CastVote:
-    is_void = row["void_id"] is not None
-    if row["choice"] == "tie":
-        return CastVote(row["pair_id"], row["reviewer_kind"], "tie", is_void)
+    judge = row["reviewer_id"] if row["reviewer_kind"] == "judge" else None
     is_left = (row["choice"] == "A") == (row["shown_as_a"] == "left")
-    return CastVote(row["pair_id"], row["reviewer_kind"], "left" if is_left else "right", is_void)
+    preferred: Literal["left", "right", "tie"] = "tie" if row["choice"] == "tie" else "left" if is_left else "right"
+    return CastVote(row["pair_id"], judge, preferred, row["void_id"] is not None)

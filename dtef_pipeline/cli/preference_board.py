@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.cli.chosen_votes import ChosenVotes, stored_votes
+from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS
@@ -26,7 +27,7 @@ from resources.gateway.progress import kept_terminal
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
-_GROUPED_BY = ["family", "partition", "reviewer_kind"]
+_GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PreferenceView:
     """How rows of `preference_scores` are shown."""
 
     columns: tuple[str, ...] = (
-        *("family", "partition", "reviewer_kind", "component", "rank", "tier", "player", "beta", "interval", "share"),
+        *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
     )
     kept: tuple[str, ...] = ("player", "beta", "interval")
@@ -49,6 +50,9 @@ def rollup(
     prior: float,
     weight: Literal["confidence"] | None,
     degrees: Literal["reviewers", "effective"],
+    control: Literal["length"] | None,
+    items: tuple[str, ...],
+    no_own_judge: bool,
     without_leak_risk: bool,
 ) -> int:
     """The exit code: 1 where the roll-up failed."""
@@ -59,6 +63,9 @@ def rollup(
         "prior_l2": prior,
         "by_confidence": weight is not None,
         "degrees": degrees,
+        "by_length": control is not None,
+        "items": list(items),
+        "no_own_judge": no_own_judge,
         "leak_risk": not without_leak_risk,
     }
     with kept_terminal(), dagster_instance() as instance:
@@ -74,15 +81,13 @@ def rollup(
 
 
 @reads_tables
-def show(reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, output: str) -> None:
+def show(
+    reader: TableReader, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
+) -> None:
     frame = score_frame(reader)
     frame = _of_family(frame, family)
     frame = frame[frame["partition"] == partition_among(frame, partition)]
-    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
-    if not len(frame):
-        raise WarehouseError(
-            "nothing to show: no votes of this kind of reviewers; `dtef preference votes` lists those there are"
-        )
+    frame = of_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
     print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
@@ -112,6 +117,21 @@ def partition_among(frame: pd.DataFrame, partition: str) -> str:
     return partition
 
 
+def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
+    """The rows of this kind of reviewers, and of judges that fit a pattern. Raises WarehouseError where there are none."""
+    if judges:
+        frame = frame[[isinstance(judge, str) and is_judge_meant(judge, judges) for judge in frame["judge"]]]
+    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
+    if not len(frame):
+        raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
+    return frame
+
+
+def said_of_group(group: Iterable[Any]) -> str:
+    """The parts of a group that are there; people's votes have no judge."""
+    return ", ".join(str(part) for part in group if not pd.isna(part))
+
+
 def score_meanings() -> dict[str, str]:
     """What the columns mean."""
     return {column.name: description(column) for column in PREFERENCE_SCORES}
@@ -130,7 +150,7 @@ def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
 
 def _lines(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
-    for group, rows in frame.groupby(_GROUPED_BY, sort=False):
+    for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
         one = rows.iloc[0]
         said = [f"{counted(int(one['votes']), 'vote')}, {counted(int(one['reviewers']), 'reviewer')}"]
         if pd.notna(one["longer_share"]):
@@ -139,7 +159,24 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
             said.append(f"flip rate {one['flip_rate']:.3f}")
         if pd.notna(one["first_share"]):
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
-        yield f"{', '.join(map(str, group))}: {'; '.join(said)}"
+        said += _of_choice(one)
+        yield f"{said_of_group(group)}: {'; '.join(said)}"
+
+
+def _of_choice(one: pd.Series[Any]) -> Iterator[str]:
+    """Which votes are among those of a fit, or left out, and how it was made where that is not the usual way."""
+    if pd.notna(one["self_judged"]) and one["self_judged"]:
+        yield f"{counted(int(one['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
+    if pd.notna(one["self_judged_left_out"]) and one["self_judged_left_out"]:
+        yield f"{counted(int(one['self_judged_left_out']), 'self-judged vote')} left out"
+    if one["leaks_left_out"]:
+        yield f"{counted(int(one['leaks_left_out']), 'vote')} left out for a leak risk"
+    if pd.notna(one["items"]):
+        yield f"only items that fit {one['items']}"
+    if pd.notna(one["unweighted"]):
+        yield f"every vote counts 1: {one['unweighted']}"
+    if pd.notna(one["length_effect"]):
+        yield f"a text twice as long has {one['length_effect']:+.3f} logits; the scores are those of equally long texts"
 
 
 def _ends_of(one: pd.Series[Any]) -> str:
@@ -147,4 +184,4 @@ def _ends_of(one: pd.Series[Any]) -> str:
 
 
 def _version_now() -> str:
-    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(ChosenVotes(reviewer_kind=kind))[1]])
+    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]])

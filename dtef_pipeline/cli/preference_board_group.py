@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import options, writes_a_table
-from dtef_pipeline.cli.preference_fit_group import l2_prior, of_voted_family
+from dtef_pipeline.cli.preference_fit_group import l2_prior, no_own_judge, of_judges, of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 
 _of_partition = click.option(
@@ -35,7 +35,20 @@ _how_votes_count = options(
         callback=l2_prior,
         help="Penalty X * sum(beta^2): with it every player has a finite score.  [default: none]",
     ),
-    click.option("--weight", type=click.Choice(["confidence"]), help="Let a vote of confidence c count c / 5.  [default: 1]"),
+    click.option(
+        "--weight",
+        type=click.Choice(["confidence"]),
+        help="Let a vote of confidence c count c / 5. Judges give none: their votes count 1, and their rows say so.  [default: 1]",
+    ),
+    click.option("--control", type=click.Choice(["length"]), help="Compare players as if their texts were equally long."),
+    click.option(
+        "--item",
+        "items",
+        multiple=True,
+        metavar="PATTERN",
+        help="Only votes on items that fit, as in 'mmlu/*'; may be repeated.",
+    ),
+    no_own_judge,
     click.option(
         "--degrees",
         type=click.Choice(["reviewers", "effective"]),
@@ -51,7 +64,7 @@ _how_votes_count = options(
 @_how_votes_count
 @reports_errors
 def rollup(**given: Any) -> None:
-    """Make the table preference_scores of all votes that are not voided: by family, partition and kind of reviewers.
+    """Make the table preference_scores of all votes that are not voided: by family and partition, of people, and of each judge by itself.
 
     \b
     Exit code: 0 done; 1 the roll-up failed; 2 the options or the set-up need mending.
@@ -65,13 +78,14 @@ def rollup(**given: Any) -> None:
 @of_voted_family("Only votes on responses of this family.  [default: each by itself]")
 @_of_partition
 @_of_reviewers
+@of_judges("Only judges whose id or model fits, as in gpt-4.1-mini; may be repeated.  [default: each by itself]")
 @writes_a_table
 @reports_errors
 def board(**given: Any) -> None:
     """Rank players by what reviewers prefer, with 95 % intervals by whole reviewers, as `dtef preference rollup` found them.
 
-    People's votes and those of models that judge are ranked apart. Beneath stand how often the longer text was preferred, and of judges how
-    often a verdict did not survive the swap of the texts.
+    People's votes and those of each model that judges are ranked apart. Beneath stand how often the longer text was preferred, and of a judge
+    how often a verdict did not survive the swap of the texts, and how many votes are on responses of its own maker (self-judged).
     """
     from dtef_pipeline.cli import preference_board
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import pandas as pd
 
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.preference_board import partition_among, score_frame
+from dtef_pipeline.cli.preference_board import partition_among, said_of_group, score_frame
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.families import FAMILIES
@@ -19,7 +19,7 @@ from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
-_EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "metric"]
+_EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class BesideView:
     """How players with both scores are shown."""
 
     columns: tuple[str, ...] = (
-        *("family", "partition", "reviewer_kind", "metric", "player", "preferred_place", "beta", "interval"),
+        *("family", "partition", "reviewer_kind", "judge", "metric", "player", "preferred_place", "beta", "interval"),
         *("metric_place", "value", "value_low", "value_high", "n"),
     )
     kept: tuple[str, ...] = ("player", "preferred_place", "metric_place")
-    first_out: tuple[str, ...] = ("value_low", "value_high", "n", "partition", "reviewer_kind", "family")
+    first_out: tuple[str, ...] = ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge")
     estimate: str = "beta"
     notes: str = "note"
     who: tuple[str, ...] = ("player",)
@@ -48,7 +48,7 @@ def compare(
     scores = scores[scores["partition"] == partition_among(scores, partition)]
     tables = [
         beside_metrics(rows, _fitting(_metrics(reader, str(group[0]), partition, rows_of_family, str(group[1])), metric))
-        for group, rows in scores.groupby(["family", "reviewer_kind"])
+        for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
         for rows_of_family in [scores[scores["family"] == group[0]]]
         if reviewer_kind in (None, group[1])
     ]
@@ -87,9 +87,9 @@ def _fitting(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
 
 def _lines(shown: pd.DataFrame) -> Iterator[str]:
     """The agreement of each two orders."""
-    for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False):
+    for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = f"{', '.join(map(str, group))}: {counted(int(one['n_players']), 'player')}"
+        said = f"{said_of_group(group)}: {counted(int(one['n_players']), 'player')}"
         tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
         ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
         yield f"{said}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"

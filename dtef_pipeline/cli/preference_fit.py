@@ -6,24 +6,27 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, stored_votes
+from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_votes
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.stored_votes import columns_of_votes, text_lengths
+from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
 from dtef_pipeline.preference.vote_files import read_votes
 from dtef_pipeline.statistics.bradley_terry import Ties
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
 
 _FEW_WORTH = 0.6
 """Of the reviewers: below it, intervals of t with R - 1 degrees held the truth in less than 93 % of simulations."""
+_JUDGES_SHOWN = 3
 _PREFERENCE_WORDS = {
     "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
     "rank": "Place by beta, 1 is best",
@@ -54,36 +57,62 @@ def fit(
     control: Literal["length"] | None,
     responses: Path | None,
     degrees: Literal["reviewers", "effective"],
-    family: str | None,
-    items: tuple[str, ...],
-    reviewer_kind: str | None,
-    without_leak_risk: bool,
+    **of_store: Any,
 ) -> None:
     options = PreferenceOptions(ties, prior, weight, control, degrees)
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
-        chosen = ChosenVotes(family, items, reviewer_kind or USUAL_REVIEWERS, not without_leak_risk)
-        _show(*_fit_of_store(chosen, options), as_json)
+        _show(*_fit_of_store(_chosen(**of_store), options), as_json)
         return
-    if family or items or reviewer_kind or without_leak_risk:
+    if any(of_store.values()):
         raise click.UsageError(
-            "--family, --item, --reviewer-kind and --without-leak-risk choose votes of the store: give no FILE."
+            "--family, --item, --reviewer-kind, --reviewer, --judge, --no-own-judge and --without-leak-risk choose votes of the store: "
+            "give no FILE."
         )
     if control and responses is None:
         raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
-    _show(str(file), fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses)), as_json)
+    found = fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses))
+    _show(str(file), found, {}, as_json)
 
 
-def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str, FittedPreference]:
-    """What the store is called, and the fit of the votes that are meant."""
-    where, votes = stored_votes(chosen)
-    return where, fit_votes(columns_of_votes(where, votes), options, text_lengths(votes) if votes else None)
+def _chosen(
+    family: str | None,
+    items: tuple[str, ...],
+    reviewer_kind: str | None,
+    reviewers: tuple[str, ...],
+    judges: tuple[str, ...],
+    no_own_judge: bool,
+    without_leak_risk: bool,
+) -> ChosenVotes:
+    """The votes that options mean: --judge and --no-own-judge speak of judges alone."""
+    if (judges or no_own_judge) and reviewer_kind == "person":
+        raise click.UsageError("--judge and --no-own-judge choose among votes of judges: --reviewer-kind person has none.")
+    kind = reviewer_kind or ("judge" if judges or no_own_judge else USUAL_REVIEWERS)
+    return ChosenVotes(family, items, kind, not without_leak_risk, reviewers, judges, not no_own_judge)
 
 
-def _show(where: str, found: FittedPreference, as_json: bool) -> None:
+def _fit_of_store(chosen: ChosenVotes, options: PreferenceOptions) -> tuple[str, FittedPreference, dict[str, Any]]:
+    """What the store is called, the fit of the votes that are meant, and what there is to say of judges."""
+    where, counts = chosen_votes(chosen)
+    votes = counts.votes
+    if options.weight and (why := why_unweighted(votes)):
+        raise ConfigError(
+            f"--weight confidence: {why}; leave out --weight, or choose votes that have one by --reviewer-kind, --reviewer, --family or --item"
+        )
+    found = fit_votes(columns_of_votes(where, votes), options, text_lengths(votes) if votes else None)
+    return where, found, _of_judges(counts) if chosen.reviewer_kind == "judge" else {}
+
+
+def _of_judges(counts: CountedVotes) -> dict[str, Any]:
+    judges = sorted({vote.reviewer_id for vote in counts.votes})
+    own = {"self_judged": counts.self_judged, "self_judged_left_out": counts.self_judged_left_out}
+    return {"judges": judges, **own, **position(counts.votes)}
+
+
+def _show(where: str, found: FittedPreference, judged: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(found.document(), ensure_ascii=False, indent=1, allow_nan=False))
+        click.echo(json.dumps(found.document() | judged, ensure_ascii=False, indent=1, allow_nan=False))
         return
     if not found.scores:
         say(f"{where} holds no votes")
@@ -94,7 +123,7 @@ def _show(where: str, found: FittedPreference, as_json: bool) -> None:
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_ScoreView(), frame, "table", _lines(found), _PREFERENCE_WORDS)
+    print_rows(_ScoreView(), frame, "table", [*_lines(found), *_lines_of_judges(judged)], _PREFERENCE_WORDS)
 
 
 def _lines(found: FittedPreference) -> Iterator[str]:
@@ -113,6 +142,18 @@ def _lines(found: FittedPreference) -> Iterator[str]:
         yield f"nu {found.nu:.3f}{_ends(found.nu_low, found.nu_high)}: two equal players tie {chance:.0%} of the time"
     if found.length is not None:
         yield from _of_length(found.length)
+
+
+def _lines_of_judges(judged: dict[str, Any]) -> Iterator[str]:
+    if not judged:
+        return
+    yield f"judged by {and_more([printable(one) for one in judged['judges']], _JUDGES_SHOWN)}"
+    if judged["flip_rate"] is not None:
+        yield f"flip rate {judged['flip_rate']:.3f}: verdicts that did not survive the swap of the texts, and became ties"
+    if judged["self_judged"]:
+        yield f"{counted(judged['self_judged'], 'vote')} self-judged: on a response of the judge's own maker; --no-own-judge leaves them out"
+    if judged["self_judged_left_out"]:
+        yield f"{counted(judged['self_judged_left_out'], 'self-judged vote')} left out"
 
 
 def _of_length(length: LengthEffect) -> Iterator[str]:

@@ -40,6 +40,16 @@ def of_voted_family(help: str) -> Callable[..., Any]:
     return click.option("--family", metavar="survey|rubric|qa|games|elsewhere", callback=_voted_family, help=help)
 
 
+def of_judges(help: str) -> Callable[..., Any]:
+    """`--judge`: judges by a pattern of their ids or models."""
+    return click.option("--judge", "judges", multiple=True, metavar="PATTERN", help=help)
+
+
+no_own_judge = click.option(
+    "--no-own-judge", is_flag=True, help="Leave out pairs with a response of a judge's own maker (self-judged)."
+)
+
+
 @click.command(short_help="Fit scores to votes.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @of_voted_family("Only votes on responses of this family; without FILE.  [default: all]")
@@ -55,6 +65,18 @@ def of_voted_family(help: str) -> Callable[..., Any]:
     type=click.Choice(["person", "judge"]),
     help="Whose votes count: people's or those of models that judge, never both; without FILE.  [default: person]",
 )
+@click.option(
+    "--reviewer",
+    "reviewers",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only votes of reviewers whose id fits; may be repeated; without FILE.",
+)
+@of_judges(
+    "Only votes of judges whose id or model fits, as in gpt-4.1-mini; may be repeated; without FILE. Needed where several judges voted; '*' "
+    "takes all for reviewers of one fit, a model at two temperatures for one."
+)
+@no_own_judge
 @click.option(
     "--without-leak-risk",
     is_flag=True,

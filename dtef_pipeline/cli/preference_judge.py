@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import click
@@ -23,7 +23,7 @@ from dtef_pipeline.text.counted import counted
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
 from resources.gateway.progress import RunProgress, shown_progress
-from resources.judged_votes import JudgedPair, add_judge, take_judged
+from resources.judged_votes import JudgedPair, add_judge, own_pairs, take_judged
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -45,11 +45,17 @@ class _Tally:
 
 
 def judge(
-    models: Sequence[str], family: str | None, most: int | None, max_cost_usd: Sequence[str], max_calls: Sequence[str]
+    models: Sequence[str],
+    family: str | None,
+    most: int | None,
+    max_cost_usd: Sequence[str],
+    max_calls: Sequence[str],
+    no_own_judge: bool,
 ) -> int:
     """The exit code: 1 where some pair got no vote."""
     settings = Settings.from_environment()
-    judges = pair_judges(models, known_models(settings, COMPUTED_MODELS))
+    known = known_models(settings, COMPUTED_MODELS)
+    judges = pair_judges(models, known)
     given = budgets_given(max_cost_usd, max_calls)
     budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))
     if given["budgets"] or given["role_budgets"]:
@@ -59,15 +65,34 @@ def judge(
         gateway = Gateway(responses, budget=budget)
         refuse_early(judges, "base", gateway.accounts, responses, os.environ)
         for spec in judges:
-            unvoted += _judged_by(spec, gateway, store, family, most)
+            waiting = _waiting(spec, store, family, most, known.own_servers, no_own_judge)
+            unvoted += _judged_by(spec, gateway, store, waiting)
     say_used(gateway.used)
     return 1 if unvoted else 0
 
 
-def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, family: str | None, most: int | None) -> int:
+def _waiting(
+    spec: ModelSpec, store: VoteStore, family: str | None, most: int | None, own_servers: Collection[str], no_own_judge: bool
+) -> list[str]:
+    """The pairs that are judged; says how many are, or are not, for holding a response of the judge's own maker."""
+    reviewer_id = judge_reviewer_id(spec)
+    every = store.waiting(reviewer_id, len(store.pairs(family)), family)
+    own = own_pairs(store, reviewer_id, own_servers)
+    left_out = sum(one in own for one in every) if no_own_judge else 0
+    waiting = [one for one in every if not (no_own_judge and one in own)][:most]
+    if left_out:
+        say(f"{spec.name}: {counted(left_out, 'pair')} left out: a response is of its own maker")
+    elif many := sum(one in own for one in waiting):
+        say(
+            f"{spec.name}: {counted(many, 'pair')} of {len(waiting):,} with a response of its own maker: these votes are self-judged; "
+            "--no-own-judge leaves such pairs out"
+        )
+    return waiting
+
+
+def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Sequence[str]) -> int:
     """How many pairs got no vote."""
     reviewer_id = judge_reviewer_id(spec)
-    waiting = store.waiting(reviewer_id, len(store.pairs(family)) if most is None else most, family)
     if not waiting:
         click.echo(f"{spec.name}: there is no pair left to judge; `dtef preference pairs` makes pairs of stored responses")
         return 0

@@ -15,6 +15,7 @@ BESIDE_COLUMNS: Mapping[str, str] = {
     "family": "Family of evaluations",
     "partition": "First level of the items' partitions that were voted on; all: the whole family",
     "reviewer_kind": "Kind of reviewers: person or judge",
+    "judge": "Judge whose votes alone these are; empty: people voted",
     "metric": "Automated metric, with what it was measured on",
     "direction": "Better side of the metric: higher or lower",
     "player": "Player that has both: a model variant, or persona@variant",
@@ -39,7 +40,7 @@ def beside_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     """One row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; the metrics in the order of their names.
 
     Args:
-        scores: rows of `preference_scores` of one family, partition and kind of reviewers.
+        scores: rows of `preference_scores` of one family, partition, kind of reviewers and judge.
         metrics: BESIDE_METRIC; of each metric and player the first row counts.
 
     Betas of different components cannot be compared: the component with the most players is compared, and the reason says so.
@@ -53,9 +54,11 @@ def beside_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_judges(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores by votes of judges as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
+    """Scores by votes of each judge as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
     judged = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
-    found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(metric="preference of judges", direction="higher")
+    found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(
+        metric="preference of " + judged["judge"].astype(str), direction="higher"
+    )
     return found[list(BESIDE_METRIC)]
 
 

@@ -104,7 +104,7 @@ class FittedPreference:
     counted: int
     """Votes that scores are made of, or would be if they had a finite value."""
     reviewers: int | None
-    """None: nobody says who voted, so that each vote is taken for independent."""
+    """Who gave the votes that count. None: nobody says who voted, so that each vote is taken for independent."""
     effective_reviewers: float | None
     """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers. Where it is far below `reviewers`,
     intervals with the degrees of `reviewers` are too narrow."""
@@ -161,7 +161,7 @@ def fit_votes(
         options=options,
         votes=votes.votes,
         counted=int(counts.times.sum()),
-        reviewers=None if rows.cluster is None else len(np.unique(rows.cluster)),
+        reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
         effective_reviewers=_worth(counts),
         separable=fit.separable,
         components=_components(votes, fit),

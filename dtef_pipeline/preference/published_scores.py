@@ -1,9 +1,10 @@
-"""Scores from all votes of the store as one table: of each family, its partitions and each kind of reviewers a fit of its own."""
+"""Scores from all votes of the store as one table: of each family, its partitions, people, and each judge a fit of its own."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,26 +12,64 @@ import pyarrow as pa
 from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.judged_pairs import said_in_orders
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
-from dtef_pipeline.preference.stored_votes import columns_of_votes, text_lengths, version_of_votes
+from dtef_pipeline.preference.stored_votes import (
+    CountedVotes,
+    WhichVotes,
+    columns_of_votes,
+    counted_votes,
+    text_lengths,
+    version_of_votes,
+    why_unweighted,
+)
 from dtef_pipeline.preference.votes import PlayersVote
 
-_Group = tuple[str, str, str]
-"""Family, partition, kind of reviewers."""
+_Group = tuple[str, str, str, str | None]
+"""Family, partition, kind of reviewers, judge."""
+_GROUP_COLUMNS = ("family", "partition", "reviewer_kind", "judge")
 
 
-def preference_scores(votes: Sequence[PlayersVote], options: PreferenceOptions | None = None) -> pa.Table:
-    """`PREFERENCE_SCORES` of votes of both kinds of reviewers; without votes no rows. Raises ConfigError for weights without confidences."""
-    options = options or PreferenceOptions()
+def preference_scores(
+    votes: Sequence[PlayersVote], options: PreferenceOptions | None = None, which: WhichVotes | None = None
+) -> pa.Table:
+    """`PREFERENCE_SCORES` of votes of both kinds of reviewers; without votes no rows. `votes`: all of the store, of which `which` count.
+
+    Votes without confidences count 1 each, also where weights are asked for, and their rows say so.
+    """
     version = version_of_votes(votes)
     rows: list[dict[str, Any]] = []
-    for group, own in sorted(_groups(votes).items(), key=lambda one: (one[0][0], one[0][1] != EVERY_PARTITION, one[0])):
-        columns = columns_of_votes(f"votes on {group[0]}, {group[1]}, by kind {group[2]}", own)
-        found = fit_votes(columns, options, text_lengths(own))
-        of_fit = _of_fit(found) | position(own) | {"votes_version": version}
-        named = dict(zip(("family", "partition", "reviewer_kind"), group, strict=True))
-        rows += [{**named, **_of_player(score), **of_fit} for score in found.scores]
+    for group, own in sorted(_groups(votes).items(), key=lambda one: _place(one[0])):
+        found = _rows_of_fit(own, options or PreferenceOptions(), which or WhichVotes())
+        named = dict(zip(_GROUP_COLUMNS, group, strict=True)) | {"votes_version": version}
+        rows += [named | row for row in found]
     arrays = [pa.array([row[one.name] for row in rows], one.type) for one in PREFERENCE_SCORES]
     return pa.table(arrays, schema=PREFERENCE_SCORES)
+
+
+def _place(group: _Group) -> tuple[str, bool, str, str, str]:
+    family, partition, kind, judge = group
+    return family, partition != EVERY_PARTITION, partition, kind, judge or ""
+
+
+def _rows_of_fit(votes: Sequence[PlayersVote], options: PreferenceOptions, which: WhichVotes) -> list[dict[str, Any]]:
+    """One row per player, of one fit of those votes that count."""
+    counted = counted_votes(votes, which)
+    if not counted.votes:
+        return []
+    why = why_unweighted(counted.votes) if options.weight else None
+    used = replace(options, weight=None) if why else options
+    found = fit_votes(columns_of_votes("votes of the store", counted.votes), used, text_lengths(counted.votes))
+    of_fit = _of_fit(found) | _of_votes(counted, which) | {"unweighted": why}
+    return [{**_of_player(score), **of_fit} for score in found.scores]
+
+
+def _of_votes(counted: CountedVotes, which: WhichVotes) -> dict[str, Any]:
+    judged = any(vote.reviewer_kind == "judge" for vote in counted.votes)
+    return position(counted.votes) | {
+        "items": ", ".join(which.items) or None,
+        "leaks_left_out": counted.leaks_left_out,
+        "self_judged": counted.self_judged if judged else None,
+        "self_judged_left_out": counted.self_judged_left_out if judged else None,
+    }
 
 
 def position(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
@@ -47,10 +86,11 @@ def _groups(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
     """The votes of each group; those on items without partitions stand in the one of the whole family alone."""
     found: dict[_Group, list[PlayersVote]] = defaultdict(list)
     for vote in votes:
-        found[vote.family, EVERY_PARTITION, vote.reviewer_kind].append(vote)
+        who = (vote.reviewer_kind, vote.reviewer_id if vote.reviewer_kind == "judge" else None)
+        found[vote.family, EVERY_PARTITION, *who].append(vote)
         first, has_partition, _ = vote.item_id.partition("/")
         if has_partition and first != EVERY_PARTITION:
-            found[vote.family, first, vote.reviewer_kind].append(vote)
+            found[vote.family, first, *who].append(vote)
     return found
 
 
@@ -61,12 +101,14 @@ def _of_player(score: PreferenceScore) -> dict[str, Any]:
 
 
 def _of_fit(found: FittedPreference) -> dict[str, Any]:
-    options, longer = found.options, found.length.longer if found.length else None
+    options, length = found.options, found.length
+    longer = length.longer if length else None
     return {
         "separable": found.separable,
         "ties": options.ties,
         "prior_l2": options.l2 or None,
         "weight": options.weight,
+        "control": options.control,
         "degrees": options.degrees,
         "votes": found.counted,
         "reviewers": found.reviewers,
@@ -74,4 +116,7 @@ def _of_fit(found: FittedPreference) -> dict[str, Any]:
         "longer_share": longer.share if longer else None,
         "longer_low": longer.low if longer else None,
         "longer_high": longer.high if longer else None,
+        "length_effect": length.coefficient if length else None,
+        "length_low": length.low if length else None,
+        "length_high": length.high if length else None,
     }

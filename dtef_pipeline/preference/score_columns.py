@@ -15,9 +15,17 @@ _OF_FIT = (
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),
     field("prior_l2", pa.float64(), "Penalty prior_l2 * sum(beta^2) on the betas; null: none"),
     field("weight", pa.string(), "Weight of a vote: confidence (c counts c / 5); null: every vote counts 1"),
+    field("unweighted", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
+    field("control", pa.string(), "Control: length, betas are those of texts of equal length; null: none"),
+    field("items", pa.string(), "Patterns of the items whose votes count, with commas between them; null: all items"),
     field("degrees", pa.string(), "Degrees of freedom of the intervals: reviewers (R - 1), or effective"),
     field("votes", pa.int64(), "Votes that the fit is made of"),
     field("reviewers", pa.int64(), "Reviewers who gave them"),
+    field("leaks_left_out", pa.int64(), "Votes left out besides, as a name stood in a text of the pair"),
+    field("self_judged", pa.int64(), "Votes among them of a judge on a response of its own maker; null: people voted"),
+    field(
+        "self_judged_left_out", pa.int64(), "Votes of a judge left out, as a response is of its own maker; null: people voted"
+    ),
     field(
         "effective_reviewers",
         pa.float64(),
@@ -30,6 +38,13 @@ _OF_FIT = (
     ),
     field("longer_low", pa.float64(), "Lower end of the 95 % interval of longer_share; null: too few reviewers"),
     field("longer_high", pa.float64(), "Upper end of the 95 % interval of longer_share; null: too few reviewers"),
+    field(
+        "length_effect",
+        pa.float64(),
+        "Logits that a text twice as long as the other has; null: no control by length, or no answer",
+    ),
+    field("length_low", pa.float64(), "Lower end of the 95 % interval of length_effect; null: there is none"),
+    field("length_high", pa.float64(), "Upper end of the 95 % interval of length_effect; null: there is none"),
     field(
         "flip_rate",
         pa.float64(),
@@ -49,6 +64,7 @@ PREFERENCE_SCORES = pa.schema(
         field("family", pa.string(), "Family of evaluations whose responses were voted on; elsewhere: votes of other tools"),
         field("partition", pa.string(), "First level of the items' partitions, such as a suite or league; all: the whole family"),
         field("reviewer_kind", pa.string(), "Kind of reviewers: person or judge; their votes are never mixed"),
+        field("judge", pa.string(), "Judge whose votes alone these are: model variant and hash of what it is told; null: people voted"),
         field("player", pa.string(), "Player who wrote the responses: a model variant, or persona@variant"),
         field("component", pa.int32(), "Number of the group of players that were compared with each other, from 0; two cannot be compared"),
         field("rank", pa.int32(), "Place by beta within the component, 1 is best; null: there is no beta"),
@@ -64,12 +80,13 @@ PREFERENCE_SCORES = pa.schema(
         *_OF_FIT,
     ]
 )  # fmt: skip
-"""One row per family, partition, kind of reviewers and player; the columns from `separable` on are of the fit, equal in all its rows."""
+"""One row per family, partition, kind of reviewers, judge and player; the columns from `separable` on are of the fit, equal in all its rows."""
 PREFERENCE_MET = pa.schema(
     [
         field("family", pa.string(), "Family of evaluations whose responses are paired; elsewhere: votes of other tools"),
         field("partition", pa.string(), "First level of the items' partitions, such as a suite or league; all: the whole family"),
         field("reviewer_kind", pa.string(), "Kind of reviewers whose votes are counted: person or judge"),
+        field("judge", pa.string(), "Judge whose votes are counted; null: people's are"),
         field("player", pa.string(), "Player who wrote one response: a model variant, or persona@variant"),
         field("other", pa.string(), "Player who wrote the other response; after `player` in the order of names"),
         field("n_pairs", pa.int64(), "Pairs of responses of the two, voted on or not"),
@@ -83,7 +100,7 @@ PREFERENCE_MET = pa.schema(
         field("n_void", pa.int64(), "Voided votes on the pairs, which count nowhere else"),
     ]
 )  # fmt: skip
-"""One row per family, partition, kind of reviewers and two players with a pair; both kinds stand there, also without a vote."""
+"""One row per family, partition, reviewers (people, or one judge that voted there) and two players with a pair, also without a vote."""
 PREFERENCE_TABLES: Mapping[str, TableSpec] = {
     "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
     "preference_met": TableSpec(PREFERENCE_MET, remake=_BY_ROLL_UP_OF_VOTES),

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.own_judges import is_judge_meant, is_own_vote, judging_model
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
 from dtef_pipeline.preference.votes import PlayersVote
+from dtef_pipeline.text.counted import counted
 
 _SIGN_OF = {"left": 1, "right": -1, "tie": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class WhichVotes:
+    """Which votes of the store count."""
+
+    items: tuple[str, ...] = ()
+    """Patterns of item ids, such as `mmlu/*`; none: all items."""
+    leaks: bool = True
+    """Whether votes count on pairs in whose texts a name stood."""
+    own_judges: bool = True
+    """Whether a judge's votes count on responses of its own maker."""
+    own_servers: Collection[str] = ()
+    """As of `is_self_judged`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedVotes:
+    """The votes that count, and how many do not for which reason."""
+
+    votes: tuple[PlayersVote, ...]
+    leaks_left_out: int
+    self_judged: int
+    """Among the votes that count: of judges, on responses of their own maker."""
+    self_judged_left_out: int
+
+
+def counted_votes(votes: Iterable[PlayersVote], which: WhichVotes) -> CountedVotes:
+    """The votes that count. One that is left out for two reasons is counted with the leaks."""
+    meant = votes_on_items(votes, which.items)
+    clean = [vote for vote in meant if which.leaks or not vote.leak_risk]
+    own = [is_own_vote(vote, which.own_servers) for vote in clean]
+    kept = [vote for vote, is_own in zip(clean, own, strict=True) if which.own_judges or not is_own]
+    many = sum(own)
+    told = (many, 0) if which.own_judges else (0, many)
+    return CountedVotes(tuple(kept), len(meant) - len(clean), *told)
 
 
 def votes_on_items(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
@@ -20,8 +59,21 @@ def votes_on_items(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> lis
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
+def votes_of_reviewers(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
+    """The votes of reviewers whose id fits any pattern, and of judges that are meant (`is_judge_meant`); without patterns of all."""
+    return [
+        vote
+        for vote in votes
+        if (not reviewers or any(vote.reviewer_id == one or fnmatchcase(vote.reviewer_id, one) for one in reviewers))
+        and (not judges or is_judge_meant(vote.reviewer_id, judges))
+    ]
+
+
 def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
-    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it."""
+    """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it.
+
+    A model is one reviewer, at whatever temperature and however it is told to judge: its votes share its taste.
+    """
     confidence = [vote.confidence for vote in votes]
     known = [one for one in confidence if one is not None]
     return vote_columns(
@@ -29,10 +81,22 @@ def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         [(vote.left, vote.right) for vote in votes],
         np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
-        reviewer_ids=tuple(vote.reviewer_id for vote in votes),
+        reviewer_ids=tuple(
+            judging_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
+        ),
         confidence=np.array(known, dtype=np.float64) if votes and len(known) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )
+
+
+def why_unweighted(votes: Sequence[PlayersVote]) -> str | None:
+    """Why votes cannot be weighted by confidence; None: every vote has one."""
+    without = [vote for vote in votes if vote.confidence is None]
+    if not without:
+        return None
+    if all(vote.reviewer_kind == "judge" for vote in votes):
+        return "judges give no confidence"
+    return f"{len(without):,} of {counted(len(votes), 'vote')} have no confidence"
 
 
 def text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:

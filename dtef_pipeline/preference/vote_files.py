@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +155,9 @@ def _all(values: list[str], lines: list[int], where: str, name: str, fits: Any, 
 
 def _of_json(text: str, where: str) -> VoteColumns:
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_once)
+    except _DoubledKey as error:
+        _refuse(where, _line_of_second(text, str(error)), "has a key twice", str(error), "each key once in an object")
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         reason = "brackets too deep" if isinstance(error, RecursionError) else str(error)
@@ -167,6 +170,25 @@ def _of_json(text: str, where: str) -> VoteColumns:
     if not isinstance(rows, list):
         _refuse(where, None, f"{kinds[0]} is no list", rows, "a list of lists")
     return _json_votes(rows, where) if kinds == ["votes"] else _json_wins(rows, where)
+
+
+class _DoubledKey(Exception):
+    """An object has this key twice, so that the votes under one of the two would be lost."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _DoubledKey(key)
+        found[key] = value
+    return found
+
+
+def _line_of_second(text: str, key: str) -> int | None:
+    """The line in which a key stands for the second time; None where it is not spelled alike, or stands elsewhere too."""
+    found = [match.start() for match in re.finditer(f"{re.escape(json.dumps(key, ensure_ascii=False))}\\s*:", text)]
+    return text.count("\n", 0, found[1]) + 1 if len(found) == 2 else None
 
 
 def _json_votes(rows: list[Any], where: str) -> VoteColumns:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_MET
-from dtef_pipeline.preference.votes import REVIEWER_KINDS
 
 
 class PlayersPair(NamedTuple):
@@ -29,20 +28,23 @@ class CastVote(NamedTuple):
     """A stored vote on a pair, voided or not."""
 
     pair_id: str
-    reviewer_kind: str
+    judge: str | None
+    """The reviewer's id; None: a person voted."""
     preferred: Literal["left", "right", "tie"]
     is_void: bool
 
 
 @dataclass(slots=True)
 class _Met:
-    """What two players have in a partition; votes by kind of reviewers."""
+    """What two players have in a partition; votes by judge, those of people under None."""
 
     n_pairs: int = 0
     n_leak_risk: int = 0
-    counted: dict[str, dict[str, int]] = field(default_factory=lambda: {kind: defaultdict(int) for kind in REVIEWER_KINDS})
+    counted: dict[str | None, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
 
 
+_Partition = tuple[str, str]
+"""Family and partition."""
 _VOTES_MET = ("n_voted", "n_votes", "for_player", "for_other", "n_ties", "n_votes_leak_risk", "n_void")
 
 
@@ -51,17 +53,29 @@ def who_met(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table
     said: dict[str, list[CastVote]] = defaultdict(list)
     for vote in votes:
         said[vote.pair_id].append(vote)
-    found: dict[tuple[str, str, str, str], _Met] = defaultdict(_Met)
+    found: dict[_Partition, dict[tuple[str, str], _Met]] = defaultdict(lambda: defaultdict(_Met))
     for pair in pairs:
         first, second = sorted((pair.left, pair.right))
         for partition in _partitions(pair.item_id):
-            _count(found[pair.family, partition, first, second], pair, first, said[pair.pair_id])
-    rows = [
-        {**_named(key, kind), "n_pairs": met.n_pairs, "n_leak_risk": met.n_leak_risk, **_numbers(met.counted[kind])}
-        for key, met in sorted(found.items(), key=lambda one: (one[0][0], one[0][1] != EVERY_PARTITION, one[0]))
-        for kind in REVIEWER_KINDS
-    ]
+            _count(found[pair.family, partition][first, second], pair, first, said[pair.pair_id])
+    rows = [row for key in sorted(found, key=_place_of) for row in _rows_of(key, found[key])]
     return pa.Table.from_pylist(rows, schema=PREFERENCE_MET)
+
+
+def _place_of(key: _Partition) -> tuple[str, bool, str]:
+    """Whole families stand before their partitions."""
+    return key[0], key[1] != EVERY_PARTITION, key[1]
+
+
+def _rows_of(key: _Partition, met: Mapping[tuple[str, str], _Met]) -> Iterator[dict[str, Any]]:
+    """One row per two players of people, and of each judge that voted there."""
+    judges = sorted({judge for one in met.values() for judge in one.counted if judge is not None})
+    for judge in (None, *judges):
+        who = {"family": key[0], "partition": key[1], "reviewer_kind": "person" if judge is None else "judge", "judge": judge}
+        for (player, other), one in sorted(met.items(), key=lambda pair: pair[0]):
+            votes = one.counted[judge]
+            counts = {"n_pairs": one.n_pairs, "n_leak_risk": one.n_leak_risk, **{name: votes[name] for name in _VOTES_MET}}
+            yield {**who, "player": player, "other": other, **counts}
 
 
 def _partitions(item_id: str) -> list[str]:
@@ -73,25 +87,20 @@ def _partitions(item_id: str) -> list[str]:
 def _count(met: _Met, pair: PlayersPair, first: str, votes: list[CastVote]) -> None:
     met.n_pairs += 1
     met.n_leak_risk += pair.leak_risk
-    for kind in {vote.reviewer_kind for vote in votes if not vote.is_void}:
-        met.counted[kind]["n_voted"] += 1
+    for judge in {vote.judge for vote in votes if not vote.is_void}:
+        met.counted[judge]["n_voted"] += 1
     for vote in votes:
-        own = met.counted[vote.reviewer_kind]
+        own = met.counted[vote.judge]
         if vote.is_void:
             own["n_void"] += 1
             continue
         own["n_votes"] += 1
         own["n_votes_leak_risk"] += pair.leak_risk
-        if vote.preferred == "tie":
-            own["n_ties"] += 1
-        else:
-            own["for_player" if getattr(pair, vote.preferred) == first else "for_other"] += 1
+        own[_outcome(vote, pair, first)] += 1
 
 
-def _named(key: tuple[str, str, str, str], kind: str) -> dict[str, Any]:
-    family, partition, player, other = key
-    return {"family": family, "partition": partition, "reviewer_kind": kind, "player": player, "other": other}
-
-
-def _numbers(counted: dict[str, int]) -> dict[str, int]:
-    return {name: counted[name] for name in _VOTES_MET}
+def _outcome(vote: CastVote, pair: PlayersPair, first: str) -> str:
+    if vote.preferred == "tie":
+        return "n_ties"
+    better = pair.left if vote.preferred == "left" else pair.right
+    return "for_player" if better == first else "for_other"

@@ -8,11 +8,11 @@ from math import fsum
 from typing import Any
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import with_sampling
+from dtef_pipeline.judging.own_maker import is_self_judged
 from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, Arbiter
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
 from dtef_pipeline.qa.arbiter_replies import ArbiterReply, read_arbiter_reply
@@ -123,16 +123,6 @@ def verdict_row(one: Arbitration, came: Played, judged_model: str, own_servers: 
         "error": verdict.error,
         "self_judged": is_self_judged(one.judge.model, judged_model, own_servers),
     }
-
-
-def is_self_judged(judge: str, judged: str, own_servers: Collection[str] = ()) -> bool:
-    """Whether judge and judged, as model strings or variants, are of one maker; where that of either is unknown, whether they are one model.
-
-    `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
-    """
-    judge, judged = (model.partition("[")[0] for model in (judge, judged))
-    maker, other = (maker_of(model, own_server=model in own_servers) for model in (judge, judged))
-    return judge == judged or (maker is not None and maker == other)
 
 
 def arbiter_score(

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.judging.own_maker import is_self_judged
 from dtef_pipeline.qa.arbiter import RATIONALE, Arbiter, in_sample
-from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, is_self_judged, verdict_row
+from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
 from dtef_pipeline.qa.model import ItemError

@@ -30,7 +30,7 @@ from dtef_pipeline.report.markup import (
     with_interval,
 )
 from dtef_pipeline.report.page import Chapter
-from dtef_pipeline.report.preference_words import OF_KIND, fit_in_words
+from dtef_pipeline.report.preference_words import fit_in_words
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.text.counted import counted
 
@@ -92,20 +92,19 @@ def preference_chapters(
 def _fits(scores: pd.DataFrame, met: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[str]:
     """Each fit: the whole family first, people before judges; partitions folded beneath."""
     scores = scores.assign(_whole=scores["partition"] != EVERY_PARTITION, _judge=scores["reviewer_kind"] == "judge")
-    keys = [name for name in _FIT_KEYS if name in scores]
     several = len(set(scores["partition"])) > 2
-    for _, own in scores.groupby(["_whole", "_judge", *keys], sort=True, dropna=False):
+    for _, own in scores.groupby(["_whole", "_judge", *_FIT_KEYS], sort=True, dropna=False):
         fit = own.sort_values(["component", "rank", "player"], ignore_index=True)
         first = fit.iloc[0]
         partition, kind = str(first["partition"]), str(first["reviewer_kind"])
         if partition != EVERY_PARTITION and not several:  # the one partition is the whole family
             continue
-        here = met[(met["partition"] == partition) & (met["reviewer_kind"] == kind)] if len(met) else met
-        judge = first.get("judge")
-        by = OF_KIND.get(kind, kind) + ("" if is_unknown(judge) or judge in ("", "all") else f": {inline(judge)}")
+        judge = "" if is_unknown(first["judge"]) else str(first["judge"])
+        here = met[(met["partition"] == partition) & (met["judge"].fillna("") == judge)] if len(met) else met
+        by = wrapping_name(judge) if judge else "people"
         beside = _beside(fit, scores[scores["partition"] == partition], metrics)
         heading = f"{'All together' if partition == EVERY_PARTITION else inline(partition)}, {by}"
-        yield fold(heading, _fit(fit, here, beside, f"{partition}, {kind}"), is_open=partition == EVERY_PARTITION)
+        yield fold(heading, _fit(fit, here, beside, f"{partition}, {judge or kind}"), is_open=partition == EVERY_PARTITION)
 
 
 def _fit(fit: pd.DataFrame, met: pd.DataFrame, beside: pd.DataFrame, named_fit: str) -> str:

@@ -10,8 +10,6 @@ import pandas as pd
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import counted
 
-OF_KIND: Mapping[str, str] = {"person": "people", "judge": "models that judge"}
-"""Whose votes they are."""
 _TIES_TOLD = {
     "half": "a tie is half a win of each player",
     "davidson": "a tie is an outcome of its own, by the model of Davidson",
@@ -42,6 +40,9 @@ def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
             f"The longer text was preferred in {one['longer_share']:.3f}{ends} of the votes that are no ties; "
             "0.5 would mean that length plays no part."
         )
+    yield from _of_votes_left_out(one)
+    if not is_unknown(one["length_effect"]):
+        yield f"Betas are those of texts of equal length; a text twice as long gains {one['length_effect']:.3f}{_ends_of_length(one)} logits."
     if not is_unknown(one["flip_rate"]):
         yield _of_places(one)
     if len(met):
@@ -64,7 +65,23 @@ def _options(one: Mapping[Any, Any]) -> str:
     )
     weight = "every vote counts 1" if is_unknown(one["weight"]) else "a vote of confidence c counts c / 5"
     ties, degrees = _TIES_TOLD.get(one["ties"], one["ties"]), _DEGREES_TOLD.get(one["degrees"], one["degrees"])
-    return f". How they count: {ties}; {weight}; {prior}; {degrees}."
+    if not is_unknown(one["unweighted"]):
+        weight = f"{weight}, although weights were asked for: {one['unweighted']}"
+    items = "" if is_unknown(one["items"]) else f" Only votes on items that fit {one['items']}."
+    return f". How they count: {ties}; {weight}; {prior}; {degrees}.{items}"
+
+
+def _of_votes_left_out(one: Mapping[Any, Any]) -> Iterator[str]:
+    if one["leaks_left_out"]:
+        yield f"Left out: {counted(int(one['leaks_left_out']), 'vote')} on pairs in whose texts a name stood."
+    if is_unknown(one["self_judged"]):
+        return
+    left = f", and {int(one['self_judged_left_out']):,} such are left out" if one["self_judged_left_out"] else ""
+    yield f"Of the judge's votes that count, {int(one['self_judged']):,} are on a response of its own maker{left}."
+
+
+def _ends_of_length(one: Mapping[Any, Any]) -> str:
+    return "" if is_unknown(one["length_low"]) else f" ({one['length_low']:.3f} to {one['length_high']:.3f})"
 
 
 def _of_places(one: Mapping[Any, Any]) -> str:

@@ -63,7 +63,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
 
     both = strict(ok("preference", "compare", "--format", "json"))
     metrics = {row["metric"] for row in both if row["reviewer_kind"] == "person"}
-    assert metrics == {"made: accuracy [plain]", "preference of judges"}
+    assert metrics == {"made: accuracy [plain]", "preference of a judge"}
     of_accuracy = [row for row in both if row["metric"].startswith("made") and row["reviewer_kind"] == "person"]
     assert {row["n_players"] for row in of_accuracy} == {9}
     tau = of_accuracy[0]["tau"]

@@ -12,13 +12,13 @@ _MET_PAIRS = [
     PlayersPair("p4", "elsewhere", "letter-1", "fox", "owl", False),
 ]
 _MET_VOTES = [
-    CastVote("p1", "person", "left", False),
-    CastVote("p1", "person", "tie", False),
-    CastVote("p2", "person", "left", False),
-    CastVote("p2", "person", "right", True),
-    CastVote("p2", "judge", "right", False),
-    CastVote("p3", "person", "right", True),
-    CastVote("gone", "person", "right", False),
+    CastVote("p1", None, "left", False),
+    CastVote("p1", None, "tie", False),
+    CastVote("p2", None, "left", False),
+    CastVote("p2", None, "right", True),
+    CastVote("p2", "pairs(x)", "right", False),
+    CastVote("p3", None, "right", True),
+    CastVote("gone", None, "right", False),
 ]
 
 
@@ -28,7 +28,7 @@ def _met(family: str, partition: str, kind: str) -> dict[tuple[str, str], tuple[
     rows = [
         row for row in table.to_pylist() if (row["family"], row["partition"], row["reviewer_kind"]) == (family, partition, kind)
     ]
-    return {(row["player"], row["other"]): tuple(row.values())[5:] for row in rows}
+    return {(row["player"], row["other"]): tuple(row.values())[6:] for row in rows}
 
 
 def test_pairs_are_counted_by_players_whichever_stood_left() -> None:

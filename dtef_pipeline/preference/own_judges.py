@@ -1,0 +1,50 @@
+"""Which model a judge of pairs is, and which of its votes are on responses of its own maker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+
+from dtef_pipeline.asking.makers import maker_of
+from dtef_pipeline.judging.own_maker import is_self_judged
+from dtef_pipeline.preference.votes import PlayersVote
+
+_JUDGE_ID = re.compile(r"pairs\(([^\[\]]{1,200})(?:\[[^\n]{0,200}\])?\)#[0-9a-f]{8}")
+_PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
+
+
+def judging_model(reviewer_id: str) -> str:
+    """The model string of a judge, whatever its settings and what it is told: `openai/gpt-4.1-mini` of
+    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's, or one too long for its variant) the id."""
+    found = _JUDGE_ID.fullmatch(reviewer_id)
+    return found[1] if found else reviewer_id
+
+
+def is_judge_meant(reviewer_id: str, patterns: Sequence[str]) -> bool:
+    """Whether a judge fits any pattern by its id, its model string (`openai/gpt-4.1-mini`), or what stands last in that (`gpt-4.1-mini`)."""
+    model = judging_model(reviewer_id)
+    return any(
+        reviewer_id == pattern or any(fnmatchcase(name, pattern) for name in (reviewer_id, model, model.rpartition("/")[2]))
+        for pattern in patterns
+    )
+
+
+def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:
+    """Whether a judge voted on a response of a model of its own maker, its own among them: `is_self_judged` of either side."""
+    return vote.reviewer_kind == "judge" and is_own_pair(vote.reviewer_id, vote.left, vote.right, own_servers)
+
+
+def is_own_pair(reviewer_id: str, left: str, right: str, own_servers: Collection[str] = ()) -> bool:
+    """Whether either player's model is of the judge's maker. A player without a maker's folder, as other tools have it, is told by its name."""
+    judge = judging_model(reviewer_id)
+    return any(_is_own(judge, _PERSONA.sub("", player, count=1), own_servers) for player in {left, right})
+
+
+def _is_own(judge: str, player: str, own_servers: Collection[str]) -> bool:
+    if "/" in player:
+        return is_self_judged(judge, player, own_servers)
+    maker = maker_of(f"of/{player}", own_server=True)
+    return player == judge.rpartition("/")[2] or (
+        maker is not None and maker == maker_of(judge, own_server=judge in own_servers)
+    )
