@@ -40,7 +40,7 @@ def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] =
         .join(right, right.c.response_id == tables.pairs.c.right_id)
     )
     rows = store.database.read(lambda connection: connection.execute(statement).all())
-    return frozenset(pair_id for pair_id, *players in rows if is_own_pair(reviewer_id, *players, own_servers))
+    return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
 
 
 def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:

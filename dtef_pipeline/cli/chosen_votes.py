@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.stored_votes import CountedVotes, WhichVotes, counted_votes, votes_of_reviewers
 from dtef_pipeline.preference.votes import PlayersVote
 from dtef_pipeline.text.counted import and_more, counted
-from resources.known_models import known_models
 from resources.settings import Settings
 from resources.votes import VoteStore, votes_of_store
 
 USUAL_REVIEWERS = "person"
 _JUDGES_NAMED = 5
+_ITEMS_NAMED = 3
 
 
 class ChosenVotes(NamedTuple):
@@ -41,11 +40,13 @@ def stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, li
 def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
     """What the store is called, and its votes that are meant and not voided.
 
-    Raises ConfigError where several judges voted and none is named, and where no reviewer fits.
+    Raises StoreError where there are no such votes at all, ConfigError where several judges voted and none is named, and where no vote fits.
     """
     where, votes = stored_votes(chosen.reviewer_kind, chosen.family)
+    if not votes:
+        raise StoreError(_nothing(where, chosen))
     meant = votes_of_reviewers(votes, chosen.reviewers, chosen.judges)
-    if votes and not meant:
+    if not meant:
         given = " ".join([*(f"--reviewer {one}" for one in chosen.reviewers), *(f"--judge {one}" for one in chosen.judges)])
         raise ConfigError(f"{given}: got none that voted; {_known(votes)}")
     named = bool(chosen.reviewers or chosen.judges)
@@ -54,7 +55,21 @@ def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
             f"{_known(votes)}; --judge NAME fits one by itself, and --judge '*' takes all for reviewers of one fit"
         )
     which = WhichVotes(chosen.items, chosen.leaks, chosen.own_judges, _own_servers() if chosen.reviewer_kind == "judge" else ())
-    return where, counted_votes(meant, which)
+    found = counted_votes(meant, which)
+    if not found.votes:
+        raise ConfigError(f"nothing to fit: none of {counted(len(meant), 'vote')} is on such an item or pair; {_items(meant)}")
+    return where, found
+
+
+def _nothing(where: str, chosen: ChosenVotes) -> str:
+    whose = "people" if chosen.reviewer_kind == USUAL_REVIEWERS else "judges"
+    on = f" on responses of {chosen.family}" if chosen.family else ""
+    return f"nothing to fit: {where} holds no votes of {whose}{on}; `dtef preference votes` lists those there are"
+
+
+def _items(votes: list[PlayersVote]) -> str:
+    ids = sorted({vote.item_id for vote in votes})
+    return f"items: {and_more(ids, _ITEMS_NAMED)}"
 
 
 def _known(votes: list[PlayersVote]) -> str:
@@ -66,4 +81,8 @@ def _known(votes: list[PlayersVote]) -> str:
 
 
 def _own_servers() -> frozenset[str]:
+    # Loads every family, which votes of people do not need.
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.known_models import known_models
+
     return known_models(Settings.from_environment(), COMPUTED_MODELS).own_servers

@@ -18,14 +18,15 @@ from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from dtef_pipeline.preference.stored_votes import version_of_votes
-from dtef_pipeline.preference.votes import REVIEWER_KINDS
+from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
+from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import kept_terminal
 from resources.settings import Settings
 from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
@@ -56,7 +57,8 @@ def rollup(
     without_leak_risk: bool,
 ) -> int:
     """The exit code: 1 where the roll-up failed."""
-    open_warehouse(new=True)
+    votes = _votes_now()
+    _check_votes(open_warehouse(new=True), votes, items)
     check_home_path(Settings.from_environment())
     config = {
         "ties": ties,
@@ -72,7 +74,7 @@ def rollup(
         from assets.launch import PREFERENCE_ROLL_UP_NAMES
         from assets.preference.stored_votes import note_votes
 
-        note_votes(instance, _version_now())
+        note_votes(instance, version_of_votes(votes))
         outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {"preference_scores": config})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
@@ -104,7 +106,7 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
         raise unreadable(reader, "preference_scores")
     if not len(frame):
         raise WarehouseError("nothing to show: there were no votes when `dtef preference rollup` ran")
-    if frame["votes_version"].iloc[0] != _version_now():
+    if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say("note: the votes have changed since this table was made; make it again with `dtef preference rollup`", err=True)
     return frame
 
@@ -183,5 +185,15 @@ def _ends_of(one: pd.Series[Any]) -> str:
     return "" if pd.isna(one["longer_low"]) else f" ({one['longer_low']:.3f} to {one['longer_high']:.3f})"
 
 
-def _version_now() -> str:
-    return version_of_votes([vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]])
+def _votes_now() -> list[PlayersVote]:
+    return [vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]]
+
+
+def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:
+    """Raises WarehouseError where there is nothing to make a table of, nor one to empty; ConfigError where no vote fits `items`."""
+    if not votes and not warehouse.tables(["preference_scores"]):
+        raise WarehouseError("no votes yet: `dtef preference next` asks a person for some, `dtef preference judge` a model")
+    if votes and not votes_on_items(votes, items):
+        raise ConfigError(
+            f"--item {' --item '.join(items)}: no votes; items: {and_more(sorted({one.item_id for one in votes}), 3)}"
+        )

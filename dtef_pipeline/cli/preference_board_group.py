@@ -67,7 +67,7 @@ def rollup(**given: Any) -> None:
     """Make the table preference_scores of all votes that are not voided: by family and partition, of people, and of each judge by itself.
 
     \b
-    Exit code: 0 done; 1 the roll-up failed; 2 the options or the set-up need mending.
+    Exit code: 0 done; 1 the roll-up failed; 2 there are no votes, or the options or the set-up need mending.
     """
     from dtef_pipeline.cli import preference_board
 

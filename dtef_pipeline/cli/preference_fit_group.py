@@ -131,7 +131,7 @@ def fit(file: Path | None, as_json: bool, **given: Any) -> None:
     through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component is finite.
 
     \b
-    Exit code: 0 done; 2 the file or the options need mending.
+    Exit code: 0 done, also where FILE is empty or no score is finite; 2 the store has no such votes, or the file or the options need mending.
     """
     from dtef_pipeline.cli import preference_fit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from dtef_pipeline.statistics.kendall import order_agreement
+from dtef_pipeline.statistics.kendall import TAU_INTERVAL, order_agreement
 from dtef_pipeline.statistics.ranks import ranks
 
 BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
@@ -31,6 +31,7 @@ BESIDE_COLUMNS: Mapping[str, str] = {
     "tau": "Kendall's tau-b of the two orders: 1 the same, 0 nothing to do with each other, -1 reversed",
     "tau_low": "Lower end of its 95 % interval over players",
     "tau_high": "Upper end of its 95 % interval over players",
+    "tau_interval": "Method of the interval: jackknife over players on the scale atanh(tau), Fisher's z; empty: there is none",
     "n_players": "Players that tau is over",
     "reason": "Reason why there is no tau, or no interval of it; empty: there are both",
 }
@@ -78,6 +79,7 @@ def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> I
             tau=found.tau,
             tau_low=found.low,
             tau_high=found.high,
+            tau_interval=None if found.low is None else TAU_INTERVAL,
             n_players=found.n,
             reason="; ".join(one for one in (found.reason, others) if one),
         )

@@ -11,6 +11,7 @@ from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
 from resources import vote_tables as tables
+from resources.judged_votes import JudgedPair, take_judged
 from resources.settings import Settings
 from resources.votes import VoteStore
 
@@ -51,6 +52,15 @@ def store_votes(
             return tables.add_rows(connection, store.database, "vote", records)
 
         assert store.database.write(add) == votes
+
+
+def add_judged(model: str, settings: Sequence[str], votes: int) -> None:
+    """So many votes of each variant of a model that judges, on the first pairs of the store; none says what it saw."""
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        pairs = store.pairs()[:votes]
+        for one in settings:
+            ids = f"pairs({model}{one})#01234567"
+            take_judged(store, ids, [JudgedPair(pair.pair_id, "A" if at % 3 else "B", "") for at, pair in enumerate(pairs)])
 
 
 def _vote(

@@ -57,7 +57,8 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert {row["flip_rate"] for row in board} == {None}, "these judges do not say what they saw"
     made = strict(ok("preference", "board", "--partition", "made", "--format", "json"))
     assert {row["votes"] for row in made} == {160}
-    shown = ok("preference", "board", "--reviewer-kind", "judge")
+    shown = ok("preference", "board", "--judge", "a judge")
+    assert "nothing to show" in refused("preference", "board", "--judge", "another")
     assert "40 votes, 1 reviewer" in shown
     assert "at least 5 are needed" in shown
 
@@ -84,6 +85,11 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
+    assert "no votes yet" in refused("preference", "rollup")
+    store_votes(1)
+    ok("preference", "rollup")
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        store.void(store.votes()[0][0], "test", "a mistake")
     ok("preference", "rollup")
     assert "there were no votes" in refused("preference", "board")
 

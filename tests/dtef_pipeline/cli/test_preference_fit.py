@@ -9,8 +9,8 @@ import pytest
 
 from dtef_pipeline.cli.preference_fit_group import fit
 from dtef_pipeline.statistics.bradley_terry import TIES
-from tests.dtef_pipeline.cli.commands import dtef, ok
-from tests.made.stored_votes import store_votes
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.made.stored_votes import add_judged, store_votes
 
 DOCUMENTED = {"votes", "reviewers", "separable", "components", "nu", "scores"}
 OF_SCORE = {"model", "component", "beta", "share", "se", "low", "high"}
@@ -109,9 +109,10 @@ def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_text
     assert 0 < some["votes"] < 60
     assert "length" in some
     for other in ("rubric", "elsewhere"):
-        assert "holds no votes" in ok("preference", "fit", "--family", other)
+        assert f"holds no votes of people on responses of {other}" in refused("preference", "fit", "--family", other)
+    assert "none of 60 votes is on such an item" in refused("preference", "fit", "--item", "x")
     assert "games, elsewhere" in dtef("preference", "fit", "--family", "x").output
-    for given in (("--family", "qa"), ("--item", "x"), ("--reviewer-kind", "judge"), ("--without-leak-risk",)):
+    for given in (("--family", "qa"), ("--item", "x"), ("--judge", "x"), ("--reviewer", "x"), ("--without-leak-risk",)):
         assert "give no FILE" in dtef("preference", "fit", __file__, *given).output
 
 
@@ -119,4 +120,39 @@ def test_pairs_with_a_name_in_a_text_can_be_left_out(state: Path) -> None:
     store_votes(10)
     assert json.loads(ok("preference", "fit", "--json"))["votes"] == 10
     # Every made text says whose it is.
-    assert json.loads(ok("preference", "fit", "--json", "--without-leak-risk"))["votes"] == 0
+    assert "nothing to fit" in refused("preference", "fit", "--json", "--without-leak-risk")
+
+
+def test_weights_without_confidences_say_whose_votes_have_none(stored: Path) -> None:
+    """The message spoke of a column of a file, and the board of people's votes was lost with that of judges."""
+    add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
+    assert json.loads(ok("preference", "fit", "--json", "--weight", "confidence"))["weight"] == "confidence"
+    said = refused("preference", "fit", "--weight", "confidence", "--judge", "gpt-4o")
+    assert "--weight confidence: judges give no confidence; leave out --weight" in said
+
+
+def test_judges_are_fitted_one_by_one_or_together_as_models(stored: Path) -> None:
+    """All judges were one fit that nobody asked for, and a model at two temperatures was two reviewers."""
+    add_judged("openai/gpt-4o", ("[temperature=0]", "[temperature=1]"), 20)
+    said = refused("preference", "fit", "--reviewer-kind", "judge")
+    assert "3 judges voted: a judge, pairs(openai/gpt-4o[temperature=0])" in said
+    assert "--judge NAME" in said
+    one = json.loads(ok("preference", "fit", "--json", "--judge", "pairs(openai/gpt-4o[temperature=1])#01234567"))
+    assert (one["votes"], one["reviewers"], one["judges"]) == (20, 1, ["pairs(openai/gpt-4o[temperature=1])#01234567"])
+    together = json.loads(ok("preference", "fit", "--json", "--judge", "*"))
+    assert (together["votes"], together["reviewers"]) == (100, 2)
+    assert json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o"))["reviewers"] == 1
+    assert "--judge x: got none that voted" in refused("preference", "fit", "--judge", "x")
+    assert json.loads(ok("preference", "fit", "--json", "--reviewer", "r[0-2]"))["reviewers"] == 3
+
+
+def test_self_judged_votes_are_counted_and_can_be_left_out(state: Path) -> None:
+    store_votes(20, ("openai/gpt-4o-mini[temperature=0]", "anthropic/claude-haiku-4-5", "mistral/mistral-small"))
+    add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
+    found = json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o"))
+    own = found["self_judged"]
+    assert 0 < own < 20
+    assert f"{own} votes self-judged" in ok("preference", "fit", "--judge", "gpt-4o")
+    left = json.loads(ok("preference", "fit", "--json", "--judge", "gpt-4o", "--no-own-judge"))
+    assert (left["votes"], left["self_judged"], left["self_judged_left_out"]) == (20 - own, 0, own)
+    assert "openai/gpt-4o-mini[temperature=0]" not in {one["model"] for one in left["scores"]}
