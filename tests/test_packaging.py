@@ -118,6 +118,7 @@ class TestWheel:
             f"{data}/blueprints/demo-letters.yml",
             f"{data}/stored_responses.jsonl",
             f"{data}/stored_answers.jsonl",
+            f"{data}/stored_votes.jsonl",
             f"{data}/suites.yaml",
             f"{data}/questions/suites.yaml",
             f"{data}/dagster.yaml",

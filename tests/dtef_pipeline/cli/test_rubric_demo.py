@@ -43,6 +43,9 @@ class Demo(NamedTuple):
     roles: list[dict[str, Any]]
     shown: dict[str, str]
     """What commands print for people, by the page that shows it."""
+    preferred: list[dict[str, Any]]
+    page: str
+    """The index of the report."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,17 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             query("SELECT * FROM rubric_points WHERE partial OR score IS NULL"),
             strict(ok("responses", "show", "--format", "json")),
             printed(patch),
+            *voted(folder),
         )
+
+
+def voted(folder: Path) -> tuple[list[dict[str, Any]], str]:
+    ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
+    ok("preference", "import", ROOT / "data" / "stored_votes.jsonl")
+    ok("preference", "rollup")
+    ok("rubric", "report", "--out", folder / "report")
+    board = strict(ok("preference", "board", "--format", "json"))
+    return board, (folder / "report" / "index.html").read_text(encoding="utf-8")
 
 
 def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -137,3 +150,22 @@ def test_pages_show_what_the_commands_print(demo: Demo, page: str, names: tuple[
     plain = [[line.rstrip() for line in block.strip("\n").splitlines()] for block in blocks]
     for name in names:
         assert [line.rstrip() for line in demo.shown[name].strip("\n").splitlines()] in plain, demo.shown[name]
+
+
+def test_the_shipped_votes_are_on_the_pairs_of_the_demo_and_say_that_cobalt_is_liked_least(demo: Demo) -> None:
+    assert [(row["rank"], row["player"].partition("[")[0]) for row in demo.preferred] == list(enumerate(CANDIDATES_OF_DEMO, 1))
+    assert all(row["low"] < row["beta"] < row["high"] for row in demo.preferred)
+    assert demo.preferred[2]["high"] < demo.preferred[0]["low"]
+
+
+def test_the_page_of_the_rubrics_has_a_chapter_on_the_votes(demo: Demo) -> None:
+    chapter = demo.page.partition('<section id="preference"')[2].partition("</section>")[0]
+    said = (
+        "128 votes of 8 reviewers",
+        "1 voided vote",
+        "30 pairs of responses, 30 with a vote",
+        "Who met whom",
+        "demo-letters</bdi>, people",
+    )
+    assert [one for one in said if one not in chapter] == []
+    assert "128 votes of eight reviewers" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -39,7 +39,6 @@ def test_make_demo_plays_all_baselines_and_the_model_in_this_process_a_little() 
         ("board", ""),
         ("report", "--out $(STATE)/games_report"),
     ]
-    assert re.findall(r"dtef preference (.*)", DEMO_RECIPE) == ["fit data/votes_sample.csv"]
 
 
 @pytest.mark.parametrize("page", ["docs/games.md", "README.md"])
@@ -70,8 +69,6 @@ def test_sample_votes_are_invented_and_say_so(sample_votes: list[dict[str, str]]
     by_reviewer = Counter(vote["reviewer_id"] for vote in sample_votes)
     assert len(sample_votes) == 72
     assert set(by_reviewer.values()) == {9}
-    said = [f"{len(sample_votes)} votes of eight reviewers", "Votes, reviewers and models are invented"]
-    assert [one for one in said if one not in DEMO_RECIPE] == []
     assert len(by_reviewer) == 8
 
 
