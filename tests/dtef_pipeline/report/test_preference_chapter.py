@@ -75,7 +75,7 @@ def test_a_family_without_votes_has_no_chapter_unless_it_is_always_there() -> No
 def test_a_fit_is_shown_with_its_options_its_pairs_and_the_order_by_metrics() -> None:
     said = _chapter(_ROUND_ROBIN)
     for one in (
-        "18 votes of 6 reviewers, worth 6.0 equally busy ones. How they count: a tie is half a win of each player; every vote counts 1; no prior",
+        "18 votes of 6 reviewers, worth 6.0 equally busy ones. How they count: a tie is half a win of each player; every vote counts 1;",
         "The longer text was preferred in",
         "18 pairs of responses, 18 with a vote that counts; a name stood in the texts of 1, with 1 vote; 0 voided votes.",
         "accuracy 3 1.000 fox fox no interval: 3 players, at least 8 are needed",
