@@ -15,7 +15,8 @@ from assets.games import report as games_report
 from assets.games import scores as games_scores
 from assets.games.automation import GAMES_JOBS, GAMES_SENSORS
 from assets.games.night import GAMES_SCHEDULES
-from assets.preference import stored_votes, voted_scores
+from assets.preference import score_checks, stored_votes, voted_scores
+from assets.preference.vote_sensor import PREFERENCE_SENSORS
 from assets.preference.voted_scores import PREFERENCE_JOBS
 from assets.qa import anchors as qa_anchors
 from assets.qa import boards as qa_boards
@@ -76,7 +77,7 @@ _QA = [
 ]
 _GAMES = [games_items, games_prompts, episodes, games_scores, results, decisions, games_drift, games_report]
 _SURVEY = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
-_VOTED = [stored_votes, voted_scores]
+_VOTED = [stored_votes, voted_scores, score_checks]
 _MODULES = [*_SURVEY, *_RUBRIC, *_QA, *_GAMES, *_VOTED]
 
 defs = dg.Definitions(
@@ -84,7 +85,7 @@ defs = dg.Definitions(
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=[*JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS],
     schedules=[*SCHEDULES, *RUBRIC_SCHEDULES, *QA_SCHEDULES, *GAMES_SCHEDULES],
-    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS],
+    sensors=[*SENSORS, *RUBRIC_SENSORS, *QA_SENSORS, *GAMES_SENSORS, *PREFERENCE_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from resources.vote_tables import paired_responses, pairs, voids, votes
 from resources.votes import VoteStore
@@ -25,6 +26,15 @@ _ALL_PAIRS = (
 _ALL_CAST = (
     sa.select(*(votes.c[name] for name in ("pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a")), voids.c.void_id)
     .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+    .order_by(votes.c.vote_id)
+)
+_SAME_TEXT = (
+    sa.select(votes.c.vote_id, _LEFT_TEXT.c.text.label("left"), _RIGHT_TEXT.c.text.label("right"))
+    .join(pairs, pairs.c.pair_id == votes.c.pair_id)
+    .join(_LEFT_TEXT, _LEFT_TEXT.c.response_id == pairs.c.left_id)
+    .join(_RIGHT_TEXT, _RIGHT_TEXT.c.response_id == pairs.c.right_id)
+    .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
+    .where(voids.c.void_id.is_(None))
     .order_by(votes.c.vote_id)
 )
 
@@ -48,3 +58,10 @@ def _cast(row: Mapping[str, Any]) -> CastVote:
     is_left = (row["choice"] == "A") == (row["shown_as_a"] == "left")
     preferred: Literal["left", "right", "tie"] = "tie" if row["choice"] == "tie" else "left" if is_left else "right"
     return CastVote(row["pair_id"], judge, preferred, row["void_id"] is not None)
+
+
+def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
+    """How many votes count, and the ids of those on two texts that differ in nothing but case and white space; texts that nobody has count as
+    different."""
+    rows = store.database.read(lambda connection: _rows(connection, _SAME_TEXT))
+    return len(rows), [row["vote_id"] for row in rows if row["left"] and normalized(row["left"]) == normalized(row["right"])]

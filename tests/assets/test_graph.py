@@ -121,6 +121,9 @@ CHECKS = [
     ("predictions", "calls_succeed", False),
     ("predictions", "every_prediction_has_a_blueprint", True),
     ("predictions", "predictions_unique", True),
+    ("preference_scores", "preference_shares_are_whole", False),
+    ("preference_scores", "votes_are_free_of_leaks", False),
+    ("preference_scores", "votes_are_on_different_texts", False),
     ("qa_drift", "qa_judge_stands_still", False),
     ("qa_drift", "qa_no_drift", False),
     ("qa_drift", "qa_verdicts_were_told", False),
@@ -205,6 +208,7 @@ SENSORS = {
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
 }
 

@@ -1,0 +1,69 @@
+"""What follows votes by itself: scores are made again when there are others, and what is surprising about votes is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets.preference import score_checks
+from assets.preference.stored_votes import preference_votes
+from assets.preference.vote_sensor import scores_after_votes
+from assets.preference.voted_scores import preference_roll_ups, preference_scores
+from assets.stage.resources import Store
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.votes import paired_response, vote_pair
+from resources.settings import Settings
+from resources.votes import VoteStore
+from tests.made.stored_votes import store_votes
+
+_OF_VOTES = dg.Definitions(
+    assets=[preference_votes, preference_scores],
+    asset_checks=dg.load_asset_checks_from_modules([score_checks]),
+    jobs=[preference_roll_ups],
+    resources={"store": Store()},
+)
+
+
+def _tick(instance: dg.DagsterInstance) -> Any:
+    return scores_after_votes(dg.build_sensor_context(instance, resources={"store": Store()}))
+
+
+def _roll_up(instance: dg.DagsterInstance, run_config: Any = None) -> dg.ExecuteInProcessResult:
+    return _OF_VOTES.resolve_job_def("preference_roll_ups").execute_in_process(instance=instance, run_config=run_config)
+
+
+def test_scores_follow_votes_with_the_options_of_the_last_roll_up(state: Path) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert "no votes" in _tick(instance).skip_message
+        store_votes(12)
+        asked = _tick(instance)
+        assert asked.run_config == {}
+        assert _tick(instance).run_key == asked.run_key
+        own = {"ops": {"preference_scores": {"config": {"ties": "drop", "prior_l2": 0.5}}}}
+        _roll_up(instance, own)
+        assert "the scores are of the votes that there are" in _tick(instance).skip_message
+        store_votes(6, suite="other")
+        again = _tick(instance)
+        assert (again.run_config, again.run_key != asked.run_key) == (own, True)
+        assert _roll_up(instance, again.run_config).success
+
+
+def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> None:
+    store_votes(12)
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
+        assert found["preference_shares_are_whole"].passed
+        assert found["votes_are_on_different_texts"].passed
+        assert found["votes_are_on_different_texts"].metadata["checked"].value == 12
+        assert not found["votes_are_free_of_leaks"].passed  # these texts say who wrote them
+        with VoteStore(Settings.from_environment().responses_url) as store:
+            same = [
+                paired_response("qa", "made/all/x", name, text, prompt="?")
+                for name, text in (("alpha", "Yes "), ("beta", "yes"))
+            ]
+            store.add_pairs(same, [pair := vote_pair(*same)], who="test")
+            vote = store.take(Ballot(pair.pair_id, "r1", "A", 3))
+        found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
+        assert found["votes_are_on_different_texts"].metadata["first"].value == [vote]
