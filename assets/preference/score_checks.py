@@ -8,7 +8,7 @@ from assets.stage.resources import Store
 from resources.paired_players import votes_on_equal_texts
 from resources.votes import VoteStore
 
-_SUM_TOLERANCE = 1e-9
+_SHARES_APART = 1e-9
 
 
 @dg.asset_check(asset=preference_scores)
@@ -18,7 +18,7 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
     frame = store.reader.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
     known = frame[frame["beta"].notna()]
     sums = known.groupby(keys, dropna=False)["share"].sum()
-    offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SUM_TOLERANCE]
+    offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARES_APART]
     outside = known[(known["low"] > known["beta"]) | (known["high"] < known["beta"])]
     offenders += [f"{row.family} {row.partition} {row.player}: outside its interval" for row in outside.itertuples()]
     return verdict(offenders, checked=len(frame))

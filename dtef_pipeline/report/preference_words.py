@@ -33,7 +33,7 @@ def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
             "number is right. The option --prior l2=0.01 of dtef preference rollup gives every player one."
         )
     if (groups := len(set(fit["component"]))) > 1:
-        yield f"The players fall into {groups} groups that no vote compares with each other. Places and betas hold within a group."
+        yield f"The players fall into {counted(groups, 'group')} that no vote compares with each other. Places and betas hold within a group."
     if not is_unknown(one["longer_share"]):
         ends = "" if is_unknown(one["longer_low"]) else f" (95 % interval {one['longer_low']:.3f} to {one['longer_high']:.3f})"
         yield (
