@@ -17,7 +17,7 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values")
+GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values", "episode_scores", "episode_turns")
 """The tables that the pages are made of."""
 
 
@@ -29,7 +29,7 @@ def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, S
     that its game does not take.
     """
     rows = StoredRows(connection)
-    played = played_scenarios(rows, manifests)
+    played = played_scenarios(rows, manifests, connection)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
     yield INDEX_PAGE, games_index(rows, played, pages, manifests)
