@@ -52,10 +52,12 @@ def games() -> None:
 def play(**given: Any) -> None:
     """Play one episode of SCENARIO, such as poker/kuhn, and say how it ended. Without --players you play yourself.
 
-    A person sees what the seat may see. `?` lists the commands that are allowed, `quit` or Ctrl-D ends the game.
+    A person sees what the seat may see. `?` lists the choices, one per line: the number of one plays it. In a negotiation a line is a message
+    in words, and WORDS => NUMBER says words with a choice. `quit` or Ctrl-D ends the game.
 
-    With --commands each command is read as if ACTION: stood before it; one that is not allowed changes nothing and is counted. After the last
-    one the other seats play until it is the first seat's turn again.
+    With --commands each command is read as if ACTION: stood before it, and in a negotiation as the message that it is; one that is not
+    allowed changes nothing and is counted. A semicolon within braces or double quotes parts no commands. After the last one the other seats
+    play until it is the first seat's turn again.
 
     Responses of models are kept in the response store: the same episode asks nothing twice. Nothing is written to the tables.
 

@@ -86,9 +86,9 @@ def test_the_trace_shows_each_move_and_the_whole_state() -> None:
 
 
 def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
-    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\nwait\nshow\n")
+    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\n1\nshow\n")
     assert said.startswith("Each seat has a card.")
-    assert "A> wait, show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
+    assert "A> \n  1  wait\n  2  show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
     assert "Said so far: wait, wait." in said
     assert "3 turns, texts that were no moves: 1" in said
     assert "3 words were said.\n" in said
