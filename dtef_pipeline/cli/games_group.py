@@ -44,7 +44,9 @@ def games() -> None:
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
 @click.option("--json", "as_json", is_flag=True, help="Write what came of it as one JSON object.")
-@click.option("--trace", "with_trace", is_flag=True, help="Show the episode move by move.")
+@click.option(
+    "--trace", "with_trace", is_flag=True, help="Show the episode move by move, with what players wrote and were answered."
+)
 @click.option("--draw", type=click.IntRange(min=0), default=0, show_default=True, help="Which draw of a model's responses.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")

@@ -85,6 +85,13 @@ def test_the_trace_shows_each_move_and_the_whole_state() -> None:
     assert "trace: " in said
 
 
+def test_the_trace_shows_what_the_game_answered_also_to_the_last_command() -> None:
+    """Hints were asked for in traces, and their answers were not to be seen."""
+    said = ok("games", "play", "thirteen", "--commands", "hint; draw; hint", "--trace")
+    assert said.count("       > Hint: ") == 2
+    assert "       > Waste: 11\n" in said
+
+
 def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
     said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\n1\nshow\n")
     assert said.startswith("Each seat has a card.")
