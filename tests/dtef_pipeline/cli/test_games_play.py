@@ -11,6 +11,7 @@ import yaml
 
 from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.packs import adapters
+from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.made_games import ShowCards, show_pack
@@ -106,6 +107,13 @@ def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
     hidden = "(not shown to the players) A had "
     for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
         assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
+
+
+def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
+    page = (ROOT / "docs" / "play-a-game.md").read_text(encoding="utf-8")
+    command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
+    shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
+    assert ok(*command.split()[1:]) == shown
 
 
 def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:
