@@ -153,22 +153,33 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
     if not len(weighed):
         return frame
     upward = np.where(weighed["direction"] == "higher", weighed["mean"], 1 - weighed["mean"])
+    missing = weighed["mean"].isna()
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
-    weighed = weighed.assign(weighted=upward * weighed["weight"], missing=weighed["mean"].isna())
+    weighed = weighed.assign(
+        weighted=upward * weighed["weight"],
+        part=[_weighed_part(*part) for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)],
+        missing=weighed["metric"].where(missing),
+    )
     found = weighed.groupby(keys, dropna=False).agg(
         weighted=("weighted", "sum"),
         weight=("weight", "sum"),
-        missing=("missing", "any"),
+        parts=("part", ", ".join),
+        missing=("missing", lambda names: ", ".join(names.dropna())),
         n_episodes=("n_episodes", "min"),
         n_total=("n_total", "max"),
         n_clusters=("n_clusters", "min"),
     )
     rows = found.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
-    rows["mean"] = np.where(rows["missing"], np.nan, rows["weighted"] / rows["weight"])
-    rows["reason"] = np.where(
-        rows["missing"], "a metric of the composite has no value", "no interval: of a composite none is made"
-    )
+    is_missing = rows["missing"] != ""
+    rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
+    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is made of the weighted mean of: "
+    rows["reason"] = np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
+
+
+def _weighed_part(metric: str, direction: str, weight: float) -> str:
+    """`3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
+    return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
 def _matchups(frame: pd.DataFrame) -> pd.DataFrame:

@@ -27,17 +27,24 @@ def scored_games(
         for at, reward in enumerate(found):
             item = f"{seed}/{at % 2}/{opponent}"
             yield {
-
-                    "league": "poker",
-                    "scenario": "made",
-                    "version": 1,
-                    "persona": "",
-                    "model": player,
-                    "model_variant": player
-                ,
-                "episode_id": f"{player} {item} {at}", "item_id": item, "draw": at // 2, "snapshot": "base",
-                "opponent": opponent, "cluster": str(seed), **metric,
-                "total": reward, "of": 1.0, "value": reward, "status": "scored", "truth_id": "rules",
+                "league": "poker",
+                "scenario": "made",
+                "version": 1,
+                "persona": "",
+                "model": player,
+                "model_variant": player,
+                "episode_id": f"{player} {item} {at}",
+                "item_id": item,
+                "draw": at // 2,
+                "snapshot": "base",
+                "opponent": opponent,
+                "cluster": str(seed),
+                **metric,
+                "total": reward,
+                "of": 1.0,
+                "value": reward,
+                "status": "scored",
+                "truth_id": "rules",
             }
 
 

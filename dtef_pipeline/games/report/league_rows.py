@@ -17,12 +17,12 @@ from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
-from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, shared_results, with_coverage
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, with_coverage
 from dtef_pipeline.report.stored_rows import StoredRows
 
 REFUSED_RATE = "refused_rate"
 MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
-FAMILY_ORDER = ("composite", "expected value", "efficacy", "efficiency", "risk", "social", "safety", "form")
+FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
 _TABLES_OF_VERSIONS = ("episodes", "strategy_values")
 _STATES = (
@@ -86,7 +86,7 @@ def played_scenarios(
     every, met = rows.frame("persona_results"), rows.frame("matchups")
     results, shared = every, every.iloc[:0]
     if len(every):
-        covered = latest_versions(every).assign(**{PLAYED_COVERAGE: np.nan, GAMES_NOTE: ""})
+        covered = latest_versions(every).assign(coverage=np.nan, games_note="")
         if all(map(rows.has, GAME_RESULTS_READS)):
             covered = with_coverage(connection, latest_versions(every))
             shared = shared_results(connection, _of_unlike_games(covered))
