@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.exploitation import exploitation_sums
 from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SHARE_UNIT, UNIT_SCALE, VOLATILITY
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, EXPLOITATION, SHARE_UNIT, UNIT_SCALE, VOLATILITY
 from dtef_pipeline.games.players import NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
@@ -58,7 +59,12 @@ def game_results(connection: duckdb.DuckDBPyConnection, options: GameBoardOption
 
 def results_of(connection: duckdb.DuckDBPyConnection, source: str, options: GameBoardOptions | None = None) -> pd.DataFrame:
     """The columns of PERSONA_RESULTS of the rows of `source`, a relation with rows of the latest snapshots, as `latest_scores` makes it."""
-    frame = _means(_seed_sums(connection, source), options or GameBoardOptions())
+    import pandas as pd
+
+    sums = _seed_sums(connection, source)
+    compared = exploitation_sums(connection, source, ALL_OPPONENTS)
+    sums = pd.concat([sums[sums["metric"] != EXPLOITATION], compared], ignore_index=True) if len(compared) else sums
+    frame = _means(sums, options or GameBoardOptions())
     _void_shared(frame, _shared_players(connection))
     frame = _with_composite(_with_form(frame))
     return frame.sort_values([*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"], ignore_index=True)
