@@ -14,7 +14,7 @@ _SAME_GAMES_HOW = (
     "Not all players have played the same seeds against the same opponents, so that the order of the board above compares means of different "
     "games. Here means and intervals are over the games alone (seed, seat and opponent) that all of them have."
 )
-_NONE_SHARED = "They have no game in common: `dtef games board --games shared --player NAME` compares some of them."
+_NO_GAMES_SHARED = "They have no game in common: `dtef games board --games shared --player NAME` compares some of them."
 
 
 def same_games_chapters(found: ScenarioResults) -> list[Chapter]:
@@ -22,7 +22,7 @@ def same_games_chapters(found: ScenarioResults) -> list[Chapter]:
     overall = found.overall
     if not len(overall) or not (overall[PLAYED_COVERAGE] < 1).any():
         return []
-    body, rows = paragraph(_NONE_SHARED), found.shared
+    body, rows = paragraph(_NO_GAMES_SHARED), found.shared
     if len(rows):
         own = rows[(rows["metric"] == EXPECTED_RETURN) & (rows["opponent"] == ALL_OPPONENTS)]
         alike = own.assign(coverage=1.0, games_note="")
