@@ -21,7 +21,8 @@ from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.pseudonyms import exported_names
 from dtef_pipeline.preference.vote_records import Record, key_field, read_record, record_line
 from resources import vote_tables as tables
-from resources.added_votes import AddedVotes, Line, add_lines
+from resources.added_votes import AddedVotes, add_lines
+from resources.vote_lines import Line
 from resources.votes import VoteStore
 
 _LONGEST_LINE = 8_000_000

@@ -26,7 +26,7 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair
+from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase
@@ -60,8 +60,9 @@ class VoteStore:
     def add_pairs(
         self, responses: Iterable[PairedResponse], made: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
     ) -> int:
-        """Store pairs with the responses they are of; returns how many are new. `who`: makes them."""
+        """Store pairs with the responses they are of, under ids of this store; returns how many are new. `who`: makes them."""
         by_id = {response.response_id: response for response in responses}
+        made = [self.keyed(pair) for pair in made]
         used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
         manifest_id = manifest.manifest_id if manifest else None
         replaced = self.names_in([*by_id.values()], made)
@@ -80,6 +81,10 @@ class VoteStore:
             return added
 
         return self.database.write(work) if made else 0
+
+    def keyed(self, pair: VotePair) -> VotePair:
+        """The pair under the id that it gets here."""
+        return keyed_pair(pair, self.salt)
 
     def pairs(self, family: str | None = None) -> list[VotePair]:
         """The pairs there are; of one family only, if it is named."""

@@ -31,9 +31,10 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.report.vote_page import vote_page
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
-from resources.added_votes import AddedVotes, Line, add_lines
+from resources.added_votes import AddedVotes, add_lines
 from resources.exported_votes import export_votes, import_votes
 from resources.settings import Settings, shipped
+from resources.vote_lines import Line
 from resources.votes import VoteStore
 
 _US = "dtef-pipeline"
@@ -199,12 +200,12 @@ def _manifest(family: str, snapshot: str) -> RunManifest:
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:
     rated = read_pairs_csv(path, responses, prompts)
     every = {side.response_id: side for one in rated for side in (one.left, one.right)}
-    pairs = {one.pair.pair_id: one.pair for one in rated}
+    pairs = {one.pair.pair_id: store.keyed(one.pair) for one in rated}
     replaced = store.names_in(list(every.values()), list(pairs.values()))
     lines = [Line(str(path), None, "response", response_record(one, None)) for one in every.values()]
     lines += [Line(str(path), None, "pair", pair_record(one, replaced[one.pair_id], None)) for one in pairs.values()]
     for one in rated:
-        record = store.imported_vote(one.pair.pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence)
+        record = store.imported_vote(pairs[one.pair.pair_id].pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence)
         lines.append(Line(str(path), one.line, "vote", record))
     return add_lines(store, lines, who, str(path))
 

@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[VoteStore]:
         made = new_pairs(rows)
         found.add_pairs(rows, made, RunManifest("qa", "base", "1", "2"))
         found.say_of_reviewer("ann", consent=True)
-        for place, pair in enumerate(made):
+        for place, pair in enumerate(found.pairs()):
             for reviewer in ("ann", "bob", "čeněk")[: place % 4]:
                 found.take(Ballot(pair.pair_id, reviewer, ("A", "B", "tie")[place % 3], 1 + place % 5, 'says "x"\u2028\n'))  # type: ignore[arg-type]
         found.void(found.votes()[0][0], "admin", "a test")
@@ -70,6 +70,24 @@ def test_the_same_bytes_come_out_of_every_kind_of_store(store: VoteStore, locati
         export_votes(other, second := tmp_path / "second.jsonl")
         assert len(votes_of_store(other)) == len(votes_of_store(store))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_its_own_ids(
+    store: VoteStore, tmp_path: Path
+) -> None:
+    export_votes(store, tmp_path / "x.jsonl")
+    with opened(tmp_path, "second") as other:
+        rows = responses(4, items=2)
+        other.add_pairs(rows, new_pairs(rows))
+        own = {pair.pair_id for pair in other.pairs()}
+        assert own.isdisjoint(pair.pair_id for pair in store.pairs())
+        done = import_votes(other, tmp_path / "x.jsonl")
+        assert "pair" not in done.added
+        assert done.added["vote"] == len(store.votes())
+        assert {pair.pair_id for pair in other.pairs()} == own
+        there, here = (sorted((one.item_id, one.left, one.preferred) for one in votes_of_store(s)) for s in (other, store))
+        assert there == here
+        assert import_votes(other, tmp_path / "x.jsonl").added == {}
 
 
 def test_votes_mean_the_same_in_a_store_with_another_salt(store: VoteStore, tmp_path: Path) -> None:
@@ -201,7 +219,7 @@ def test_ten_thousand_votes_come_in_within_seconds(tmp_path: Path) -> None:
         store.add_pairs(rows, made)
         votes = [
             record_line("vote", store.vote_record(Ballot(pair.pair_id, f"r{reviewer}", "A", 3), TIME))
-            for pair in made
+            for pair in store.pairs()
             for reviewer in range(10)
         ]
         (tmp_path / "x.jsonl").write_text("\n".join(votes))
