@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -54,5 +54,5 @@ def under_own_pairs(connection: sa.Connection, database: ResponseDatabase, lines
     }
 
 
-def _sides(record: Mapping[str, object] | sa.RowMapping) -> tuple[object, object]:
+def _sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
     return record["left_id"], record["right_id"]

@@ -21,7 +21,7 @@ from resources.responses.database import ResponseDatabase
 VOTE_SCHEMA_VERSION = 2
 """1: the first. 2: the database itself sees to it that two responses stand in one pair at most."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-"""What times are counted from, and what stands where nobody knows one but one is needed."""
+"""What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
 
 vote_metadata = sa.MetaData()
@@ -142,7 +142,7 @@ def _found_salt(connection: sa.Connection) -> str | None:
 def _found_version(connection: sa.Connection) -> int | None:
     if not sa.inspect(connection).has_table(vote_versions.name):
         return None
-    version = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
+    version: int | None = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
     if version is not None and version > VOTE_SCHEMA_VERSION:
         raise StoreError(
             f"the votes were written by a newer dtef-pipeline (schema version {version}; this one knows up to "
@@ -183,6 +183,8 @@ def stored_row(record: Record) -> dict[str, Any]:
     for name, value in record.items():
         if isinstance(value, datetime):
             row[name] = microseconds(value)
+        elif name == "said_at":
+            row[name] = microseconds(value or BEGINNING)
         elif name in _KEPT_AS_JSON:
             row[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return row
@@ -194,7 +196,7 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
     for name in RECORD_FIELDS[kind]:
         value = row[name]
         if name in _TIMES_KEPT:
-            value = time_of(value)
+            value = None if name == "said_at" and value == 0 else time_of(value)
         record[name] = json.loads(value) if name in _KEPT_AS_JSON else value
     return record
 
@@ -230,4 +232,6 @@ def note_action(connection: sa.Connection, who: str, when: datetime, what: str, 
 
 def latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
     """What holds of each reviewer: what was said last."""
-    return {record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"])}
+    return {
+        record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"] or BEGINNING)
+    }

@@ -131,7 +131,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "reviewer_kind": _A_KIND,
         "consent": _A_FLAG,
         "pseudonymous": _A_FLAG,
-        "said_at": _A_TIME,
+        "said_at": _or_null(_A_TIME),
     },
     "vote": {
         "vote_id": _A_HASH,
