@@ -9,6 +9,7 @@ import duckdb
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
+from dtef_pipeline.games.report.drift_part import GAMES_DRIFT_SHOWN
 from dtef_pipeline.games.report.episode_page import episode_page
 from dtef_pipeline.games.report.index_page import games_index
 from dtef_pipeline.games.report.league_rows import played_scenarios
@@ -19,7 +20,19 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
+<<<<<<< HEAD
 GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values", *PREFERENCE_READ)
+=======
+GAME_PAGES_READ = (
+    "episodes",
+    "persona_results",
+    "matchups",
+    "strategy_values",
+    "episode_scores",
+    "episode_turns",
+    *GAMES_DRIFT_SHOWN,
+)
+>>>>>>> main
 """The tables that the pages are made of."""
 
 
@@ -31,7 +44,7 @@ def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, S
     that its game does not take.
     """
     rows = StoredRows(connection)
-    played = played_scenarios(rows, manifests)
+    played = played_scenarios(rows, manifests, connection)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
     voted = preference_chapters(connection, "games", GAMES_PAIRED.metrics, always=True)
