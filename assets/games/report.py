@@ -16,11 +16,9 @@ from assets.stage.resources import Store
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, GAMES_PAGES_FOLDER, games_pages
 
 
-<<<<<<< HEAD
-@dg.asset(deps=[persona_results, preference_scores], **{**roll_up(code_version="2", kinds={"html"}), **GAMES_GROUP})
-=======
-@dg.asset(deps=[persona_results, games_drift], **{**roll_up(code_version="1", kinds={"html"}), **GAMES_GROUP})
->>>>>>> main
+@dg.asset(
+    deps=[persona_results, games_drift, preference_scores], **{**roll_up(code_version="2", kinds={"html"}), **GAMES_GROUP}
+)
 def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.
 

@@ -20,9 +20,6 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-<<<<<<< HEAD
-GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values", *PREFERENCE_READ)
-=======
 GAME_PAGES_READ = (
     "episodes",
     "persona_results",
@@ -31,8 +28,8 @@ GAME_PAGES_READ = (
     "episode_scores",
     "episode_turns",
     *GAMES_DRIFT_SHOWN,
+    *PREFERENCE_READ,
 )
->>>>>>> main
 """The tables that the pages are made of."""
 
 
