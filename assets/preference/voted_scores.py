@@ -14,6 +14,11 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.fitted import PreferenceOptions
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
+from dtef_pipeline.preference.who_met import who_met
+from resources.paired_players import pairs_and_votes
+from resources.votes import VoteStore
+
+_SHOWN_OF_SCORE = ("player", "beta", "low", "high", "n_votes", "n_reviewers")
 
 
 class PreferenceConfig(dg.Config):
@@ -47,33 +52,23 @@ class PreferenceConfig(dg.Config):
         return WhichVotes(tuple(self.items), self.leak_risk, not self.no_own_judge, own_servers)
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="2"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="3"), **PREFERENCE_GROUP})
 def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
     reviewers.
 
-    Made of the votes in the response store that nobody voided. People's votes are one fit, and those of each model that judges another. A player
-    without a finite score or without an interval has the reason. Beside a player's score stands `persona_results`, `qa_board` or another
-    board of its family: `dtef preference compare` shows both.
+    Beside it `preference_met` says who was compared with whom: one row per family, partition, kind of reviewers and two players, with pairs,
+    votes, leak risks and voided votes. Made of the votes in the response store that nobody voided. People's votes are
+    one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
+    player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference compare` shows both.
     """
     votes = every_vote(store)
+    with VoteStore(store.responses_url or store.settings.responses_url) as stored:
+        met = who_met(*pairs_and_votes(stored))
     which = config.which(models_of(store).own_servers)
     rows = scores_of_votes(votes, config.options, which)
     counted = counted_votes(votes, which)
-    shown = [
-        "family",
-        "partition",
-        "reviewer_kind",
-        "judge",
-        "rank",
-        "tier",
-        "player",
-        "beta",
-        "low",
-        "high",
-        "n_votes",
-        "n_reviewers",
-    ]
+    shown = [*("family", "partition", "reviewer_kind", "judge", "rank", "tier"), *_SHOWN_OF_SCORE]
     told = {
         "votes": len(counted.votes),
         "votes_version": version_of_votes(votes),
@@ -81,7 +76,9 @@ def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfi
         "self_judged": counted.self_judged,
         "self_judged_left_out": counted.self_judged_left_out,
     }
-    return published(context, store, {"preference_scores": rows}, **told, scores=markdown(rows, shown, most=30))
+    return published(
+        context, store, {"preference_scores": rows, "preference_met": met}, **told, scores=markdown(rows, shown, most=30)
+    )
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]

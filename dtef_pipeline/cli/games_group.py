@@ -59,9 +59,12 @@ def play(**given: Any) -> None:
 
     Responses of models are kept in the response store: the same episode asks nothing twice. Nothing is written to the tables.
 
-    With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), actions as pairs of seat and
-    command, illegal (how many texts were no moves), illegal_reasons, state (all that there is, also what seats hide) and legal (what is
-    allowed now).
+    At the end stands what every seat learns, such as the cards of a showdown, all bids, or the agreement. Where no person plays, and with
+    --trace, what was not shown to the players follows, marked as such.
+
+    With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
+    seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (how many texts were no moves),
+    illegal_reasons, state (all that there is, also what seats hide) and legal (what is allowed now).
 
     \b
     Exit code: 0 done; 1 a model gave no response; 2 the options or the set-up need mending.

@@ -20,6 +20,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
+from dtef_pipeline.games.endings import ending_in_json
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.named_players import names_of_players, player_named
@@ -80,7 +81,7 @@ def play(options: PlayOptions) -> int:
         return code
     if options.with_trace:
         tell_trace(game, seated.names)
-    tell_end(game, seated.names)
+    tell_end(game, seated.names, tells_all=options.with_trace or HUMAN not in seated.names)
     return code
 
 
@@ -97,6 +98,7 @@ def played(game: GameInPlay) -> dict[str, Any]:
     return {
         "rewards": list(trace.result.rewards) if trace.result else None,
         "outcome": trace.result.outcomes[0] if trace.result else None,
+        "ending": ending_in_json(game.ending),
         "actions": [[move.seat, move.command] for move in trace.moves if move.command is not None],
         "illegal": len(reasons),
         "illegal_reasons": reasons,

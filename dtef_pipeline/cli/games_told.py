@@ -9,6 +9,7 @@ import click
 
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.games.contract import GameMove
+from dtef_pipeline.games.endings import NOT_SHOWN_TO_PLAYERS, in_units
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.traces import trace_hash
 from dtef_pipeline.text.counted import counted
@@ -24,15 +25,20 @@ def tell_trace(game: GameInPlay, names: Sequence[str]) -> None:
     click.echo(f"trace: {trace_hash(game.trace())}")
 
 
-def tell_end(game: GameInPlay, names: Sequence[str]) -> None:
-    """How the episode ended for each seat, and how many texts were no moves."""
-    seats, result, trace = game.pack.manifest.seats, game.result, game.trace()
-    if result is None:
+def tell_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
+    """How the episode ended: what all seats learn, each seat's outcome, and how many texts were no moves.
+
+    `tells_all`: also what no player is shown, marked as such.
+    """
+    seats, result, ending, trace = game.pack.manifest.seats, game.result, game.ending, game.trace()
+    if result is None or ending is None:
         say(f"not over after {counted(game.turn, 'turn')}")
         return
+    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {one}" for one in ending.hidden if tells_all)):
+        say(printable(line))
     for seat, name in enumerate(names):
         outcome = result.outcomes[seat].replace("_", " ")
-        say(f"{seats[seat]} ({name}): {outcome}, {result.rewards[seat]:g} {game.pack.scenario.unit}")
+        say(f"{seats[seat]} ({name}): {outcome}, {in_units(result.rewards[seat], game.pack.scenario.unit)}")
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     illegal = sum(move.illegal is not None for move in trace.moves)
     say(f"{counted(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")

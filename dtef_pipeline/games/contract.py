@@ -47,6 +47,15 @@ class GameResult:
     """Words for what was noticed: turn_limit, forfeit, resigned, ..."""
 
 
+class GameEnding(NamedTuple):
+    """What there is to say of an episode that is over, beside rewards and outcomes, in whole sentences."""
+
+    shown: tuple[str, ...]
+    """What every seat learns, such as the cards of a showdown. It holds nothing that any seat may not know."""
+    hidden: tuple[str, ...] = ()
+    """For people who look at the episode, and for no player: cards that were not shown, values that are private, the optimum."""
+
+
 @dataclass(frozen=True, slots=True)
 class GameMetric:
     """A number that a scenario measures beside those which all scenarios have."""
@@ -115,6 +124,12 @@ class Scenario(Protocol[State]):
 
     def measured(self, state: State, seat: int) -> Mapping[str, Count]:
         """What an episode with this last state counts for each of `metrics`, of one seat. Of a metric left out it says nothing."""
+
+    def ending(self, state: State) -> GameEnding:
+        """What is said when an episode is over with this last state: of a game that ended, or that was stopped in its middle.
+
+        It is asked for once there is a result, so that nothing of it reaches a player who is still to move.
+        """
 
     def told(self, state: State) -> dict[str, Any]:
         """The whole state in JSON values, for people who look at a trace: with what seats hide from each other."""

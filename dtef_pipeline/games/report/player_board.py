@@ -9,6 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
 from dtef_pipeline.games.report.league_rows import REFUSED_RATE, ScenarioResults
+from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import (
     DASH,
@@ -107,12 +108,12 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
     columns = [
         one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _PLAYER_COLUMNS_SHOWN
     ]
-    return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
+    return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)]) + reasons_beneath(rows)
 
 
 def _why_none(reason: Any) -> str:
     """Why there is no mean or no interval, beneath where they would stand."""
-    return "" if is_unknown(reason) else f'<span class="ci wrapped">{inline(reason)}</span>'
+    return short_reason(reason)
 
 
 def _places(rows: pd.DataFrame) -> pd.Series[Any]:

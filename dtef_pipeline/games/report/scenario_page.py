@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.games.endings import unit_in_words
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults
@@ -96,10 +97,11 @@ def _rules(found: ScenarioResults) -> str:
     manifest = found.pack.manifest
     other = "" if found.playable else f" (installed; these results are of version {found.version})"
     illegal = "it forfeits" if manifest.on_illegal == "forfeit" else "a move is made for it"
+    zero_sum = "; what one seat wins, the others lose" if found.pack.scenario.zero_sum else ""
     facts: dict[str, Any] = {
         "Version": f"{manifest.version}{escape(other)}, {escape(manifest.status)}",
         "Seats": joined(manifest.seats),
-        "Reward": f"in {inline(found.pack.scenario.unit)}{'; what one seat wins, the others lose' if found.pack.scenario.zero_sum else ''}",
+        "Reward": inline(unit_in_words(found.pack.scenario.unit)) + zero_sum,
         "Usual opponents": joined(manifest.opponents) or "none",
         "Turn limit": f"{manifest.turn_limit:,}",
         "A text that is no move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",

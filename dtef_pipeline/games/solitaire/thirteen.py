@@ -14,11 +14,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import bare_command, normalise_cards, plain_command, read_command, spoken_action
 from dtef_pipeline.games.solitaire.optimum import optimum, solution
-from dtef_pipeline.games.solitaire.tableau import DRAW, RECYCLE, Tableau, after_command, dealt, legal_commands, why_illegal
+from dtef_pipeline.games.solitaire.tableau import (
+    CARDS,
+    DRAW,
+    RECYCLE,
+    Tableau,
+    after_command,
+    dealt,
+    legal_commands,
+    why_illegal,
+)
 from dtef_pipeline.text.counted import counted
 
 HINT, RESIGN = "hint", "resign"
@@ -162,6 +171,16 @@ class Thirteen:
         over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if solved else {}
         charged = Count(max(0, (state.steps if solved else STEP_LIMIT) - len(best)))
         return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
+
+    def ending(self, state: ThirteenState) -> GameEnding:
+        """Cards home, commands and hints; the fewest commands that solve the deal are told to no player."""
+        best = solution(state.start)
+        fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
+        shown = (
+            f"Cards on the foundation: {state.table.foundation} of {CARDS}.",
+            f"Commands: {state.steps} of {STEP_LIMIT}. Hints: {state.hints}.",
+        )
+        return GameEnding(shown, (fewest,))
 
     def told(self, state: ThirteenState) -> dict[str, Any]:
         table = state.table

@@ -17,7 +17,7 @@ from tests.made.made_games import ShowCards, show_pack
 from tests.strict_json import strict
 
 NAME = "made/show-cards"
-KEYS = {"rewards", "outcome", "actions", "illegal", "illegal_reasons", "state", "legal"}
+KEYS = {"rewards", "outcome", "ending", "actions", "illegal", "illegal_reasons", "state", "legal"}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,7 @@ def test_baselines_play_to_the_end() -> None:
     assert found["rewards"] == [1.0, -1.0] if cards[0] > cards[1] else [-1.0, 1.0]
     assert found["outcome"] == ("win" if cards[0] > cards[1] else "loss")
     assert (found["illegal"], found["illegal_reasons"], found["legal"]) == (0, [], [])
+    assert found["ending"]["hidden"] == [f"A had {cards[0]}, B had {cards[1]}."]
 
 
 def test_the_league_may_be_left_out() -> None:
@@ -61,7 +62,7 @@ def test_the_league_may_be_left_out() -> None:
 def test_written_commands_are_the_first_seats_and_the_episode_stops_after_the_last() -> None:
     found = played("--players", "baseline/waits", "--commands", "wait; wait")
     assert found["actions"] == [[0, "wait"], [1, "wait"], [0, "wait"], [1, "wait"]]
-    assert (found["rewards"], found["outcome"], found["legal"]) == (None, None, ["wait", "show"])
+    assert (found["rewards"], found["outcome"], found["ending"], found["legal"]) == (None, None, None, ["wait", "show"])
     assert played("--players", "baseline/careful,baseline/waits", "--commands", "wait; wait") == found
 
 
@@ -90,6 +91,20 @@ def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
     assert "A> wait, show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
     assert "Said so far: wait, wait." in said
     assert "3 turns, texts that were no moves: 1" in said
+    assert "3 words were said.\n" in said
+    assert "not shown to the players" not in said
+
+
+def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
+    hidden = "(not shown to the players) A had "
+    for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
+        assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
+
+
+def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:
+    said = ok("games", "play", "limit-holdem", "--seed", "3", "--players", "human,baseline/always-call", stdin="fold\n")
+    assert "The button folded: no card was shown.\nPot: 3 chips, 1 from the button and 2 from the big blind.\n" in said
+    assert "button (human): loss, -1 chip\nbig blind (baseline/always-call): win, 1 chip\n" in said
 
 
 @pytest.mark.parametrize("stdin", ["quit\n", "QUIT\n", "", "wait\n"])
