@@ -93,5 +93,7 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 12
     assert "6 pairs of 6 with a response of its own maker: these votes are self-judged" in " ".join(said.split())
+    listed = json.loads(ok("preference", "votes", "--format", "json"))
+    assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
     found = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
     assert (found["votes"], found["self_judged"], found["flip_rate"]) == (9, 6, 1.0)
