@@ -14,6 +14,7 @@ from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.games_asked import ModelSeats, NoResponse
+from dtef_pipeline.cli.games_lines import commands_in, text_of
 from dtef_pipeline.cli.games_person import Stopped, ask_person
 from dtef_pipeline.cli.games_told import tell_end, tell_trace
 from dtef_pipeline.cli.terminal_width import say
@@ -145,15 +146,10 @@ def _play(game: GameInPlay, seated: Seated, options: PlayOptions, settings: Sett
             elif seated.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return
-                game.writes(f"ACTION: {command}")
+                game.writes(text_of(command, game.pack.scenario))
             else:
                 _flush()
                 game.writes(ask_person(game, seat, to_stderr=options.as_json))
-
-
-def commands_in(text: str) -> list[str]:
-    """The commands in a list with semicolons."""
-    return [command for one in text.split(";") if (command := one.strip())]
 
 
 def _flush() -> None:

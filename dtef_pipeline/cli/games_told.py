@@ -17,12 +17,15 @@ from dtef_pipeline.text.printable import printable
 
 
 def tell_trace(game: GameInPlay, names: Sequence[str]) -> None:
-    """Each move with what its player planned, and why a text was none; then the whole state, with what seats hide from each other."""
+    """Each move with what its player planned, and why a text was none, or what the game answered; then the whole state, with what seats hide."""
+    hashed = trace_hash(game.trace())
+    if game.seat in game.patient:
+        game.messages(game.seat)  # what the last command led to is told though nobody answers it any more
     for move in game.trace().moves:
         for line in _lines(move, game.pack.manifest.seats[move.seat], names[move.seat]):
             click.echo(printable(line))
     click.echo(f"\nstate: {json.dumps(game.pack.scenario.told(game.state), ensure_ascii=False)}")
-    click.echo(f"trace: {trace_hash(game.trace())}")
+    click.echo(f"trace: {hashed}")
 
 
 def tell_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
@@ -52,3 +55,5 @@ def _lines(move: GameMove, seat: str, name: str) -> Iterator[str]:
         yield f"{number}  {move.command}{'  (played for the seat)' if move.by_default else ''}"
     for line in move.plan.splitlines():
         yield f"       | {line}"
+    if move.illegal is None:
+        yield from (f"       > {line}" for line in move.reaction.splitlines() if line.strip())

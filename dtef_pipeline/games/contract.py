@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 IllegalKind = Literal["illegal", "unparsed", "refused"]
 EpisodeOutcome = Literal["win", "loss", "draw", "unsolved", "agreement", "no_agreement"]
@@ -136,6 +136,14 @@ class Scenario(Protocol[State]):
 
     def permuted(self, state: State, seat: int, rng: random.Random) -> State:
         """A state that looks the same to the seat, with all that it cannot see dealt anew: for the test that nothing leaks."""
+
+
+@runtime_checkable
+class SpokenScenario(Protocol):
+    """A scenario whose moves are messages, with words for the others: what a person writes is read as it stands, like a model's reply."""
+
+    def choice_words(self, command: str) -> str:
+        """A legal command as people read it in a list, in one line that no other legal command has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ ASSETS = {
     "episode_scores": (["episodes"], "games", TEAM, ["parquet"], "1", "league_scenario"),
     "persona_results": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "1", None),
     "games_drift": (["episode_scores"], "games", TEAM, ["duckdb", "parquet"], "1", None),
-    "games_report": (["persona_results"], "games", TEAM, ["html"], "1", None),
+    "games_report": (["games_drift", "persona_results"], "games", TEAM, ["html"], "1", None),
     "decision_answers": ([], "games", TEAM, ["litellm", "parquet"], "1", "league_scenario"),
     "strategy_values": (["decision_answers"], "games", TEAM, ["parquet"], "1", "league_scenario"),
     "preference_votes": ([], "preference", TEAM, ["sql"], None, None),

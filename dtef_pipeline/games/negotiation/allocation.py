@@ -16,7 +16,7 @@ from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRIC
 from dtef_pipeline.games.negotiation.bargain import FEWEST_ITEMS, ITEM_NAMES, Bargain, Owners, dealt_bargain, dealt_values
 from dtef_pipeline.games.negotiation.bargain_end import bargain_end
 from dtef_pipeline.games.negotiation.bargain_words import bargain_words
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, message_of
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, choice_in_words, message_of
 from dtef_pipeline.games.negotiation.negotiators import ACCEPTANCE, SILENCE, negotiators
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
@@ -92,6 +92,10 @@ class Allocation:
         )
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
+
+    def choice_words(self, command: str) -> str:
+        """`accept`, `A: boat, drum; B: clock`, or `say nothing`."""
+        return choice_in_words(command)
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
         """The state after a message. Raises ValueError for what is none, or not allowed now."""

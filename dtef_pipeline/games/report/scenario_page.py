@@ -16,6 +16,7 @@ from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards
 from dtef_pipeline.games.report.player_grids import joined, matchups_grid, metrics_by_family, personas_grids
 from dtef_pipeline.games.report.reward_spread import reward_spread
+from dtef_pipeline.games.report.same_games_part import same_games_chapters
 from dtef_pipeline.games.report.strategies_part import strategy_chapters
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, described, estimate, named, note, paragraph, section, table, text, whole
@@ -57,6 +58,7 @@ def scenario_page(rows: StoredRows, found: ScenarioResults, episodes: Sequence[E
     chapters = [
         Chapter("rules", "Rules", _rules(found), style=games_style(), script=games_file("games.js")),
         *(_results(rows, found) if len(found.overall) else [Chapter("board", "Board", _no_board())]),
+        *same_games_chapters(found),
         *strategy_chapters(rows, found),
         Chapter("episodes", "Episodes", _episodes(episodes)),
     ]

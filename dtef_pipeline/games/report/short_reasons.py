@@ -13,8 +13,8 @@ from dtef_pipeline.text.counted import and_more
 
 _FITS_A_CELL = 36
 """Characters of a reason that stand in a cell as they are."""
-_PLAYERS_NAMED = 4
-_NOTES = ("reason", "games_note")
+_MOST_SHARING_A_REASON = 4
+_REASON_COLUMNS = ("reason", "games_note")
 """Columns of a board that say something of a mean in a sentence; a board may lack one."""
 
 
@@ -30,10 +30,10 @@ def short_reason(reason: Any) -> str:
 def reasons_beneath(rows: pd.DataFrame) -> str:
     """One line per reason that was cut in the cells of a board, with the players that it is about; nothing where none was."""
     lines = []
-    for column in (name for name in _NOTES if name in rows):
+    for column in (name for name in _REASON_COLUMNS if name in rows):
         for reason, own in rows[rows[column].notna()].groupby(column, sort=False)["player"]:
             if reason and _first_words(str(reason)) != reason:
-                players = and_more(list(own), _PLAYERS_NAMED)
+                players = and_more(list(own), _MOST_SHARING_A_REASON)
                 lines.append(f'<p class="count">* {inline(str(reason))} ({inline(players)})</p>')
     return "".join(lines)
 

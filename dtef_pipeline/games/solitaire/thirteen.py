@@ -34,10 +34,14 @@ HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60
 """Commands that change the table, after which an unsolved game is over."""
 
-_LOOSE_MOVE = re.compile(
-    r"(?<!\w)move (?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
-    r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
+_LOOSE_CARD = (
+    r"(?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
+    r"(?: ?[♣♧♦♢♥♡♠♤]\ufe0f?|[cdhs](?!\w)| of (?:club|diamond|heart|spade)s?(?!\w))?"
 )
+_LOOSE_PLACE = r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
+_LOOSE_MOVE = re.compile(rf"(?<!\w)move {_LOOSE_CARD}{_LOOSE_PLACE}")
+_MOVE_ALONE = re.compile(rf"^{_LOOSE_CARD}{_LOOSE_PLACE}(?=[ .!]{{0,3}}$)", re.MULTILINE)
+"""A card and a place that are a whole line, without the word `move`. Within a sentence they are no command: who weighs a move names it too."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
 _OF_A_GAME = (
@@ -217,8 +221,9 @@ def of_manifest(manifest: ScenarioManifest) -> Thirteen:
 
 
 def canonical(text: str) -> str:
-    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`."""
-    return _LOOSE_MOVE.sub(_move, normalise_cards(plain_command(text)).casefold())
+    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`, and so a line `10♠ → c3`."""
+    words = normalise_cards(plain_command(text)).casefold()
+    return _MOVE_ALONE.sub(_move, _LOOSE_MOVE.sub(_move, words))
 
 
 def _move(found: re.Match[str]) -> str:

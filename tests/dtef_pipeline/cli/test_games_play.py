@@ -11,6 +11,7 @@ import yaml
 
 from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.packs import adapters
+from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.made_games import ShowCards, show_pack
@@ -85,10 +86,17 @@ def test_the_trace_shows_each_move_and_the_whole_state() -> None:
     assert "trace: " in said
 
 
+def test_the_trace_shows_what_the_game_answered_also_to_the_last_command() -> None:
+    """Hints were asked for in traces, and their answers were not to be seen."""
+    said = ok("games", "play", "thirteen", "--commands", "hint; draw; hint", "--trace")
+    assert said.count("       > Hint: ") == 2
+    assert "       > Waste: 11\n" in said
+
+
 def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
-    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\nwait\nshow\n")
+    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\n1\nshow\n")
     assert said.startswith("Each seat has a card.")
-    assert "A> wait, show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
+    assert "A> \n  1  wait\n  2  show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
     assert "Said so far: wait, wait." in said
     assert "3 turns, texts that were no moves: 1" in said
     assert "3 words were said.\n" in said
@@ -99,6 +107,13 @@ def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
     hidden = "(not shown to the players) A had "
     for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
         assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
+
+
+def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
+    page = (ROOT / "docs" / "play-a-game.md").read_text(encoding="utf-8")
+    command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
+    shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
+    assert ok(*command.split()[1:]) == shown
 
 
 def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:

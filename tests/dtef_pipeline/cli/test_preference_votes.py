@@ -147,6 +147,14 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
+    ok("preference", "export", state / "x.jsonl", "--no-justifications", "--by", "admin")
+    assert "well put" not in (state / "x.jsonl").read_text()
+    done = json.loads(ok("preference", "actions", "--format", "json"))
+    assert [one["what"] for one in done] == ["pairs", "void", "export"]
+    assert (done[1]["who"], json.loads(done[1]["after"])["reason"]) == ("admin", "a test")
+    assert "a test" in done[1]["after"]
+    assert vote_id in done[1]["before"]
+    assert "void" in ok("preference", "actions")
 
 
 def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> None:
@@ -242,6 +250,21 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         (state / "v.csv").write_text(text)
         assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))
     refused("preference", "import", state / "v.csv", "--prompts", state / "v.csv")
+
+
+def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(state: Path) -> None:
+    # Reviewers were asked which of two equal texts is better.
+    (state / "v.csv").write_text("prompt_id,left,right,choice\n1,x,y,A\n1,x,z,B\n")
+    lines = [
+        {"prompt_id": "1", "model": model, "text": text}
+        for model, text in (("x", "One two."), ("y", "one  two."), ("z", "No."))
+    ]
+    (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ok("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    with store(state) as votes:
+        assert len(votes_of_store(votes)) == 2
+        (served,) = votes.waiting("somebody", 9)
+        assert "No." in votes.served(served)[2:]
 
 
 def keep_episodes(house: Warehouse) -> None:

@@ -206,7 +206,7 @@ def test_the_last_step_has_what_all_learned_and_marks_what_the_players_were_not_
     assert "chips from" in "".join(ends)
     assert not re.search(r"(win|loss|lost|of),? -?1 chips", "".join(pages.values()))
     talks = [section_of(pages[name], "moves").rpartition("The end")[2] for name in episodes_of(pages, ALLOCATION)]
-    assert all(re.search(r"Worth to A: boat .*\) not shown to the players", end) for end in talks)
+    assert all(re.search(r"Worth to A: boat .*\)\.\s*not shown to the players", end) for end in talks)
     assert any("Jain's index" in end for end in talks)
     assert "Cards on the foundation: " in section_of(pages["solitaire__thirteen.episode-1.html"], "moves")
     assert "1 where it is solved, else 0" in section_of(pages["solitaire__thirteen.html"], "rules")
