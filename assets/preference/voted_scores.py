@@ -65,7 +65,7 @@ class PreferenceConfig(dg.Config):
         return WhichVotes(tuple(self.items), self.leak_risk, not self.no_own_judge, own_servers)
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="2"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="3"), **PREFERENCE_GROUP})
 def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
     reviewers.

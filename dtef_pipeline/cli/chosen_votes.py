@@ -12,7 +12,7 @@ from resources.settings import Settings
 from resources.votes import VoteStore, votes_of_store
 
 USUAL_REVIEWERS = "person"
-_JUDGES_NAMED = 5
+_VOTING_JUDGES_NAMED = 5
 _ITEMS_NAMED = 3
 
 
@@ -76,7 +76,7 @@ def _known(votes: list[PlayersVote]) -> str:
     """Who voted. People's ids say nothing to those who do not know them, so they are only counted."""
     ids = sorted({vote.reviewer_id for vote in votes})
     if votes[0].reviewer_kind == "judge":
-        return f"{counted(len(ids), 'judge')} voted: {and_more(ids, _JUDGES_NAMED)}"
+        return f"{counted(len(ids), 'judge')} voted: {and_more(ids, _VOTING_JUDGES_NAMED)}"
     return f"{counted(len(ids), 'reviewer')} voted; `dtef preference votes` lists their ids"
 
 

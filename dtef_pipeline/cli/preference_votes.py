@@ -18,7 +18,7 @@ from assets.games.known_games import known_persona_versions
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
-from dtef_pipeline.families import FAMILIES, Family
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, Family
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.blinded_pair import BlindedPair
@@ -33,6 +33,8 @@ from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
 from resources.added_votes import AddedVotes, add_lines
 from resources.exported_votes import export_votes, import_votes
+from resources.judged_votes import JUDGE_KIND, own_pairs
+from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.vote_lines import Line
 from resources.vote_tables import time_of
@@ -96,20 +98,25 @@ def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
 
 def list_votes(output: str, family: str | None) -> None:
     with _store() as store:
-        rows = [
-            {
-                "vote": vote_id,
-                "pair": one.pair_id,
-                "reviewer": one.reviewer_id,
-                "kind": one.reviewer_kind,
-                "choice": one.choice,
-                "confidence": one.confidence,
-                "voted_at": one.voted_at,
-                "voided": voided,
-                "justification": one.justification,
-            }
-            for vote_id, one, voided in store.votes(family)
-        ]
+        votes = store.votes(family)
+        judges = {one.reviewer_id for _, one, _ in votes if one.reviewer_kind == JUDGE_KIND}
+        served = known_models(Settings.from_environment(), COMPUTED_MODELS).own_servers if judges else ()
+        own = {judge: own_pairs(store, judge, served) for judge in judges}
+    rows = [
+        {
+            "vote": vote_id,
+            "pair": one.pair_id,
+            "reviewer": one.reviewer_id,
+            "kind": one.reviewer_kind,
+            "choice": one.choice,
+            "confidence": one.confidence,
+            "voted_at": one.voted_at,
+            "voided": voided,
+            "self_judged": one.pair_id in own[one.reviewer_id] if one.reviewer_kind == JUDGE_KIND else None,
+            "justification": one.justification,
+        }
+        for vote_id, one, voided in votes
+    ]
     _table(rows, output, ["vote", "choice"])
 
 

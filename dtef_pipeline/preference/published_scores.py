@@ -25,7 +25,7 @@ from dtef_pipeline.preference.votes import PlayersVote
 
 _Group = tuple[str, str, str, str | None]
 """Family, partition, kind of reviewers, judge."""
-_GROUP_COLUMNS = ("family", "partition", "reviewer_kind", "judge")
+_VOTE_GROUP = ("family", "partition", "reviewer_kind", "judge")
 
 
 def preference_scores(
@@ -39,7 +39,7 @@ def preference_scores(
     rows: list[dict[str, Any]] = []
     for group, own in sorted(_groups(votes).items(), key=lambda one: _place(one[0])):
         found = _rows_of_fit(own, options or PreferenceOptions(), which or WhichVotes())
-        named = dict(zip(_GROUP_COLUMNS, group, strict=True)) | {"votes_version": version}
+        named = dict(zip(_VOTE_GROUP, group, strict=True)) | {"votes_version": version}
         rows += [named | row for row in found]
     arrays = [pa.array([row[one.name] for row in rows], one.type) for one in PREFERENCE_SCORES]
     return pa.table(arrays, schema=PREFERENCE_SCORES)

@@ -29,6 +29,7 @@ LONGEST_VOTE_CELL = 1_000_000
 """Characters in a cell of a CSV."""
 MOST_WINS = 10**12
 _NEEDED_COLUMNS = ("left", "right", "choice")
+_PERHAPS_COLUMNS = ("reviewer_id", "confidence", "prompt_id")
 _OUTCOMES = dict(zip(CHOICES, (1, -1, 0), strict=True))
 _SHOWN_OF_VALUE = 80
 
@@ -91,6 +92,9 @@ def _of_csv(text: str, where: str) -> VoteColumns:
     for name in _NEEDED_COLUMNS:
         if header.count(name) != 1:
             _refuse(where, 1, f"the column {name} stands {header.count(name)} times", header, "one each of left, right, choice")
+    for name in _PERHAPS_COLUMNS:
+        if header.count(name) > 1:
+            _refuse(where, 1, f"the column {name} stands {header.count(name)} times", header, "one of each name, or none")
     columns = {name: [row[at].strip() for row in rows] for at, name in enumerate(header)}
     for name in ("left", "right"):
         _all(columns[name], lines, where, name, bool, "the name of a player")

@@ -16,7 +16,7 @@ from resources.table_reader import TableReader
 from resources.votes import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.made.stored_votes import store_votes
+from tests.made.stored_votes import add_judged, store_votes
 from tests.strict_json import strict
 
 PLAYERS = tuple(f"player-{letter}" for letter in "abcdefghi")
@@ -82,6 +82,26 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
     file.write_bytes(b"PAR1 broken")
     assert "makes all that was left out again: dtef preference rollup" in refused("preference", "board")
+
+
+def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(state: Path) -> None:
+    """With votes of a judge beside people's, weights ended in a failed run; items and length were options of `fit` alone."""
+    store_votes(60, reviewers=6)
+    store_votes(40, suite="other", reviewers=6)
+    add_judged("openai/gpt-4o", ("[temperature=0]",), 100)
+    ok("preference", "rollup", "--weight", "confidence", "--control", "length", "--item", "made/*", "--no-own-judge")
+    board = strict(ok("preference", "board", "--format", "json"))
+    people, judged = ([row for row in board if row["reviewer_kind"] == kind] for kind in ("person", "judge"))
+    assert {(row["votes"], row["weight"], row["control"], row["items"]) for row in people} == {
+        (60, "confidence", "length", "made/*")
+    }
+    assert {(row["weight"], row["unweighted"], row["judge"]) for row in judged} == {
+        (None, "judges give no confidence", "pairs(openai/gpt-4o[temperature=0])#01234567")
+    }
+    shown = " ".join(ok("preference", "board").split())
+    for words in ("only items that fit made/*", "every vote counts 1: judges give no confidence", "a text twice as long has"):
+        assert words in shown
+    assert "--item x: no votes; items: made/all/0" in refused("preference", "rollup", "--item", "x")
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:

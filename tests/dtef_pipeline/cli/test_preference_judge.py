@@ -44,7 +44,7 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
         assert words in said
     votes = json.loads(ok("preference", "votes", "--format", "json"))
     assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
-    assert json.loads(ok("preference", "fit", "--json"))["votes"] == 0
+    assert "holds no votes of people" in refused("preference", "fit", "--json")
     assert json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))["votes"] == 6
     again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 0
@@ -77,3 +77,23 @@ def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
     assert asked == 2
     assert "for want of a verdict: budget" in said
     assert "without a server" in refused("preference", "judge", "--model", "baseline/uniform")
+
+
+def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model judged its own responses without a word."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        store.add_pairs(responses, new_pairs(responses, per_item=3), who="test")
+    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST, "--no-own-judge")
+    assert asked == 6
+    assert "fake: 6 pairs left out: a response is of its own maker" in said
+    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 12
+    assert "6 pairs of 6 with a response of its own maker: these votes are self-judged" in " ".join(said.split())
+    listed = json.loads(ok("preference", "votes", "--format", "json"))
+    assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
+    found = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
+    assert (found["votes"], found["self_judged"], found["flip_rate"]) == (9, 6, 1.0)

@@ -36,6 +36,7 @@ def test_tau_is_that_of_scipy_over_the_players_that_both_have_and_less_can_be_be
     assert higher["tau"].iloc[0] == pytest.approx(expected)
     assert lower["tau"].iloc[0] == pytest.approx(-expected)
     assert set(higher["player"]) == set(both)
+    assert set(higher["tau_interval"]) == {"jackknife over players, atanh"}
     assert higher["preferred_place"].tolist() == list(range(1, 11))
     best = higher.loc[higher["value"].idxmax()]
     assert best["metric_place"] == 1
@@ -46,6 +47,7 @@ def test_too_few_players_have_a_reason_in_place_of_an_interval_or_of_tau() -> No
     three = beside_metrics(scores({"a": 1, "b": 0, "c": -1}), metric({"a": 3, "b": 1, "c": 2}))
     assert three["tau"].iloc[0] == pytest.approx(1 / 3)
     assert three["tau_low"].isna().all()
+    assert three["tau_interval"].isna().all()
     assert "at least 8 are needed" in three["reason"].iloc[0]
     one = beside_metrics(scores({"a": 1, "b": None}), metric({"a": 3, "b": 1}))
     assert one["tau"].isna().all()

@@ -189,6 +189,18 @@ def test_confidence_weighs_votes_and_must_be_there() -> None:
         fit_votes(columns(rows), PreferenceOptions(weight="confidence"))
 
 
+def test_reviewers_whose_ties_are_dropped_gave_no_vote_that_counts(tmp_path: Path) -> None:
+    """It said how many reviewers the file has, also those of whom no vote was used."""
+    rows = [f"a,b,{'A' if at % 3 else 'B'},r{at % 6}\n" for at in range(36)]
+    lines = {"all": [*rows, "a,b,tie,only ties\n"], "without": rows}
+    found = {}
+    for name, some in lines.items():
+        (tmp_path / name).write_text(f"left,right,choice,reviewer_id\n{''.join(some)}", encoding="utf-8")
+        found[name] = fit_votes(read_votes(tmp_path / name), PreferenceOptions(ties="drop"))
+    assert found["all"].reviewers == found["without"].reviewers == 6
+    assert found["all"].scores == found["without"].scores
+
+
 def test_no_votes_are_an_empty_table(tmp_path: Path) -> None:
     found = fitted(tmp_path, {"votes": []}).document()
     assert (found["votes"], found["components"], found["scores"], found["separable"]) == (0, [], [], False)

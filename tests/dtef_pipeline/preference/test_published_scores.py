@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.fitted import fit_votes
+from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
+from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.published_scores import position, preference_scores
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from dtef_pipeline.preference.stored_votes import columns_of_votes, version_of_votes, votes_on_items
+from dtef_pipeline.preference.stored_votes import WhichVotes, columns_of_votes, version_of_votes, votes_on_items
 from dtef_pipeline.preference.votes import PlayersVote
 
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)
@@ -72,6 +73,78 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
             "reviewers",
         )
     assert {row["votes_version"] for row in rows} == {version_of_votes([*people, *judged, *elsewhere])}
+
+
+def test_each_judge_is_a_fit_of_its_own() -> None:
+    """Judges were one fit, so that a board showed the mean of a good and of a bad one."""
+    judges = {f"pairs(openai/gpt-4o[temperature={heat}])#01234567": heat for heat in (0, 1)}
+    for_judge = {name: "left" if heat else "right" for name, heat in judges.items()}
+    some = [
+        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred=for_judge[name], confidence=None)  # type: ignore[arg-type]
+        for name in judges
+        for at in range(6)
+        for first, other in [("A", "AB"[at % 2 and judges[name]])]
+    ]
+    rows = preference_scores([*votes(), *some], PreferenceOptions(l2=1.0)).to_pylist()
+    own = {(row["judge"], row["player"]): row for row in rows if row["reviewer_kind"] == "judge" and row["partition"] == "s"}
+    for name, heat in judges.items():
+        assert (own[name, "a"]["beta"] > 0) == bool(heat)
+        assert (own[name, "a"]["votes"], own[name, "a"]["reviewers"]) == (6, 1)
+        assert own[name, "a"]["flip_rate"] == pytest.approx(0.5 if heat else 1.0)
+    assert {row["judge"] for row in rows if row["reviewer_kind"] == "person"} == {None}
+
+
+def test_people_are_weighted_by_confidence_where_judges_are_not() -> None:
+    """One vote of a judge, who gives no confidence, was enough for no board at all."""
+    judged = [replace(one, reviewer_kind="judge", reviewer_id="j", confidence=None) for one in votes()[:40]]
+    mixed = [replace(one, family="elsewhere", confidence=None if at else 2) for at, one in enumerate(votes())]
+    rows = preference_scores([*votes(), *judged, *mixed], PreferenceOptions(weight="confidence")).to_pylist()
+    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted"]) for row in rows}
+    assert told == {
+        ("qa", "person", "confidence", None),
+        ("qa", "judge", None, "judges give no confidence"),
+        ("elsewhere", "person", None, "83 of 84 votes have no confidence"),
+        ("elsewhere", "person", None, "41 of 42 votes have no confidence"),
+        ("elsewhere", "person", None, "42 of 42 votes have no confidence"),
+    }
+
+
+def test_rows_say_which_votes_they_are_of_and_that_lengths_were_made_equal() -> None:
+    some = [replace(one, leak_risk=at % 7 == 0, left_length=10 + at % 5) for at, one in enumerate(votes())]
+    judge = {"reviewer_kind": "judge", "reviewer_id": "pairs(openai/gpt-4o)#01234567"}
+    own = [replace(one, **judge, left="openai/gpt-4o-mini[temperature=0]", right="x/y") for one in votes()[1:21:2]]  # type: ignore[arg-type]
+    others = [replace(one, **judge, left="x/z", right="x/y") for one in votes()[1:11:2]]  # type: ignore[arg-type]
+    which = WhichVotes(items=("t/*",), leaks=False, own_judges=False)
+    rows = preference_scores([*some, *own, *others], PreferenceOptions(control="length"), which).to_pylist()
+    people, judged = (
+        [row for row in rows if (row["reviewer_kind"], row["partition"]) == (kind, "t")] for kind in ("person", "judge")
+    )
+    assert {(row["votes"], row["items"], row["control"], row["leaks_left_out"]) for row in people} == {(36, "t/*", "length", 6)}
+    assert all(row["length_effect"] is not None for row in people)
+    assert {(row["votes"], row["self_judged"], row["self_judged_left_out"]) for row in judged} == {(5, 0, 10)}
+    assert {row["partition"] for row in rows} == {"all", "t"}
+    counted = preference_scores([*own, *others]).to_pylist()[0]
+    assert (counted["votes"], counted["self_judged"], counted["self_judged_left_out"]) == (15, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("judge", "player", "is_own"),
+    [
+        ("pairs(openai/gpt-4o[temperature=0])#01234567", "openai/o3", True),
+        ("pairs(openai/gpt-4o)#01234567", "openrouter/openai/o3[temperature=1]", True),
+        ("pairs(openai/gpt-4o)#01234567", "cautious:v2@openai/o3", True),
+        ("pairs(openai/gpt-4o)#01234567", "anthropic/claude-haiku-4-5", False),
+        ("pairs(openai/gpt-4o)#01234567", "gpt-4", True),
+        ("pairs(openai/gpt-4o)#01234567", "claude-2", False),
+        ("pairs(openai/served)#01234567", "openai/gpt-4o", False),
+        ("pairs(openai/served)#01234567", "openai/served[temperature=1]", True),
+        ("pairs(0123456789abcdef0123456789abcdef)#01234567", "openai/o3", False),
+        ("of another tool", "of another tool", True),
+    ],
+)
+def test_whose_vote_is_self_judged(judge: str, player: str, is_own: bool) -> None:
+    for sides in ((player, "q"), ("q", player)):
+        assert is_own_pair(judge, *sides, {"openai/served"}) is is_own
 
 
 def test_without_votes_there_are_no_rows() -> None:

@@ -56,6 +56,12 @@ def test_wins_are_votes_and_none_is_no_vote(tmp_path: Path) -> None:
     [
         ("left,right\na,b\n", r"votes:1: the column choice stands 0 times; .*allowed: one each"),
         ("left,left,right,choice\n", "the column left stands 2 times"),
+        ("left,right,choice,confidence,confidence\n", "votes:1: the column confidence stands 2 times"),
+        # The votes under the first of two equal keys were lost without a word.
+        ('{"votes": [["a", "b", "A"]],\n "votes": []}', "votes:2: has a key twice; got 'votes'; allowed: each key once"),
+        ('{"wins": [["a", "b", 1]], "x": 1,\n\n"wins": []}', "votes:3: has a key twice; got 'wins'"),
+        ('{"votes": [["players", "votes", "A"]],\n "\\u0076otes": []}', "votes: has a key twice; got 'votes'"),
+        ('{"wins": [], "players": [1],\n"players": []}', "votes:2: has a key twice; got 'players'"),
         (HEADER + "a,b,A\na,b,C\n", "votes:3: choice is not usable; got 'C'; allowed: A, B, tie"),
         (HEADER + "a,b,a\n", "votes:2: choice is not usable"),
         (HEADER + "a,,A\n", "votes:2: right is not usable"),
