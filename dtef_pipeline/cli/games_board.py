@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -99,6 +100,11 @@ def show(
 
 def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.DataFrame:
     """The rows with `coverage`, or of the games alone that all players have in common."""
+
+    if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
+        if games == OWN_GAMES:
+            return _named(frame).assign(coverage=np.nan, games_note="")
+        raise WarehouseError(f"--games shared: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         if games == OWN_GAMES:

@@ -23,7 +23,7 @@ OWN_GAMES, SHARED_GAMES = "own", "shared"
 """Which games a mean is over: all that the player has, or only those that every player shown has."""
 PLAYED_COVERAGE = "coverage"
 GAMES_NOTE = "games_note"
-_SERIES_KEYS = PLAYED_SERIES.split(", ")
+_PLAYED_KEYS = PLAYED_SERIES.split(", ")
 _PLAYED_GAMES = f"""
     SELECT DISTINCT {PLAYED_SERIES}, model, item_id, cluster, opponent FROM {{source}}
     WHERE metric = '{EXPECTED_RETURN}' AND status = 'scored' ORDER BY ALL
@@ -39,10 +39,10 @@ def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
     played = _of_players(connection, results)
     whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
     every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
-    keys = [*_SERIES_KEYS[:3], "opponent"]
+    keys = [*_PLAYED_KEYS[:3], "opponent"]
     rows = [row for _, own in every.groupby(keys, sort=True) for row in _covered(own)]
-    covered = pd.DataFrame(rows, columns=[*_SERIES_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
-    found = results.merge(covered, on=[*_SERIES_KEYS, "opponent"], how="left")
+    covered = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
+    found = results.merge(covered, on=[*_PLAYED_KEYS, "opponent"], how="left")
     return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
 
 
@@ -54,7 +54,7 @@ def shared_results(
     No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`.
     """
     source = latest_scores(connection)
-    connection.register("shown_players", results[_SERIES_KEYS].drop_duplicates())
+    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE shared_scores AS
@@ -80,7 +80,7 @@ def shared_results(
 
 def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
     """The games with a result of the players in `results`, of the snapshots that count."""
-    connection.register("shown_players", results[_SERIES_KEYS].drop_duplicates())
+    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     games = _PLAYED_GAMES.format(source=latest_scores(connection))
     found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
     return found
@@ -88,8 +88,8 @@ def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) ->
 
 def _covered(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """One row per player of a scenario, whose games are given: how many of the games of all it has."""
-    of, named = played["item_id"].nunique(), [*_SERIES_KEYS, "opponent"]
-    for _, own in played.groupby(_SERIES_KEYS[3:], sort=True):
+    of, named = played["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
+    for _, own in played.groupby(_PLAYED_KEYS[3:], sort=True):
         n = own["item_id"].nunique()
         yield {
             **dict(zip(named, own.iloc[0][named], strict=True)),

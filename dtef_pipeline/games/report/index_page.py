@@ -13,6 +13,7 @@ from dtef_pipeline.games.report.drift_part import games_drift_chapter
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults, not_played
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards, metric_name
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, as_is, long_text, named, paragraph, section, table, text, whole, with_interval
 from dtef_pipeline.report.page import Chapter, build_report
@@ -24,7 +25,8 @@ _GAMES_INTRODUCTION = (
     "metrics, who met whom, and some episodes to be followed move by move.</p>"
 )
 _SCENARIOS_HOW = (
-    "Every scenario that was played or is installed. Best: the player with the highest mean reward, baselines among them."
+    "Every scenario that was played or is installed. Best: the player with the highest mean reward, baselines among them, of those who have all "
+    "games that others have."
 )
 _UNSCORED_HOW = (
     "What was not observed is no 0: it has no value, and the reason stands here. Episodes that a budget ended go on in a later run of the same "
@@ -122,7 +124,8 @@ def _unplayed(known: ScenarioManifest) -> dict[str, Any]:
 def _listed_scenario(found: ScenarioResults, page: str) -> dict[str, Any]:
     overall = found.overall
     rewards = overall[overall["metric"] == EXPECTED_RETURN] if len(overall) else overall
-    best: dict[Any, Any] = rewards.iloc[0].to_dict() if len(rewards) else {}
+    compared = rewards[~(rewards[PLAYED_COVERAGE] < 1)] if len(rewards) else rewards
+    best: dict[Any, Any] = compared.iloc[0].to_dict() if len(compared) else {}
     return {
         **_of_manifest(found.pack.manifest if found.pack else None),
         "scenario": found.name,

@@ -1,0 +1,61 @@
+"""`dtef games board`: players who have other games than others have a note, and are compared on what all shown have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import ok, refused, use
+from tests.made.made_scores import connected_scores, scored_games
+from tests.strict_json import strict
+
+BOARD = ("games", "board", "--scenario", "made")
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """`much` has six seeds and wins less on all of them than `little` on the two that it has, which are rich ones."""
+    rows = list(scored_games("much", "baseline/a", {seed: (9 - 2 * seed, 9 - 2 * seed) for seed in range(1, 7)}))
+    rows += scored_games("little", "baseline/a", {seed: (6 - seed, 6 - seed) for seed in (1, 2)})
+    rows += scored_games("other", "baseline/b", {1: (1, 1)})
+    connection = connected_scores(rows)
+    house = Warehouse(tmp_path / "warehouse")
+    at = {**LEAGUE_SPACE.levels("poker/made"), "snapshot": "base"}
+    house.write("episode_scores", connection.sql("FROM episode_scores").to_arrow_table().cast(EPISODE_SCORES), **at)
+    house.write("episode_turns", EPISODE_TURNS.empty_table(), **at)
+    for name, table in game_results(connection, GameBoardOptions(resamples=0)).items():
+        house.write(name, table)
+    use(tmp_path, monkeypatch)
+    return house
+
+
+def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house: Warehouse) -> None:
+    rows = {row["player"]: row for row in strict(ok(*BOARD, "--format", "json"))}
+    assert list(rows) == ["little", "much", "other"]
+    assert rows["little"]["coverage"] == pytest.approx(4 / 14)
+    assert "it has 4 of 14, on 2 of 6 seeds, against 1 of 2 opponents" in rows["little"]["note"]
+    told = " ".join(ok(*BOARD).split())
+    assert "their order is no comparison: --games shared makes one" in told
+    two = ("--player", "much", "--player", "little", "--games", "shared")
+    shared = strict(ok(*BOARD, *two, "--format", "json"))
+    assert [(row["player"], row["mean"], row["n_clusters"]) for row in shared] == [("much", 6.0, 2), ("little", 4.5, 2)]
+    assert "over the games alone" in " ".join(ok(*BOARD, *two).split())
+    assert [row["player"] for row in strict(ok(*BOARD, "--player", "l*", "--format", "json"))] == ["little"]
+
+
+def test_players_without_a_common_game_and_unknown_ones_are_refused_in_words(house: Warehouse) -> None:
+    assert "no game in common" in refused(*BOARD, "--games", "shared")
+    assert "--player 'nobody' fits none" in refused(*BOARD, "--player", "nobody")
+
+
+def test_results_without_their_scores_are_shown_without_a_word_on_games(house: Warehouse) -> None:
+    for file in Path(house.root).glob("episode_scores/**/*.parquet"):
+        file.unlink()
+    rows = strict(ok(*BOARD, "--format", "json"))
+    assert {row["coverage"] for row in rows} == {None}
+    assert "no episode_scores" in refused(*BOARD, "--games", "shared")
