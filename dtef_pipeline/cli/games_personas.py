@@ -37,9 +37,16 @@ def take_in(file: Path) -> int:
         raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
     given = read_persona_lines(_text_of(file), str(file))
     new = new_personas(given, known_persona_versions(settings), str(file))
-    files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new}
-    if taken := [path for path in files if path.exists()]:
-        raise ConfigError(f"{taken[0]} holds another persona: give that file another name")
+    files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new.values()}
+    for line, path in zip(new, files, strict=True):
+        if path.exists():
+            raise SourceError(
+                f"{path} holds another persona: give that file another name",
+                where=str(file),
+                line=line,
+                arrived=new[line].name,
+                allowed="a version whose file is not there yet",
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

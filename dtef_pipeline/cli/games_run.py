@@ -23,7 +23,15 @@ from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.entrants import absent_by_scenario, entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.entrants import (
+    absent_by_scenario,
+    entrants,
+    models_among,
+    opponent_item_name,
+    opponent_named,
+    refuse_unknown_models,
+    without_opponents,
+)
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -125,11 +133,28 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
     """
     manifests, personas = known_scenarios(settings), known_personas(settings)
     packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
+    _tell_useless_opponents(options, packs, manifests)
+    refuse_unknown_models(list(packs.values()), models, personas, options.players)
     absent = absent_by_scenario(packs, options.players)
     for key, names in absent.items():
         say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
     return {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
+
+
+def _tell_useless_opponents(
+    options: LeagueOptions, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
+) -> None:
+    """A warning per scenario of one seat where opponents were named. Raises ConfigError where no scenario has a seat for them."""
+    alone = without_opponents(packs) if options.opponents else []
+    if alone and len(alone) == len(packs):
+        where = [key for key, one in manifests.items() if len(one.seats) > 1]
+        raise ConfigError(
+            f"--opponent {', '.join(options.opponents)}: {' and '.join(alone)} {'have' if len(alone) > 1 else 'has'} one seat and no opponents; "
+            f"scenarios with opponents: {', '.join(where) or 'none'}"
+        )
+    for key in alone:
+        say(f"warning: {key} has one seat: it is played without --opponent {', '.join(options.opponents)}", err=True)
 
 
 def chosen_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:

@@ -44,7 +44,8 @@ _of_players = options(
         "opponents",
         multiple=True,
         metavar="NAME",
-        help="Who sits at the other seats: a baseline, a model, or PERSONA@MODEL; may be repeated.  [default: those of each scenario]",
+        help="Who sits at the other seats: a baseline, a model, or PERSONA@MODEL; may be repeated. Scenarios of one seat have none.  "
+        "[default: those of each scenario]",
     ),
     click.option("--seeds", metavar="SPAN", help="Seeds to play, such as 1-100 or 1-10,42.  [default: those of each scenario]"),
     draws_of("episode"),

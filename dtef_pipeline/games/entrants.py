@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baseline_of, baselines_of
-from dtef_pipeline.games.named_players import player_named
+from dtef_pipeline.games.named_players import models_named, player_named
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
@@ -39,7 +39,7 @@ def entrants(
         elif name.startswith(BASELINE_PREFIX) or (name.partition("@")[0] in personas and "@" in name):
             found.append(player_named(pack, models, personas, name))
         else:
-            found += [Player(spec, role) for spec in _resolved(models, name) for role in roles]
+            found += [Player(spec, role) for spec in _models_asked([pack], models, personas, name) for role in roles]
     return list({(one.persona_name, one.variant): one for one in found}.values())
 
 
@@ -58,6 +58,21 @@ def absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dic
             where = f"{next(iter(found))} has none" if len(found) == 1 else f"none of {counted(len(found), 'scenario')} has one"
             raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {nearest(name, known)}")
     return {key: absent for key, absent in found.items() if absent}
+
+
+def refuse_unknown_models(
+    packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], players: Sequence[str]
+) -> None:
+    """Raises ConfigError for a player that is neither a baseline nor a model, with the baselines of all the scenarios."""
+    for name in players:
+        before, at, _ = name.partition("@")
+        if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (at and before in personas):
+            _models_asked(packs, models, personas, name)
+
+
+def without_opponents(packs: Mapping[str, Pack]) -> list[str]:
+    """The scenarios of one seat, where nobody sits opposite."""
+    return [key for key, one in packs.items() if len(one.manifest.seats) == 1]
 
 
 def opponent_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
@@ -83,8 +98,8 @@ def _persona(name: str, personas: Mapping[str, Persona]) -> Persona:
     return personas[name]
 
 
-def _resolved(models: Models, name: str) -> tuple[ModelSpec, ...]:
-    specs = tuple(models.resolve([name]))
+def _models_asked(packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str) -> tuple[ModelSpec, ...]:
+    specs = models_named(packs, models, personas, name)
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise ConfigError(f"player {', '.join(computed)}: it is computed from other data; allowed: a model that is asked")
     return specs

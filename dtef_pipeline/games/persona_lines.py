@@ -22,42 +22,44 @@ def persona_lines(personas: Iterable[Persona]) -> str:
     return "".join(f"{_line_of(one)}\n" for one in ordered)
 
 
-def read_persona_lines(text: str, where: str) -> list[Persona]:
-    """The personas of such lines, each version once; blank lines are passed over.
+def read_persona_lines(text: str, where: str) -> dict[int, Persona]:
+    """By number of its line, counted from 1, the personas of such lines, each version once; blank lines are passed over.
 
     Raises SourceError, with the line, for one that is no persona, and for a version that stands twice with different content.
     """
-    found: dict[str, Persona] = {}
+    found: dict[int, Persona] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         persona = _persona_of(line, where, number)
-        if found.setdefault(persona.name, persona) != persona:
+        earlier = lines.setdefault(persona.name, number)
+        if found.setdefault(earlier, persona) != persona:
             raise SourceError(
-                "an earlier line has other content",
+                f"line {earlier} has other content",
                 where=where,
                 line=number,
                 arrived=persona.name,
                 allowed="each version of a persona once",
             )
-    return list(found.values())
+    return found
 
 
-def new_personas(given: Iterable[Persona], there: Mapping[str, Persona], where: str) -> list[Persona]:
-    """Those of the given personas that are not there yet, by name. Raises SourceError for a version that is there with another content."""
-    new = []
-    for persona in given:
-        earlier = there.get(persona.name)
-        if earlier is None:
-            new.append(persona)
-        elif earlier != persona:
+def new_personas(given: Mapping[int, Persona], there: Mapping[str, Persona], where: str) -> dict[int, Persona]:
+    """Those of the given personas, by line, that are not there yet, by name.
+
+    Raises SourceError, with the line, for a version that is there with another content.
+    """
+    for number, persona in given.items():
+        if there.get(persona.name, persona) != persona:
             raise SourceError(
                 "is there already with other content",
                 where=where,
+                line=number,
                 arrived=persona.name,
                 allowed="the same content, or another version",
             )
-    return new
+    return {number: persona for number, persona in given.items() if persona.name not in there}
 
 
 def _line_of(persona: Persona) -> str:

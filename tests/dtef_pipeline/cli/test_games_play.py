@@ -234,7 +234,20 @@ def test_a_version_with_another_content_is_an_error(state: Path) -> None:
     file = state / "in.jsonl"
     ok("games", "personas", "export", file)
     file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
-    assert "is there already with other content; got 'bold:v1'" in refused("games", "personas", "import", file)
+    assert "in.jsonl:1: is there already with other content; got 'bold:v1'" in refused("games", "personas", "import", file)
+
+
+def test_a_file_that_holds_another_persona_is_told_with_the_line_that_wants_it(state: Path) -> None:
+    file, folder = state / "in.jsonl", state / "personas"
+    ok("games", "personas", "export", file)
+    lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7')
+    file.write_text(f"\n{lines}", encoding="utf-8")
+    folder.mkdir()
+    other = {"id": "mine", "version": 1, "display_name": "Mine", "system_prompt": "Be mine."}
+    (folder / "bold.v7.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
+    told = refused("games", "personas", "import", file).replace("\n", "")
+    assert "in.jsonl:2: " in told
+    assert "bold.v7.yaml holds another persona" in told
 
 
 def test_an_import_without_a_folder_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.baselines import baselines_of
-from dtef_pipeline.games.entrants import absent_by_scenario, entrants
+from dtef_pipeline.games.entrants import absent_by_scenario, entrants, refuse_unknown_models
 from dtef_pipeline.games.episode_items import item_rows, items_given
 from dtef_pipeline.games.packs import Pack, pack
 from resources.settings import Settings
@@ -55,6 +55,34 @@ def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == []
     assert told.stderr == "solitaire/thirteen: there is no baseline/nash, left out\n"
+
+
+def test_a_model_that_is_none_is_told_with_the_baselines_of_all_scenarios(two_packs: Mapping[str, Pack]) -> None:
+    """Baselines of surveys were told in their place."""
+    with pytest.raises(
+        ConfigError, match=r"player greedy: no model .* allowed: baseline/greedy, a baseline of solitaire/thirteen; a model"
+    ):
+        refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["baselines", "baseline/nash", "greedy"])
+    with pytest.raises(ConfigError, match=r"player nahs: .*baseline/nash, .*baseline/greedy"):
+        refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["nahs"])
+    with pytest.raises(ConfigError, match="there is no persona 'nosuch'; known: none"):
+        entrants(two_packs[KUHN], NO_MODELS, {}, ["nosuch@gpt-4.1-mini"], [])
+
+
+@pytest.mark.parametrize("command", ["run", "estimate"])
+def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: str, state: object) -> None:
+    """`--opponent` was passed over without a word."""
+    told = CliRunner().invoke(games, [command, "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash"])
+    assert told.exit_code == 2
+    assert "--opponent nash: solitaire/thirteen has one seat and no opponents; scenarios with opponents: " in told.stderr
+    assert "poker/kuhn" in told.stderr.replace("\n", "")
+
+
+def test_an_opponent_is_told_to_be_of_no_use_beside_scenarios_that_have_one(state: object) -> None:
+    words = ["--scenario", "kuhn", "--scenario", "thirteen", "--player", "baselines", "--opponent", "nash", "--seeds", "1"]
+    told = CliRunner().invoke(games, ["estimate", *words, "--format", "json"])
+    assert told.exit_code == 0, told.output
+    assert told.stderr == "warning: solitaire/thirteen has one seat: it is played without --opponent nash\n"
 
 
 def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:

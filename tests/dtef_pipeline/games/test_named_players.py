@@ -44,7 +44,17 @@ def test_a_name_stands_for_one_player(name: str, found: str) -> None:
         ("both", "player both: 2 models; allowed: one model, or a baseline"),
         ("calm@both", "player calm@both: 2 models"),
         ("gamma", "no model or collection 'gamma'"),
-        ("clam@alpha", "no model or collection 'clam@alpha'|unknown setting|clam"),
+        (
+            "careful",
+            "player careful: no model or collection 'careful'; allowed: baseline/careful, a baseline of made/show-cards; .*alpha",
+        ),
+        (
+            "unifrom",
+            "allowed: baseline/random, .*baseline/waits of made/show-cards; a model or collection: alpha, beta, both \\(",
+        ),
+        ("clam@alpha", "player clam@alpha: there is no persona 'clam'; known: calm, calm:v2"),
+        ("clam@temperature=0", "no model or collection 'clam'"),
+        ("alpha@heat=0", "heat"),
     ],
 )
 def test_what_is_not_one_player_is_refused(name: str, told: str) -> None:

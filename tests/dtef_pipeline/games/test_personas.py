@@ -52,7 +52,7 @@ def test_lines_are_sorted_and_come_back_as_the_same_bytes() -> None:
     text = persona_lines([SECOND, OTHER, FIRST])
     assert [json.loads(line)["id"] for line in text.splitlines()] == ["able", "calm", "calm"]
     assert text.startswith('{"display_name":"Äble","id":"able","kind":"persona","schema":1,')
-    assert persona_lines(read_persona_lines(text, "x")) == text
+    assert persona_lines(read_persona_lines(text, "x").values()) == text
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(lambda text: bool(text.strip()))
@@ -65,7 +65,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 )
 def test_any_persona_is_the_same_after_lines(name: str, prompt: str, traits: dict[str, str | int | float | bool]) -> None:
     one = Persona(id="any", version=3, display_name=name, system_prompt=prompt, traits=traits)
-    assert read_persona_lines(persona_lines([one]), "x") == [one]
+    assert read_persona_lines(persona_lines([one]), "x") == {1: one}
 
 
 GOOD = persona_lines([FIRST]).strip()
@@ -86,7 +86,7 @@ GOOD = persona_lines([FIRST]).strip()
         (GOOD.replace('"kind"', '"id":"calm","kind"'), "a key stands twice"),
         (GOOD.replace('"n":1', '"n":NaN'), "traits"),
         (GOOD.replace("Be calm.", "\\ud800"), "no usable JSON"),
-        (GOOD.replace("Be calm.", "Be loud."), "an earlier line has other content; got 'calm:v1'"),
+        (GOOD.replace("Be calm.", "Be loud."), "line 1 has other content; got 'calm:v1'"),
     ],
 )
 def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, told: str) -> None:
@@ -96,9 +96,9 @@ def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, to
 
 def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     there = {FIRST.name: FIRST}
-    assert new_personas([FIRST, SECOND], there, "x") == [SECOND]
+    assert new_personas({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
     with pytest.raises(
         SourceError,
-        match="x: is there already with other content; got 'calm:v1'; allowed: ",
+        match="x:7: is there already with other content; got 'calm:v1'; allowed: ",
     ):
-        new_personas([FIRST.model_copy(update={"display_name": "Other"})], there, "x")
+        new_personas({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
