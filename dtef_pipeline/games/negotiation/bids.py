@@ -23,7 +23,7 @@ _WORDS_THAT_CHANGE_A_NUMBER = (
 )
 _SAYS_NO_OTHER_AMOUNT = rf"(?! ?(?:[-+*/^%=~$&|x×÷·]? ?[-$]?\.?[0-9]|[-+*/^%=~×÷·]|{_WORDS_THAT_CHANGE_A_NUMBER}))"
 _WORDS_BEHIND = (
-    r"(?:and(?! (?:a )?(?:half|quarter))|as|at|because|but|for|given|gives|here|hoping|in|is|it|my|now|on|please|since|so|that|this|to|where"
+    r"(?:and(?! (?:a )?(?:half|quarter))|as|at(?! (?:most|least))|because|but|for|given|gives|here|hoping|in|is|it|my|now|on|please|since|so|that|this|to|where"
     r"|which|will|with|would)\b"
 )
 _BEHIND_AMOUNT = (
@@ -36,7 +36,7 @@ _BID_IN_WORDS = re.compile(rf"\bbid (?:(?:is|of|:) ?)?{_AMOUNT}(?:(?={_BEHIND_AM
 """An amount that is called a bid; its second group is there where what follows leaves it what it is."""
 _BEFORE_BID = re.compile(
     r"(?:(?:i|my|we|our|the|a|final|sealed|will|would|shall|ll|now|hereby|place|submit|make|to|so|therefore|thus|then|ok|okay|answer|command"
-    r"|player|bidder|party|boxed|text|[a-d])[ :,{]{1,3}){0,9}"
+    r"|d|like|want|am|m|going|decide|let|me|us|just|simply|finally|here|is|this|player|bidder|party|boxed|text|[a-d])[ ':,{]{1,3}){0,9}"
 )
 _ANY_NUMBER = re.compile(r"[0-9][0-9.,]*")
 _ANY_NUMBER_WORD = re.compile(rf"\b{_NUMBER_WORDS}\b")
@@ -110,7 +110,7 @@ def _amount(line: str) -> str | None:
     """The number of a line that is nothing but a bid; None: the line is something else."""
     if len(line) > _LONGEST_BID_LINE:
         return None
-    found = _SPOKEN_BID.fullmatch(_one_line(line).strip(" .!*`\"'"))
+    found = _SPOKEN_BID.fullmatch(_one_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
     return _bare(found[1]) if found else None
 
 

@@ -58,6 +58,7 @@ def test_it_is_a_scenario() -> None:
         ("ACTION: bid 37 (my final offer)", "bid 37"),
         ("bid 37 (half of my value)", "bid 37"),
         ("ACTION: bid 37 points — my value", "bid 37"),
+        ("ACTION: I'd like to bid 37.", "bid 37"),
         ("ACTION: I will bid 37 because it is my value.", "bid 37"),
         (r"ACTION: \boxed{bid 37}", "bid 37"),
     ],
@@ -97,9 +98,8 @@ def test_a_text_without_one_bid_is_unparsed(text: str) -> None:
 
 
 CUT_BIDS = """50 or 60|50-60|1 000|5k|1e2|10^2|37/2|35+35|70 - 1|0x20|20 more than 30|37 million|70*0.5|70**2|70 * 0.5|50 to 60|50, no, 60
-50%|37 and a half|20 more than my value|50 or sixty|50 minus ten|50 (or 60)|10\u00b2|37\u00bd|50..60|5 0|50 x 2|1. 000|50 — 60""".replace(
-    "\n", "|"
-).split("|")
+50%|37 and a half|20 more than my value|50 or sixty|50 minus ten|50 (or 60)|10\u00b2|37\u00bd|50..60|5 0|50 x 2|.5|50 at most|-.5
+1. 000|50 — 60""".replace("\n", "|").split("|")
 
 
 @pytest.mark.parametrize("said", CUT_BIDS)
