@@ -23,8 +23,8 @@ _WORDS_THAT_CHANGE_A_NUMBER = (
 )
 _SAYS_NO_OTHER_AMOUNT = rf"(?! ?(?:[-+*/^%=~$&|x×÷·]? ?[-$]?\.?[0-9]|[-+*/^%=~×÷·]|{_WORDS_THAT_CHANGE_A_NUMBER}))"
 _WORDS_BEHIND = (
-    r"(?:and(?! (?:a )?(?:half|quarter))|as|at(?! (?:most|least))|because|but|for|given|gives|here|hoping|in|is|it|my|now|on|please|since|so|that|this|to|where"
-    r"|which|will|with|would)\b"
+    r"(?:and(?! (?:a )?(?:half|quarter))|as|at(?! (?:most|least))|because|but|for|given|gives|here|hoping|in|is|it|my|now|on|please|since|so"
+    r"|that|this|to|where|which|will|with|would)\b"
 )
 _BEHIND_AMOUNT = (
     r"(?: ?(?:points?|pts))?[\"'\])}>|]{0,4}"
