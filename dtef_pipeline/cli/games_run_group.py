@@ -84,9 +84,11 @@ def run(**given: Any) -> None:
 def estimate(output: str, **given: Any) -> None:
     """Say what `dtef games run` with these options would ask and cost, by model. Nothing is asked, nothing is written.
 
-    How long an episode lasts is not known before it is played. The usual numbers go by earlier episodes of models in the scenario, else by
-    those of baselines, which play for nothing, else by half the limit of turns; the highest ones by the limit of turns, with a text that has to
-    be repeated as often as allowed in every turn.
+    How long an episode lasts is not known before it is played. For the usual numbers a stand-in plays on from what is stored, with moves of
+    the scenario's opponents; requests that read the same are counted once, as they are asked once. A response has as many tokens as earlier
+    ones of the model had on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its
+    retries, and every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be
+    reached` by the highest ones; a run itself counts what it really uses.
     """
     from dtef_pipeline.cli import games_estimate
     from dtef_pipeline.cli.games_run import LeagueOptions

@@ -29,14 +29,17 @@ def planned_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
     return pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
 
 
-def print_planned(frame: pd.DataFrame, lines: Iterable[str]) -> None:
-    """The rows of `planned_frame` as a table for people, then `lines` on them, and what the columns mean."""
+def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[str, str] = PLANNED) -> None:
+    """The rows of `planned_frame` as a table for people, then `lines` on them, and what the columns mean.
+
+    `meanings`: of columns that mean something else than in other estimates.
+    """
     shown = told_frame(frame)
     fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"])
     click.echo(render(shown, "table", fit=fit))
     for line in lines:
         say(line)
-    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+    click.echo(column_lines(columns_that_fit(shown, (), None, fit), {**PLANNED, **meanings}, fit.width))
 
 
 def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -64,6 +65,11 @@ class GameEpisode:
     def seat(self) -> int | None:
         """Whose turn it is after the last history; None: the episode is over."""
         return self._game.seat
+
+    @property
+    def state(self) -> Any:
+        """All that there is of the game after the last history, also what seats hide."""
+        return self._game.state
 
     @property
     def turn(self) -> int:

@@ -27,15 +27,20 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
         yield server
 
 
-def test_baselines_that_have_played_tell_how_long_an_episode_lasts(server: FakeLLM) -> None:
-    league = ["--scenario", "show-cards", "--opponent", "waits", "--seeds", "1-3"]
-    estimate = ["estimate", *league, "--player", "legal", "--format", "json"]
-    (unknown,) = json.loads(dtef_games(*estimate).stdout)
-    # Six episodes: half of the four turns that a seat has at most, then the four that two who wait play.
-    assert unknown["calls"] == 6 * 2
-    assert dtef_games("run", "--no-roll-ups", *league, "--player", "baseline/waits").exit_code == 0
-    (known,) = json.loads(dtef_games(*estimate).stdout)
-    assert (known["calls"], known["calls_most"]) == (6 * 4, unknown["calls_most"])
+def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
+    """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
+    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--format", "json"]
+    (one,) = json.loads(dtef_games("estimate", *league, "--opponent", "waits").stdout)
+    (both,) = json.loads(dtef_games("estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
+    assert both["planned"] > both["requests"] == both["calls"]
+    assert one["calls"] <= both["calls"] < 2 * one["calls"]
+    assert both["calls_most"] < 2 * one["calls_most"]
+
+
+def test_an_estimate_says_what_its_highest_numbers_assume(server: FakeLLM) -> None:
+    told = " ".join(dtef_games("estimate", "--scenario", "show-cards", "--player", "legal", "--seeds", "1").output.split())
+    assert "every game lasts to its limit of turns" in told
+    assert "judge has" not in told
 
 
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
