@@ -11,6 +11,7 @@ from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
+from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -44,15 +45,15 @@ def nightly_games(context: dg.ScheduleEvaluationContext, store: Store) -> dg.Run
 
 
 def _require_players(panel: GamesPanel, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]) -> None:
-    """Raises ConfigError for a player, a persona, an opponent or seeds that are not known, before anything is asked."""
+    """Raises ConfigError for a player, a persona, an opponent or seeds that are not known, or a persona that is not approved, before anything is asked."""
     models, personas = models_of(store), known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
     absent_by_scenario(packs, panel.players)
     for found in packs.values():
-        entrants(found, models, personas, panel.players, panel.personas)
+        require_approved(entrants(found, models, personas, panel.players, panel.personas))
         items = items_given(found.manifest, panel.seeds, [opponent_item_name(found, name) for name in panel.opponents])
         for name in {item.opponent for item in items} - {NO_OPPONENT}:
-            opponent_named(found, models, personas, name)
+            require_approved([opponent_named(found, models, personas, name)])
 
 
 GAMES_SCHEDULES = [nightly_games]

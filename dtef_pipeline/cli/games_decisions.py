@@ -14,7 +14,7 @@ from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_decisions_shown import show
-from dtef_pipeline.cli.games_run import chosen_scenarios
+from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
 from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, print_planned
@@ -24,6 +24,7 @@ from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_rows import DecisionPlan, has_decision_points, points_to_ask
 from dtef_pipeline.games.entrants import entrants, models_among
 from dtef_pipeline.games.packs import Pack, pack
@@ -53,6 +54,7 @@ class DecisionOptions:
     snapshot: str = "base"
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
+    unapproved: bool = False
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
@@ -134,6 +136,8 @@ def decision_plans(options: DecisionOptions, settings: Settings, models: Models)
     for key, found in small.items():
         require_fill(found, options.fill)
         players = entrants(found, models, personas, options.models, options.personas)
+        if not options.unapproved:
+            require_approved(players, OR_UNAPPROVED)
         if baselines := [one.name for one in players if one.model is None]:
             raise ConfigError(f"--model {', '.join(baselines)}: a baseline is never asked, and always shown; allowed: a model")
         plans[key] = DecisionPlan(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.games_options import unapproved_too
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import budgets_with_roles, models_to_ask, of_asked_snapshot
@@ -49,6 +50,7 @@ from dtef_pipeline.cli.run_options import budgets_with_roles, models_to_ask, of_
     "--by-point", is_flag=True, help="Show what each model does in each decision point, and what it gives away there."
 )
 @writes_a_table
+@unapproved_too
 @reports_errors
 def decisions(estimate: bool, by_point: bool, output: str, **given: Any) -> None:
     """Ask models what they do in every situation of a small game, and say what their whole strategy is worth.

@@ -97,7 +97,10 @@ def list_games(as_json: bool) -> None:
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @reports_errors
 def check(folder: Path | None) -> None:
-    """Check that every scenario below FOLDER is whole. FOLDER is the top of a checkout, of this project or another; without it, this one.
+    """Check that every scenario below FOLDER is whole. FOLDER is the top of a checkout, of this project or another.
+
+    Without FOLDER this installation is checked, and the manifests in the folder that DTEF_SCENARIOS names. Tests and playbook of the latter
+    are not asked for: they stand in the checkout of their adapter, which FOLDER can name. Behind each scenario stands where its manifest is.
 
     \b
     A scenario LEAGUE/NAME has

@@ -46,9 +46,12 @@ def list_games(as_json: bool) -> None:
 
 def check(folder: Path | None) -> int:
     """The exit code: 1 where a pack is not whole."""
-    packs = check_packs(folder or Path(__file__).resolve().parents[2])
+    own = None
+    if folder is None and (own := Settings.from_environment().scenarios) is not None and not own.is_dir():
+        raise ConfigError(f"DTEF_SCENARIOS names {own}, which is not a folder")
+    packs = check_packs(folder or Path(__file__).resolve().parents[2], own)
     for one in packs:
-        click.echo(f"{one.name}: {'whole' if not one.faults else 'not whole'}")
+        click.echo(f"{one.name}: {'whole' if not one.faults else 'not whole'}{f' ({one.place})' if one.place else ''}")
         for fault in one.faults:
             click.echo(f"  {fault}")
     broken = sum(bool(one.faults) for one in packs)

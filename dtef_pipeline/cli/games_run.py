@@ -23,6 +23,7 @@ from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
     absent_by_scenario,
     entrants,
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from assets.launch import Launched
 
 
+OR_UNAPPROVED = ", or any with --unapproved"
+
+
 @dataclass(frozen=True)
 class LeagueOptions:
     """Options of `dtef games run` and `dtef games estimate`."""
@@ -68,6 +72,7 @@ class LeagueOptions:
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
     no_roll_ups: bool = False
+    unapproved: bool = False
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
@@ -129,7 +134,7 @@ def rollup() -> int:
 def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
     """By scenario, what is to be played: a baseline plays where there is one of that name, and a line says where not.
 
-    Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known.
+    Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known, and for a persona that is not approved.
     """
     manifests, personas = known_scenarios(settings), known_personas(settings)
     packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
@@ -139,7 +144,10 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
     for key, names in absent.items():
         say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
-    return {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
+    plans = {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
+    if not options.unapproved:
+        require_approved([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())], OR_UNAPPROVED)
+    return plans
 
 
 def _tell_useless_opponents(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.games_options import unapproved_too
 from dtef_pipeline.cli.options import options, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.run_options import boards_by, budgets_with_roles, draws_of, of_asked_snapshot
@@ -48,6 +49,7 @@ _of_players = options(
         "[default: those of each scenario]",
     ),
     click.option("--seeds", metavar="SPAN", help="Seeds to play, such as 1-100 or 1-10,42.  [default: those of each scenario]"),
+    unapproved_too,
     draws_of("episode"),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,40 +24,49 @@ class PackFiles:
     name: str
     """League and scenario."""
     manifest: ScenarioManifest | None = None
+    place: Path | None = None
+    """The file of its manifest; None: there is none."""
     faults: list[str] = field(default_factory=list)
     """Each one sentence: what it lacks or where its manifest is at fault."""
 
 
-def check_packs(folder: Path) -> list[PackFiles]:
+def check_packs(folder: Path, own: Path | None = None) -> list[PackFiles]:
     """All packs of a checkout by name: those with a manifest, with an entry point in its pyproject.toml, or with a playbook alone.
 
-    Raises ConfigError where there is none.
+    `own`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there takes the place of one with the same id; of
+    a scenario that the checkout does not have, tests and playbook are not asked for, as they stand elsewhere. Raises ConfigError where there is
+    no scenario.
     """
-    found = _with_manifests(folder)
+    found = _with_manifests([folder / where for where in MANIFEST_FOLDERS])
+    outside = {} if own is None else _with_manifests([own])
+    elsewhere = set(outside) - set(found)
+    found |= outside
     declared = _declared(folder)
     for name in declared:
-        found.setdefault(name, PackFiles(name, None, [_no_manifest(name)]))
+        found.setdefault(name, PackFiles(name, faults=[_no_manifest(name)]))
     scenarios = {name.rpartition("/")[2] for name in found}
     for playbook in sorted((folder / PLAYBOOKS).glob("*.md")):
         if playbook.stem not in scenarios and playbook.stem != "README":
             name = f"*/{playbook.stem}"
-            found[name] = PackFiles(name, None, [_no_manifest(name)])
+            found[name] = PackFiles(name, faults=[_no_manifest(name)])
     if not found:
         raise ConfigError(f"{folder}: no scenario; allowed: a folder with {MANIFEST_FOLDERS[0]}/<league>/<scenario>.yaml")
     tests = {path: path.read_text(encoding="utf-8", errors="replace") for path in sorted((folder / "tests").rglob("test_*.py"))}
     for one in found.values():
-        one.faults += [*_of_adapter(one, declared), *_of_tests(one.name, tests), *_of_playbook(one.name, folder)]
+        one.faults += _of_adapter(one, declared)
+        if one.name not in elsewhere:
+            one.faults += [*_of_tests(one.name, tests), *_of_playbook(one.name, folder)]
     return [found[name] for name in sorted(found)]
 
 
-def _with_manifests(folder: Path) -> dict[str, PackFiles]:
+def _with_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
     found: dict[str, PackFiles] = {}
-    for path in sorted(path for where in MANIFEST_FOLDERS for path in (folder / where).glob("*/*.yaml")):
+    for path in sorted(path for folder in folders for path in folder.glob("*/*.yaml")):
         name = f"{path.parent.name}/{path.stem}"
         try:
-            found[name] = PackFiles(name, read_manifest(path))
+            found[name] = PackFiles(name, read_manifest(path), path)
         except ConfigError as error:
-            found[name] = PackFiles(name, None, [f"its manifest has a fault: {error}"])
+            found[name] = PackFiles(name, None, path, [f"its manifest has a fault: {error}"])
     return found
 
 

@@ -85,6 +85,30 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     assert len(server.calls) == bought
 
 
+def test_check_names_scenarios_of_ones_own_and_where_they_are(server: FakeLLM, state: Path) -> None:
+    """Regression: the folder of DTEF_SCENARIOS was never looked at."""
+    place = state / "scenarios" / "made" / "show-cards.yaml"
+    assert f"made/show-cards: whole ({place})" in dtef_games("check").output
+    place.write_text(place.read_text(encoding="utf-8").replace("careful", "clever"), encoding="utf-8")
+    checked = dtef_games("check")
+    assert checked.exit_code == 1
+    assert f"made/show-cards: not whole ({place})" in checked.output
+    assert "its manifest names the opponent clever" in checked.output
+
+
+@pytest.mark.parametrize("status", ["draft", "retired"])
+def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server: FakeLLM, state: Path, status: str) -> None:
+    place = state / "personas" / "calm.yaml"
+    place.write_text(place.read_text(encoding="utf-8").replace("approved", status), encoding="utf-8")
+    league = ["--scenario", "show-cards", "--seeds", "1", "--player"]
+    for chosen in (["legal", "--persona", "calm"], ["calm@legal"], ["baseline/waits", "--opponent", "calm@legal"]):
+        refused = dtef_games("run", *league, *chosen)
+        assert refused.exit_code == 2
+        assert f"calm:v2 ({status}): not approved" in refused.output
+        assert "--unapproved" in refused.output
+    assert dtef_games("estimate", *league, "calm@legal", "--unapproved").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -1,0 +1,9 @@
+"""Options that several commands below `dtef games` share."""
+
+from __future__ import annotations
+
+import click
+
+unapproved_too = click.option(
+    "--unapproved", is_flag=True, help="Let personas play that are drafts or retired.  [default: approved ones alone play]"
+)
