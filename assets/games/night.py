@@ -45,7 +45,7 @@ def nightly_games(context: dg.ScheduleEvaluationContext, store: Store) -> dg.Run
 
 
 def _require_players(panel: GamesPanel, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]) -> None:
-    """Raises ConfigError for a player, a persona, an opponent or seeds that are not known, or a persona that is not approved, before anything is asked."""
+    """Raises ConfigError for what is not known of players, personas, opponents and seeds, and for a persona that is not approved."""
     models, personas = models_of(store), known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
     absent_by_scenario(packs, panel.players)

@@ -11,8 +11,10 @@ from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli.dtef import main
 from dtef_pipeline.cli.games_group import games
-from tests.assets.games.conftest import REPLIES, write_made_models, write_made_scenarios
+from dtef_pipeline.games import pack_files
+from tests.assets.games.conftest import REPLIES, SHOW_CARDS, write_made_models, write_made_scenarios
 from tests.fake_llm_server import FakeLLM
+from tests.made.made_games import ShowCards
 
 
 def dtef_games(*words: str) -> Result:
@@ -85,8 +87,11 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     assert len(server.calls) == bought
 
 
-def test_check_names_scenarios_of_ones_own_and_where_they_are(server: FakeLLM, state: Path) -> None:
+def test_check_names_scenarios_of_ones_own_and_where_they_are(
+    server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Regression: the folder of DTEF_SCENARIOS was never looked at."""
+    monkeypatch.setattr(pack_files, "adapters", lambda: {SHOW_CARDS: lambda _: ShowCards()})
     place = state / "scenarios" / "made" / "show-cards.yaml"
     assert f"made/show-cards: whole ({place})" in dtef_games("check").output
     place.write_text(place.read_text(encoding="utf-8").replace("careful", "clever"), encoding="utf-8")
