@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from dtef_pipeline.games.persona_results import SHARED_REQUESTS
 from tests.assets.games.conftest import League, write_made_models
+from tests.conftest import ROOT
 
 
 def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
@@ -101,6 +104,19 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
     assert own["show_rate"]["low"] < own["show_rate"]["mean"] < own["show_rate"]["high"]
     assert own["show_rate"]["interval_kind"] == "resampled"
     assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
+
+
+def test_the_pages_code_for_notebooks_gives_the_means_of_the_board(league: League) -> None:
+    page = (ROOT / "docs" / "read-the-tables.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page.partition("\n## Games\n")[2], re.DOTALL)
+    league.run("baseline/all", seeds="1-6")
+    league.roll_up()
+    names: dict[str, Any] = {"pd": pd, "warehouse": league.house.root}
+    exec(code, names)
+    found = {key[-1]: mean for key, mean in names["returns"].items()}
+    results = league.rows("persona_results")
+    own = {row["model"]: row for row in results if (row["metric"], row["opponent"]) == ("expected_return", "all")}
+    assert found == {model: pytest.approx(row["mean"]) for model, row in own.items()}
 
 
 def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval(
