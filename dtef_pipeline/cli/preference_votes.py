@@ -14,11 +14,12 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from assets.games.known_games import known_persona_versions
+from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, Family
+from dtef_pipeline.games.first_seen import with_first_seen
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.blinded_pair import BlindedPair
@@ -187,6 +188,8 @@ def _responses(family: Family, only: Sequence[str], models: Sequence[str], snaps
     found = reader.query(lambda connection: connection.sql(chosen, params=[snapshot]).to_arrow_table(), only=source.tables)
     rows = found.to_pylist()
     chosen_rows = [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
+    if chosen_rows and "trace" in chosen_rows[0]:
+        chosen_rows = with_first_seen(chosen_rows, known_scenarios(Settings.from_environment()))
     return paired_rows(family.name, chosen_rows, _display_names(chosen_rows))
 
 

@@ -30,7 +30,8 @@ GAMES_PAIRED = PairedSource(
     )
     SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
            e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
-           COALESCE(rules.told, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys
+           COALESCE(rules.told, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
+           e.version, e.seat, e.cluster, e.trace
     FROM episodes e
     JOIN turns USING (league, scenario, episode_id, snapshot)
     JOIN episode_prompts p USING (league, scenario, version, item_id, persona)
