@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from resources.responses.database import responses
-from resources.vote_tables import manifests, paired_requests, paired_responses, pairs, voids, votes
+from resources.responses.database import asked_in, asking_runs, responses
+from resources.vote_tables import judging_requests, manifests, paired_requests, paired_responses, pairs, voids, votes
 
 _OF_VOTE = (
     "vote_id",
@@ -25,7 +25,10 @@ _OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprin
 
 
 def audit_statement(vote_id: str) -> sa.Select[Any]:
-    """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response, and -> manifest."""
+    """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that asked for it;
+    and -> manifest of the pair's making."""
+    of_vote = judging_requests.c.vote_id == votes.c.vote_id
+    judging = sa.select(sa.func.aggregate_strings(judging_requests.c.request_key, " ")).where(of_vote).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
     return (
         sa.select(
@@ -37,18 +40,31 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
             *(paired_responses.c[name] for name in ("response_id", "player", "snapshot")),
             paired_requests.c.request_key,
             *(responses.c[name] for name in _OF_STORED),
-            *(manifests.c[name] for name in ("manifest_id", "code_version", "config_hash")),
+            *(asking_runs.c[name] for name in ("run_id", "code_version", "config_hash")),
+            *(manifests.c[name].label(f"paired_{name}") for name in ("manifest_id", "code_version", "config_hash")),
+            judging.label("judge_request_keys"),
         )
         .select_from(votes)
         .join(pairs, pairs.c.pair_id == votes.c.pair_id)
         .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
         .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
         .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
+        .join(asked_in, asked_in.c.request_key == paired_requests.c.request_key, isouter=True)
+        .join(asking_runs, asking_runs.c.run_id == asked_in.c.run_id, isouter=True)
         .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
         .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
         .where(votes.c.vote_id == vote_id)
         .order_by(side, paired_requests.c.place)
     )
+
+
+def why_incomplete(row: Mapping[str, Any]) -> str | None:
+    """Why a row of the audit does not lead back to a run; None: it does."""
+    if row["request_key"] is None:
+        return "the response came from a file of another tool: no request stands behind it"
+    if row["prompt_id"] is None:
+        return "the stored response is not in this store: the pair came from another one, by import"
+    return None if row["run_id"] else "the response was stored before runs were noted"
 
 
 def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:

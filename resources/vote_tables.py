@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
+from dtef_pipeline.preference.judged_pairs import requests_said
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
@@ -93,6 +94,14 @@ votes = sa.Table(
     *_texts("justification"),
     sa.Column("voted_at", _Time),
     sa.UniqueConstraint("pair_id", "reviewer_id"),
+)
+# The requests of a judge behind its vote: the texts in the order shown, then swapped.
+judging_requests = sa.Table(
+    "preference_judging_requests",
+    vote_metadata,
+    sa.Column("vote_id", _Hash, sa.ForeignKey(votes.c.vote_id), primary_key=True),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request_key", _Text, nullable=False),
 )
 voids = sa.Table(
     "preference_voids",
@@ -211,6 +220,14 @@ def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, r
             for place, key in enumerate(record["request_keys"])
         ]
         _add(connection, database, paired_requests, requests)
+    if kind == "vote":
+        judged = [
+            {"vote_id": record["vote_id"], "place": place, "request_key": key}
+            for record in records
+            if record["reviewer_kind"] == "judge"
+            for place, key in enumerate(requests_said(record["justification"]))
+        ]
+        _add(connection, database, judging_requests, judged)
     return added
 
 

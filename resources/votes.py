@@ -30,7 +30,7 @@ from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, 
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase
-from resources.vote_audit import audit_statement, players_statement, texts_statement
+from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
 
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
@@ -239,12 +239,15 @@ class VoteStore:
     def audit(self, vote_id: str) -> list[dict[str, Any]]:
         """Where a vote comes from: one row per side of its pair and request behind it, of one SQL join.
 
-        The vote, the pair, the response, its request key, the stored response to that, and the manifest with code version and config hash.
+        The vote, the pair, the response, its request key, the stored response to that, and the code version and config hash of the run that
+        asked; `paired_...`: of the run that made the pair. `judge_request_keys`: of a judge, its own. `reason`: why a row does not lead back
+        to a run.
+
         Raises BallotError for a vote that is not there.
         """
         found = [dict(row) for row in self._rows(audit_statement(vote_id))]
         for row in found:
-            row |= {name: tables.time_of(row[name]) for name in ("voted_at", "answered_at")}
+            row |= {name: tables.time_of(row[name]) for name in ("voted_at", "answered_at")} | {"reason": why_incomplete(row)}
         if not found:
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return found

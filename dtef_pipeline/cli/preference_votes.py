@@ -6,7 +6,6 @@ import getpass
 import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, Family
 from dtef_pipeline.games.first_seen import with_first_seen
-from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
@@ -36,12 +34,11 @@ from resources.added_votes import AddedVotes, add_lines
 from resources.exported_votes import export_votes, import_votes
 from resources.judged_votes import JUDGE_KIND, own_pairs
 from resources.known_models import known_models
+from resources.run_manifests import code_version, config_hash
 from resources.settings import Settings, shipped
 from resources.vote_lines import Line
 from resources.vote_tables import time_of
 from resources.votes import VoteStore
-
-_US = "dtef-pipeline"
 
 
 def make_pairs(
@@ -206,14 +203,9 @@ def _fits(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
 
 
 def _manifest(family: str, snapshot: str) -> RunManifest:
-    """What is known of the run: the code, and the models file as it is now."""
+    """What makes the pairs: the code, and the configuration as it is now."""
     settings = Settings.from_environment()
-    files = [path for path in (shipped("models.yaml"), settings.models) if path is not None and path.is_file()]
-    try:
-        code = version(_US)
-    except PackageNotFoundError:
-        code = "unknown"
-    return RunManifest(family, snapshot, code, digest("models", *(path.read_text(encoding="utf-8") for path in files)))
+    return RunManifest(family, snapshot, code_version(), config_hash(settings))
 
 
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:

@@ -143,6 +143,12 @@ def said_in_orders(justification: str) -> SaidInOrders | None:
     return SaidInOrders(found[2], found[5])  # type: ignore[arg-type]
 
 
+def requests_said(justification: str) -> tuple[str, ...]:
+    """The keys of the two replies that stand in front of the justification of a judge's vote; none: as in votes of other tools."""
+    found = _SAID_IN_ORDERS.match(justification)
+    return (found[3], found[6]) if found else ()
+
+
 def _justification(looks: Sequence[Judgement], said: Sequence[Choice]) -> str:
     """Both verdicts with the keys of the replies that hold them, then the reasons."""
     head = " ".join(

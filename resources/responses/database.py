@@ -59,6 +59,21 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
+# The code and configuration that stored a response. Responses of before this was noted have no row here.
+asking_runs = sa.Table(
+    "asking_runs",
+    metadata,
+    sa.Column("run_id", sa.String(32), primary_key=True),
+    sa.Column("code_version", sa.Text, nullable=False),
+    sa.Column("config_hash", sa.String(32), nullable=False),
+)
+asked_in = sa.Table(
+    "asked_in",
+    metadata,
+    sa.Column("request_key", sa.String(32), primary_key=True),
+    sa.Column("run_id", sa.String(32), nullable=False),
+)
+
 Returned = TypeVar("Returned")
 """What work on the store returns to its caller."""
 Work = Callable[[sa.Connection], Returned]
@@ -168,7 +183,8 @@ class ResponseDatabase:
             self._writing(self._bring_up_to_date, alone=True)
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
-        return self._version(connection) == SCHEMA_VERSION and not _missing_columns(connection)
+        has_runs = sa.inspect(connection).has_table(asked_in.name)
+        return self._version(connection) == SCHEMA_VERSION and has_runs and not _missing_columns(connection)
 
     def _version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""

@@ -16,6 +16,7 @@ from dtef_pipeline.asking.request import CANDIDATE, Response
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
+from resources.run_manifests import AskingRun, this_run
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -66,6 +67,7 @@ class ResponseStore:
         """
         self.database = ResponseDatabase(location)
         self.name = self.database.name
+        self._run: AskingRun | None = None
         self._insert = self.database.insert(db.responses).on_conflict_do_nothing(index_elements=["request_key"])
 
     def add(self, responses: Iterable[Response]) -> int:
@@ -163,9 +165,22 @@ class ResponseStore:
 
     def _add(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         added = connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
+        if added:
+            self._note_run(connection, [row["request_key"] for row in rows])
         ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
+
+    def _note_run(self, connection: sa.Connection, keys: Sequence[str]) -> None:
+        """Note what code and configuration stored the responses. Who did first stays."""
+        run = this_run() if self._run is None else self._run
+        self._run = run
+        known = self.database.insert(db.asking_runs).on_conflict_do_nothing()
+        connection.execute(known, [{"run_id": run.run_id, **run._asdict()}])
+        connection.execute(
+            self.database.insert(db.asked_in).on_conflict_do_nothing(),
+            [{"request_key": key, "run_id": run.run_id} for key in keys],
+        )
 
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(db.responses.c.request_key.in_(self.database.listed))

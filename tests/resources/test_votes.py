@@ -20,7 +20,9 @@ from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import keyed_pair, paired_response
 from resources import vote_tables
+from resources.judged_votes import JudgedPair, take_judged
 from resources.responses.store import ResponseStore
+from resources.run_manifests import AskingRun, this_run
 from resources.votes import VoteStore, votes_of_store
 from tests.conftest import ROOT
 from tests.made.voted import responses
@@ -212,7 +214,23 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
         assert row["request_key"] == keys[row["player"]]
         assert row["voted_at"] == row["answered_at"] == TIME
         assert (row["served_model"], row["model_variant"]) == (f"{row['player']}-2026", f"{row['player']}[t=0]")
-        assert (row["manifest_id"], row["code_version"], row["config_hash"]) == (MANIFEST.manifest_id, "1.2.3", "c0ffee")
+        assert AskingRun(row["code_version"], row["config_hash"]) == this_run()
+        assert row["run_id"] == this_run().run_id
+        assert (row["paired_manifest_id"], row["paired_code_version"]) == (MANIFEST.manifest_id, "1.2.3")
+        assert row["reason"] is None
+
+
+def test_an_audit_that_ends_before_a_run_says_why(store: VoteStore) -> None:
+    # After an import all of it was null, without a word.
+    vote_id = store.take(Ballot(filled(store)[0], "r1", "A", 3))
+    assert all("another tool" in row["reason"] and row["run_id"] is None for row in store.audit(vote_id))
+
+
+def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) -> None:
+    said = f"[shown A by {'a' * 32}] [swapped B by {'b' * 32}] It is clear."
+    take_judged(store, "a judge", [JudgedPair(filled(store)[0], "A", said)])
+    ((vote_id, *_),) = store.votes()
+    assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {f"{'a' * 32} {'b' * 32}"}
 
 
 def test_no_code_changes_or_takes_away_what_is_stored() -> None:

@@ -1,0 +1,71 @@
+"""Which code and which configuration is at work: what a stored response, or a pair of them, can be followed back to."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from dtef_pipeline.identity import digest
+from resources.settings import Settings, shipped
+
+_ROOT = Path(__file__).parents[1]
+_CODE = ("dtef_pipeline", "resources", "assets")
+_PACKAGE = "dtef-pipeline"
+
+
+class AskingRun(NamedTuple):
+    """The software and its set-up, as they were when responses were stored."""
+
+    code_version: str
+    config_hash: str
+
+    @property
+    def run_id(self) -> str:
+        """32 hexadecimal digits: runs of the same code and configuration have the same."""
+        return digest("asking run", *self)
+
+
+@cache
+def code_version() -> str:
+    """The version with 16 digits of the hash of all source files: 0.1.0+1a2b3c4d5e6f7081."""
+    try:
+        released = version(_PACKAGE)
+    except PackageNotFoundError:
+        released = "unknown"
+    hashed = hashlib.sha256()
+    for path in sorted(one for folder in _CODE for one in (_ROOT / folder).rglob("*.py")):
+        hashed.update(f"{path.relative_to(_ROOT).as_posix()}\n{_hash(path)}\n".encode())
+    return f"{released}+{hashed.hexdigest()[:16]}"
+
+
+def config_hash(settings: Settings) -> str:
+    """Hash of the files that say what is asked and of whom: models, panel, batteries, scenarios and personas, shipped and one's own."""
+    places = (
+        shipped("models.yaml"),
+        settings.models,
+        settings.panel,
+        settings.batteries,
+        shipped("scenarios"),
+        shipped("personas"),
+    )
+    found = []
+    for place in (*places, settings.scenarios, settings.personas):
+        files = [] if place is None else sorted(place.rglob("*.yaml")) if place.is_dir() else [place] if place.is_file() else []
+        found.append([[one.name, _hash(one)] for one in files])
+    return digest("configuration", *found)
+
+
+def _hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        # Nothing that was bought is lost for want of a hash.
+        return "unreadable"
+
+
+def this_run() -> AskingRun:
+    """What is at work now."""
+    return AskingRun(code_version(), config_hash(Settings.from_environment()))
