@@ -63,7 +63,7 @@ def why_incomplete(row: Mapping[str, Any]) -> str | None:
     if row["request_key"] is None:
         return "the response came from a file of another tool: no request stands behind it"
     if row["prompt_id"] is None:
-        return "the stored response is not in this store: the pair came from another one, by import"
+        return "the stored response is not in this store: it was asked into another one, whose pairs were imported"
     return None if row["run_id"] else "the response was stored before runs were noted"
 
 

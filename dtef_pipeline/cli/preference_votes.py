@@ -35,7 +35,7 @@ from resources.exported_votes import export_votes, import_votes
 from resources.judged_votes import JUDGE_KIND, own_pairs
 from resources.known_models import known_models
 from resources.run_manifests import code_version, config_hash
-from resources.settings import Settings, shipped
+from resources.settings import Settings
 from resources.vote_lines import Line
 from resources.vote_tables import time_of
 from resources.votes import VoteStore

@@ -119,9 +119,9 @@ def votes(output: str, family: str | None) -> None:
 @of_format
 @reports_errors
 def audit(vote: str, output: str) -> None:
-    """Follow VOTE back: to its pair, the two responses, the requests behind them, and the code and configuration they were paired with.
+    """Follow VOTE back: to its pair, the two responses, the requests behind them, and the code and configuration of the run that asked.
 
-    One row per side and request.
+    One row per side and request. Where it does not lead back to a run, its reason says why.
     """
     from dtef_pipeline.cli import preference_votes
 

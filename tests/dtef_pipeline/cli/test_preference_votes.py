@@ -141,7 +141,10 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     assert {row["vote"] for row in listed} >= {vote_id}
     chain = json.loads(ok("preference", "audit", vote_id, "--format", "json"))
     assert [row["side"] for row in chain] == ["left", "right"]
-    assert all(row["request_key"].startswith("key of") and row["code_version"] and row["config_hash"] for row in chain)
+    assert all(row["request_key"].startswith("key of") and row["paired_config_hash"] for row in chain)
+    # The version alone named many states of the code.
+    assert all(re.fullmatch(r"\S+\+[0-9a-f]{16}", row["paired_code_version"]) for row in chain)
+    assert all("not in this store" in row["reason"] for row in chain)
     ok("preference", "void", vote_id, "--reason", "a test", "--by", "admin")
     assert "a test" in ok("preference", "audit", vote_id)
     assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
