@@ -11,9 +11,9 @@ from typing import NamedTuple
 from dtef_pipeline.identity import digest
 from resources.settings import Settings, shipped
 
-_ROOT = Path(__file__).parents[1]
-_CODE = ("dtef_pipeline", "resources", "assets")
-_PACKAGE = "dtef-pipeline"
+_SOURCES_ROOT = Path(__file__).parents[1]
+_HASHED_FOLDERS = ("dtef_pipeline", "resources", "assets")
+_RELEASED_AS = "dtef-pipeline"
 
 
 class AskingRun(NamedTuple):
@@ -32,12 +32,12 @@ class AskingRun(NamedTuple):
 def code_version() -> str:
     """The version with 16 digits of the hash of all source files: 0.1.0+1a2b3c4d5e6f7081."""
     try:
-        released = version(_PACKAGE)
+        released = version(_RELEASED_AS)
     except PackageNotFoundError:
         released = "unknown"
     hashed = hashlib.sha256()
-    for path in sorted(one for folder in _CODE for one in (_ROOT / folder).rglob("*.py")):
-        hashed.update(f"{path.relative_to(_ROOT).as_posix()}\n{_hash(path)}\n".encode())
+    for path in sorted(one for folder in _HASHED_FOLDERS for one in (_SOURCES_ROOT / folder).rglob("*.py")):
+        hashed.update(f"{path.relative_to(_SOURCES_ROOT).as_posix()}\n{_hash(path)}\n".encode())
     return f"{released}+{hashed.hexdigest()[:16]}"
 
 
