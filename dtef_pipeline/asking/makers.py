@@ -25,6 +25,8 @@ class Maker(NamedTuple):
 
 
 KNOWN_MAKERS = (
+    # Before OpenAI, whose family begins alike.
+    Maker("EleutherAI", ("eleutherai",), ("gpt-neo", "gpt-j-", "pythia"), ("EleutherAI", "GPT-NeoX", "GPT-J"), ("Pythia",)),
     Maker(
         "OpenAI",
         ("openai",),
@@ -42,7 +44,13 @@ KNOWN_MAKERS = (
     ),
     # Its models are named after those that they were made from.
     Maker("NVIDIA", ("nvidia",), ("nemotron", "llama-3.1-nemotron", "llama-3.3-nemotron"), ("NVIDIA", "Nemotron")),
-    Maker("Meta", ("meta-llama", "meta", "facebook"), ("llama", "meta-llama"), ("Meta AI", "meta-llama", "Llama"), ("Meta", "Facebook")),
+    Maker(
+        "Meta",
+        ("meta-llama", "meta", "facebook"),
+        ("llama", "meta-llama", "codellama", "code-llama"),
+        ("Meta AI", "meta-llama", "Llama", "CodeLlama", "Code Llama"),
+        ("Meta", "Facebook"),
+    ),
     Maker(
         "Mistral AI",
         ("mistralai", "mistral"),
@@ -59,15 +67,35 @@ KNOWN_MAKERS = (
     Maker("Zhipu AI", ("z-ai", "zai", "zai-org", "thudm", "zhipu"), ("glm", "chatglm"), ("ChatGLM", "GLM", "Zhipu", "智谱")),
     Maker("MiniMax", ("minimax", "minimaxai"), ("minimax", "abab"), ("MiniMax",)),
     Maker("01.AI", ("01-ai", "01.ai"), ("yi-",), ("01.AI", "01-ai"), ("Yi",)),
-    Maker("AI21 Labs", ("ai21",), ("jamba", "j2-"), ("AI21", "Jamba")),
+    Maker("AI21 Labs", ("ai21",), ("jamba", "j2-", "jurassic"), ("AI21", "Jamba"), ("Jurassic",)),
     Maker("Nous Research", ("nousresearch",), ("hermes", "nous-hermes"), ("Nous Research",), ("Hermes",)),
     Maker("Allen Institute for AI", ("allenai",), ("olmo", "tulu"), ("AllenAI", "OLMo"), ("Tulu",)),
     Maker("IBM", ("ibm", "ibm-granite", "watsonx"), ("granite",), (), ("IBM", "Granite", "watsonx")),
     Maker("Perplexity", ("perplexity",), ("sonar",), (), ("Perplexity", "Sonar")),
     Maker("Reka", ("reka", "rekaai"), ("reka",), ("Reka",)),
-    Maker("Hugging Face", ("huggingfacetb",), ("smollm", "zephyr"), ("SmolLM",), ("Hugging Face", "Zephyr")),
+    Maker(
+        "Hugging Face", ("huggingfacetb", "huggingfaceh4"), ("smollm", "zephyr", "starchat"), ("SmolLM", "StarChat", "HuggingFaceH4"),
+        ("Hugging Face", "Zephyr"),
+    ),
+    Maker("Together AI", ("togethercomputer",), ("redpajama",), ("Together AI", "RedPajama"), ("Together",)),
+    Maker("LMSYS", ("lmsys",), ("vicuna", "fastchat", "koala"), ("LMSYS", "LM Sys", "FastChat"), ("Vicuna", "Koala")),
+    Maker("Databricks", (), ("dolly", "dbrx"), ("Databricks", "DBRX"), ("Dolly",)),
+    Maker("MosaicML", ("mosaicml",), ("mpt-",), ("MosaicML", "Mosaic ML"), ("MPT",)),
+    Maker("TII", ("tiiuae",), ("falcon",), ("tiiuae",), ("TII", "Falcon")),
+    Maker("Aleph Alpha", ("aleph-alpha", "aleph_alpha", "alephalpha"), ("luminous",), ("Aleph Alpha",), ("Luminous",)),
+    Maker("Stability AI", ("stabilityai",), ("stablelm",), ("Stability AI", "StableLM"), ("Stable Beluga",)),
+    Maker("LAION", ("openassistant", "laion"), ("oasst", "open-assistant"), ("LAION", "OpenAssistant", "Open-Assistant")),
+    Maker("BigCode", ("bigcode",), ("starcoder", "starcoderchat"), ("BigCode", "StarCoder")),
+    Maker("Stanford", (), ("alpaca",), (), ("Stanford", "Alpaca")),
 )  # fmt: skip
 """A model is of the first maker whose family its name begins with, else of the one whose folder its string holds."""
+
+EVERYDAY_NAMES = frozenset({
+    "alpaca", "bard", "codex", "command", "copilot", "dolly", "falcon", "granite", "guanaco", "haiku", "hermes", "koala", "luminous", "meta",
+    "moonshot", "nova", "opus", "palm", "perplexity", "phi", "platypus", "sonar", "sonnet", "stanford", "titan", "together", "vicuna",
+    "weaver", "zephyr",
+})  # fmt: skip
+"""Names of makers and models that texts hold far more often as the words, in lower case: come together, the following command."""
 
 SERVING = (
     "azure", "azure_ai", "bedrock", "cerebras", "cloudflare", "databricks", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai",
@@ -110,6 +138,22 @@ def maker_of(model: str, *, own_server: bool = False) -> str | None:
 def _of_account(name: str) -> str:
     """A name without what a user's own training put before it: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
     return name.removeprefix("ft:")
+
+
+def makers_said_in(name: str) -> tuple[Maker, ...]:
+    """The makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `claude-v2`, `lmsys/vicuna-7b`, `Cohere`."""
+    parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
+    found = []
+    for maker in KNOWN_MAKERS:
+        whole = {re.sub(r"[\s_-]+", "-", one.lower()) for one in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
+        if not whole.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
+            found.append(maker)
+    return tuple(found)
+
+
+def _is_of_family(name: str, family: str) -> bool:
+    """Whether the name begins with the family as a word: command-light is of command, commander is not."""
+    return name == family.rstrip("-") or (name.startswith(family) and not name[len(family.rstrip("-"))].isalpha())
 
 
 def maker_named(name: str) -> Maker | None:

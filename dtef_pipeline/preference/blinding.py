@@ -1,27 +1,28 @@
 """Takes what would tell who wrote a text out of it: names as whole words become `[model]`, everything else stays as it is.
 
-A name counts in any case, with accents, invisible or look-alike characters in it, and with a hyphen, an underscore or white space for each
-other. Longer names go first. A word that only holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays.
+A name counts in any case, with accents, invisible or look-alike characters in it, and with a hyphen, an underscore, white space or, beside a
+number, nothing for each other. With a name goes what its maker and the maker's models are called. Longer names go first. A word that only
+holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does a name that is an everyday word, where it is not written as a name.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from dtef_pipeline.asking.makers import maker_named, maker_of
+from dtef_pipeline.asking.makers import EVERYDAY_NAMES, maker_named, maker_of, makers_said_in
+from dtef_pipeline.preference.everyday_names import written_as_names
+from dtef_pipeline.preference.spellings import Spelling, family_spelling, spelling
 from dtef_pipeline.text.folded import folded, past_marks
 
 IN_PLACE_OF_NAMES = "[model]"
-_PARTS_BREAK_AT = re.compile(r"[\s_-]+")
-_NAME_PARTED_BY = r"[\s_-]{1,8}"
-"""What may stand between the parts of a name; more of it than this is no name any more."""
 _SHORTEST_PART = 4
 """Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
+_SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}$")
+_FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
 
 
 class Scrubbed(NamedTuple):
@@ -34,43 +35,84 @@ class Scrubbed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
-    """The names that nobody may read, made by `blinding`."""
+    """The names that nobody may read, made by `blinding`; the longest first."""
 
-    cores: tuple[str, ...]
-    """Of each name the longest part, folded: a text without it does not hold the name."""
-    patterns: tuple[str, ...]
-    """Of each name, the longest name first."""
+    sure: tuple[Spelling, ...]
+    """Names that are names wherever they stand."""
+    everyday: tuple[Spelling, ...] = ()
+    """Names that are everyday words as well."""
 
     def scrub(self, text: str) -> Scrubbed:
         """The text with `[model]` in place of each name. Linear in the length of the text."""
         plain, places = folded(text)
-        there = tuple(pattern for core, pattern in zip(self.cores, self.patterns, strict=True) if core in plain)
         parts, end, replaced = [], 0, 0
-        for match in _compiled(there).finditer(plain) if there else ():
-            parts += [text[end : places[match.start()]], IN_PLACE_OF_NAMES]
+        for first, last in self._spots(text, plain, places):
+            parts += [text[end : places[first]], IN_PLACE_OF_NAMES]
             # The marks over its last letter go with it.
-            end = past_marks(text, places[match.end() - 1] + 1)
+            end = past_marks(text, places[last - 1] + 1)
             replaced += 1
         return Scrubbed("".join([*parts, text[end:]]) if parts else text, replaced)
 
+    def _spots(self, text: str, plain: str, places: Sequence[int]) -> list[tuple[int, int]]:
+        """Where names stand in the folded text, in order: (first, past the last) character."""
+        sure = _found(self.sure, plain)
+        words = _found(self.everyday, plain)
+        return _apart(sure, written_as_names(text, plain, places, words, sure)) if words else sure
+
 
 def blinding(names: Iterable[str]) -> Blinding:
-    """What takes these names out of texts. A name without a letter or digit is none."""
-    known: dict[str, str] = {}
+    """What takes these names out of texts, and all that they tell: the family, the maker, its other products.
+
+    A name without a letter is none, and neither is a single Latin letter.
+    """
+    given = {part for name in names for part in _parts_of(name)}
+    sure: dict[str, Spelling] = {}
+    everyday: dict[str, Spelling] = {}
+    for name, found in [*((name, spelling(name)) for name in given), *_of_makers(given)]:
+        if found is not None:
+            (everyday if folded(name)[0].strip() in EVERYDAY_NAMES else sure)[found.pattern] = found
+    return Blinding(_longest_first(sure.values()), _longest_first(everyday.values()))
+
+
+def _parts_of(name: str) -> Iterator[str]:
+    """A name as it is, without the size in brackets, and what stands behind its last slash: `gpt-4` of `openai/gpt-4`."""
+    yield name
+    yield _SIZE_IN_BRACKETS.sub("", name)
+    last = name.rpartition("/")[2]
+    if len(last) >= _SHORTEST_PART:
+        yield last
+
+
+def _of_makers(names: Iterable[str]) -> Iterator[tuple[str, Spelling | None]]:
+    """What the makers of the named models, and all their models, are called."""
+    versions: dict[str, set[str]] = {}
     for name in names:
-        plain, _ = folded(name)
-        if parts := [part for part in _PARTS_BREAK_AT.split(plain) if part]:
-            pattern = _NAME_PARTED_BY.join(map(re.escape, parts))
-            if any(character.isalnum() for character in plain):
-                known[f"{_before(parts[0][0])}{pattern}{_after(parts[-1][-1])}"] = max(parts, key=len)
-    ordered = sorted(known.items(), key=lambda one: (-len(one[0]), one[0]))
-    return Blinding(tuple(core for _, core in ordered), tuple(pattern for pattern, _ in ordered))
+        for maker in makers_said_in(name):
+            versions.setdefault(maker.name, set()).update(_FIRST_VERSION.findall(folded(name)[0])[:1])
+    for known in filter(None, map(maker_named, sorted(versions))):
+        for said in {known.name, *known.said, *known.said_too}:
+            yield said, family_spelling(said, versions[known.name])
+
+
+def _longest_first(spellings: Iterable[Spelling]) -> tuple[Spelling, ...]:
+    return tuple(sorted(spellings, key=lambda one: (-one.length, -len(one.pattern), one.pattern)))
+
+
+def _found(names: Sequence[Spelling], plain: str) -> list[tuple[int, int]]:
+    there = tuple(name.pattern for name in names if name.core in plain)
+    return [match.span() for match in _compiled(there).finditer(plain)] if there else []
+
+
+def _apart(sure: Sequence[tuple[int, int]], further: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """All spots in order, of those that overlap the sure ones."""
+    taken = {place for first, last in sure for place in range(first, last)}
+    return sorted([*sure, *(one for one in further if taken.isdisjoint(range(*one)))])
 
 
 def names_of_model(name: str, variant: str) -> tuple[str, ...]:
     """What would give a model away: its name, its string with and without provider and settings, and what its maker is called.
 
-    Names of makers that are everyday words as well (Opus, Meta) are left, unless they are the maker's own name.
+    What else its maker and the maker's models are called is added where texts are blinded (`blinding`).
     """
     return tuple(sorted(set(_names(name, variant))))
 
@@ -91,18 +133,3 @@ def _names(name: str, variant: str) -> Iterator[str]:
 @lru_cache(maxsize=512)
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
-
-
-def _before(first: str) -> str:
-    return f"(?<!{_of_a_word(first)})" if _of_a_word(first) else ""
-
-
-def _after(last: str) -> str:
-    return f"(?!{_of_a_word(last)})" if _of_a_word(last) else ""
-
-
-def _of_a_word(edge: str) -> str:
-    """The characters beside the edge of a name that make it a part of a longer word. None where writing has no spaces between words."""
-    if edge.isascii():
-        return "[a-z0-9]" if edge.isalnum() else ""
-    return "" if unicodedata.category(edge) == "Lo" or not edge.isalnum() else r"[^\W_]"

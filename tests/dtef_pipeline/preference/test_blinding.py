@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
@@ -53,7 +54,8 @@ def test_names_are_whole_words_in_any_spelling(text: str, expected: str) -> None
 def test_replacements_are_counted() -> None:
     names = blinding(["alpha"])
     assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
-    assert blinding(["", "-", "??"]).patterns == ()
+    nothing = blinding(["", "-", "??", "a", "7", "4.1"])
+    assert nothing.sure == nothing.everyday == ()
 
 
 def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
@@ -69,11 +71,11 @@ def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -
     assert (once.replaced == 0) == (once.text == text)
 
 
-@given(st.lists(st.sampled_from(["Claude", "claude", " ", "-", "v1", "x", "4"]), max_size=12).map("".join))
+@given(st.lists(st.sampled_from(["Zorble", "zorble", " ", "-", "v1", "x", "4"]), max_size=12).map("".join))
 def test_scrubbing_is_what_a_naive_definition_says(text: str) -> None:
-    naive = re.sub(r"(?<![A-Za-z0-9])claude([\s_-]+v1)?(?![A-Za-z0-9])", "[model]", text, flags=re.IGNORECASE)
+    naive = re.sub(r"(?<![A-Za-z0-9])zorble([\s_-]*v1)?(?![A-Za-z0-9])", "[model]", text, flags=re.IGNORECASE)
     if not re.search(r"[\s_-]{9}", text):
-        assert blinding(["Claude", "Claude v1"]).scrub(text).text == naive
+        assert blinding(["Zorble", "Zorble v1"]).scrub(text).text == naive
 
 
 def test_a_million_characters_are_scrubbed_in_no_time() -> None:
@@ -110,9 +112,7 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
     rows = real_responses()
     every = sorted({name for row in rows for name in row.names})
     names = blinding(every)
-    # Independent of the code under test: hyphens, underscores and spaces are one, and a name is a whole word.
-    spelled = ["[\\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name.lower()))) for name in every]
-    leak = re.compile("|".join(rf"(?<![a-z0-9]){one}(?![a-z0-9])" for one in spelled))
+    leak = naive_leak([*every, *PEOPLE_SAY])
     served = 0
     for item in sorted({row.item_id for row in rows}):
         for left, right in combinations([row for row in rows if row.item_id == item], 2):
@@ -121,7 +121,57 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
             served += 1
     scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
     for text in scrubbed:
-        assert leak.search(text.lower().replace("[model]", "")) is None
+        assert leak.search(text.replace("[model]", "")) is None
     risky = sum(names.scrub(row.text).replaced > 0 for row in rows)
     assert served == 5 * 59 * 58 / 2
     assert 0 < risky < 60
+    # Names put into every real text in the forms in which people write them are all found, and nothing else of the text changes.
+    for row in rows:
+        clean = names.scrub(row.text).text
+        for said in PEOPLE_SAY:
+            assert names.scrub(f"I am {said}, so: {clean}").text == f"I am [model], so: {clean}"
+
+
+PEOPLE_SAY = (
+    "Claude", "CLAUDE", "claude v2", "ClaudeV2", "Claude_v1.2", "claude2", "ChatGPT", "chatgpt4", "GPT", "GPT4", "gpt_4", "GPT3", "Gpt-3.5",
+    "Open AI", "OpenAI", "open-ai", "Anthropic", "Llama", "Llama2", "LLaMA 2", "Code Llama", "Vicuna", "Dolly v2", "Koala", "Cohere",
+    "Google", "PaLM 2", "Jurassic 2", "Luminous Base", "Falcon", "Together AI", "StarCoder", "Qwen", "MosaicML", "RedPajama",
+)  # fmt: skip
+"""What somebody might call one of the 59 models or its maker."""
+
+
+def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
+    """Independent of the code under test: hyphens, underscores and spaces are one, a name is a whole word, and everyday words have a capital."""
+    spelled = []
+    for name in names:
+        inside = "[\\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
+        everyday = name.lower() in ("together", "command", "weaver")
+        spelled.append(rf"(?<![.?!]\s)(?-i:{name.capitalize()})" if everyday else inside)
+    return re.compile("|".join(rf"(?<![a-z0-9])(?:{one})(?![a-z0-9])" for one in spelled), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("They come together. Together they use the following command: ls", None),
+        ("Command 1: list\nCommand line, opus, a sonnet, the meta level", None),
+        ("The Chain Of Command. Command is what a Magnum Opus needs", None),
+        ("I am Command, made by Cohere", "I am [model], made by [model]"),
+        ("As Command, I run at Together.", "As [model], I run at [model]."),
+        ("Command R and Together AI", "[model] R and [model]"),
+        ("cohere/command and command-3", "[model]/[model] and [model]"),
+        ("Cohere's Command", "[model]'s [model]"),
+        ("Claude Opus: magnum opus", "[model] [model]: magnum opus"),
+    ],
+)
+def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
+    names = ["Together", "Command", "command", "Cohere", "a", "anthropic/claude-opus-4"]
+    assert blinding(names).scrub(text).text == (expected or text)
+
+
+def test_what_a_maker_is_known_for_is_hidden_with_each_of_its_models() -> None:
+    names = blinding(["openai/gpt-3.5-turbo", "GPT 4", "anthropic/claude-2"])
+    said = "ChatGPT, GPT-3, Open AI, GPT3, Claude, ClaudeV2, gpt_4, GPT4o; GPT-40, chatgptish, coherent, Llama"
+    assert names.scrub(said).text == (
+        "[model], [model], [model], [model], [model], [model], [model], [model]; GPT-40, chatgptish, coherent, Llama"
+    )
