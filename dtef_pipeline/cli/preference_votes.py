@@ -37,6 +37,7 @@ from resources.settings import Settings, shipped
 from resources.votes import VoteStore
 
 _US = "dtef-pipeline"
+_EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 def make_pairs(
@@ -83,7 +84,7 @@ def take_vote(values: Mapping[str, Any]) -> None:
 def void_vote(vote_id: str, reason: str, who: str | None) -> None:
     with _store() as store:
         store.void(vote_id, who or _user(), reason)
-    click.echo(f"vote {vote_id} counts no more")
+    click.echo(f"vote {vote_id} counts no more; its reviewer cannot vote on the pair again")
 
 
 def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
@@ -125,6 +126,10 @@ def audit_vote(vote_id: str, output: str) -> None:
 
 
 def export_file(path: Path) -> None:
+    if not path.name.lower().endswith(_EXPORT_ENDINGS):
+        raise ConfigError(
+            f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --format csv"
+        )
     with _store() as store:
         click.echo(f"{path}: {counted(export_votes(store, path), 'line')} of {store.name}")
 

@@ -145,6 +145,9 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     ok("preference", "void", vote_id, "--reason", "a test", "--by", "admin")
     assert "a test" in ok("preference", "audit", vote_id)
     assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
+    # It said that the first vote stays, which no longer counts.
+    after = refused("preference", "vote", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    assert "was voided: it counts no more, and no other takes its place" in " ".join(after.split())
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
 
@@ -233,6 +236,9 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
         assert votes.next_pair("somebody") is None
     for text, said in (
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice more than once"),
+        ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
+        ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
         ("left,right\n", r"v\.csv:1: no column choice"),
         ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice; got 'C'; allowed: A, B, tie"),
         ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),
@@ -242,6 +248,42 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         (state / "v.csv").write_text(text)
         assert re.search(said, refused("preference", "import", state / "v.csv", "--format", "pairs-csv"))
     refused("preference", "import", state / "v.csv", "--prompts", state / "v.csv")
+
+
+def test_a_vote_told_from_the_other_side_is_the_same_vote(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\ny,x,B,r\nx,y,A,r\n")
+    assert "2 responses, 1 pair, 1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+
+
+def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
+    assert "1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    with store(state) as votes:
+        (vote,) = votes_of_store(votes)
+    assert {vote.left, vote.right} == {"x\x85z", "y\x0cw\u2028v"}
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ('{"prompt_id": 1, "model": "y", "text": null}', r"r\.jsonl:2: no text; got 'null'; allowed: a text"),
+        ('{"prompt_id": 1, "model": "y"}', r"r\.jsonl:2: no text; got 'nothing'"),
+        ('{"prompt_id": 1, "model": "x", "text": "other"}', r"r\.jsonl:2: prompt_id 1 and model x: there already"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "text": "c"}', r"r\.jsonl:2: got the key 'text' more than once"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "maker": 3}', r"r\.jsonl:2: no maker; got '3'"),
+    ],
+)
+def test_responses_of_a_csv_are_read_strictly(state: Path, second: str, said: str) -> None:
+    (state / "v.csv").write_text("left,right,choice,prompt_id\nx,y,A,1\n")
+    (state / "r.jsonl").write_text('{"prompt_id": 1, "model": "x", "text": "a"}\n' * 1 + second)
+    command = ("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    assert re.search(said, " ".join(refused(*command).split()))
+
+
+def test_an_export_has_the_ending_of_json_lines(house: Warehouse, state: Path) -> None:
+    for name in ("x.csv", "x.json", "x", "x.gz"):
+        assert "allowed endings: .jsonl, .jsonl.gz" in refused("preference", "export", state / name)
+        assert not (state / name).exists()
 
 
 def keep_episodes(house: Warehouse) -> None:
