@@ -13,6 +13,8 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field, vote_of
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase, chunks
+from resources.returned_votes import under_own_names
+from resources.vote_lines import Line, Lines, under_own_pairs
 from resources.votes import VoteStore
 
 _NEITHER = "is neither in the store nor in the file"
@@ -37,21 +39,6 @@ class AddedVotes(NamedTuple):
     known: int
 
 
-class Line(NamedTuple):
-    """One record of a file, and where it stands."""
-
-    where: str
-    number: int | None
-    kind: str
-    record: Record
-    is_ballot: bool = False
-    """Whether a reviewer hands it in, so that it has no time of its own."""
-
-
-Lines = Mapping[str, Sequence[Line]]
-"""By kind."""
-
-
 def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> AddedVotes:
     """Add records in one transaction, all or none of them; what is there already with the same content stays as it is.
 
@@ -69,9 +56,11 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
         by_kind[line.kind].append(line)
 
     def work(connection: sa.Connection) -> AddedVotes:
-        fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in by_kind.items()}
+        told = under_own_names(connection, store.database, store.salt, by_kind)
+        here = under_own_pairs(connection, store.database, told)
+        fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
         _check_references(connection, store.database, fresh)
-        fresh["reviewer"] = _who_is_new(fresh, by_kind)
+        fresh["reviewer"] = _who_is_new(fresh, here)
         added = {
             kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
             for kind, of_kind in fresh.items()
@@ -134,6 +123,9 @@ def _keys(kind: str, record: Record) -> tuple[Hashable, ...]:
 def _content(line: Line, record: Record) -> Record:
     """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
     ignored = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
+    if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
+        # An export may have left it out.
+        ignored |= {"justification"}
     content = {name: value for name, value in record.items() if name not in ignored}
     # "A" of left and right is "B" of right and left: what counts is which response was preferred.
     return content | {"preferred": vote_of(record).preferred} if line.kind == "vote" else content

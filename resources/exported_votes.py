@@ -18,30 +18,38 @@ from typing import cast
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
-from dtef_pipeline.preference.pseudonyms import exported_names
+from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, exported_contents, is_shown
 from dtef_pipeline.preference.vote_records import Record, key_field, parsed_line, read_record, record_line
 from resources import vote_tables as tables
-from resources.added_votes import AddedVotes, Line, add_lines
+from resources.added_votes import AddedVotes, add_lines
+from resources.returned_votes import EXPORT_ACTION
+from resources.vote_lines import Line
 from resources.votes import VoteStore
 
 _LONGEST_LINE = 8_000_000
 """Bytes."""
 
 
-def export_votes(store: VoteStore, path: Path) -> int:
+def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
     """Write all that the store holds, but its salt and the actions of administrators; returns the number of lines.
 
-    Reviewers without consent are written under pseudonyms. Raises StoreError when the store cannot be read or the file cannot be written.
+    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `who`: exports, for
+    the record. `justifications`: False leaves out what people wrote, of all of them.
+
+    Raises StoreError when the store cannot be read or the file cannot be written.
     """
     records = store.database.read(_everything)
     records["reviewer"] = _all_reviewers(records)
-    known = {record["reviewer_id"]: record for record in records["reviewer"]}
-    names = exported_names(records, known, store.salt)
+    if not justifications:
+        records["vote"] = [one | {"justification": ""} if one["reviewer_kind"] == "person" else one for one in records["vote"]]
+    contents = exported_contents(records)
     lines = sorted(
         (kind, str(record[key_field(kind)]), record_line(kind, record))
-        for kind, rows in records.items()
-        for record in (_renamed(kind, row, names) for row in rows)
+        for kind, rows in _renamed(records, export_names(contents, store.salt)).items()
+        for record in rows
     )
+    done = {"file": str(path), "lines": len(lines), "contents": contents, "justifications": justifications}
+    store.database.write(lambda one: tables.note_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
     _write(path, (line for _, _, line in lines))
     return len(lines)
 
@@ -79,7 +87,7 @@ def _everything(connection: sa.Connection) -> dict[str, list[Record]]:
 def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
     """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
     found = tables.latest_reviewers(records["reviewer"])
-    for vote in sorted(records["vote"], key=lambda one: one["voted_at"] or tables.BEGINNING):
+    for vote in records["vote"]:
         found.setdefault(
             vote["reviewer_id"],
             {
@@ -87,18 +95,22 @@ def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
                 "reviewer_kind": vote["reviewer_kind"],
                 "consent": False,
                 "pseudonymous": False,
-                "said_at": vote["voted_at"] or tables.BEGINNING,
+                "said_at": None,
             },
         )
     return [found[one] for one in sorted(found)]
 
 
-def _renamed(kind: str, record: Record, names: Mapping[str, str]) -> Record:
-    if kind not in ("reviewer", "vote"):
-        return record
-    name = names[record["reviewer_id"]]
-    hidden = {"pseudonymous": True} if kind == "reviewer" and name != record["reviewer_id"] else {}
-    return record | {"reviewer_id": name} | hidden
+def _renamed(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
+    """The records as they are told, with reviewers hidden who may not be shown, and what they did."""
+    hidden = {one["reviewer_id"] for one in records["reviewer"] if not is_shown(one)}
+    theirs = {one["vote_id"] for one in records["vote"] if one["reviewer_id"] in hidden}
+    return {
+        kind: [
+            names.hidden(kind, one) if one.get("reviewer_id") in hidden or one.get("vote_id") in theirs else one for one in rows
+        ]
+        for kind, rows in records.items()
+    }
 
 
 def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:

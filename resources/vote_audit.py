@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,3 +81,14 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
     if family is not None:
         statement = statement.where(pairs.c.family == family)
     return statement if leaks else statement.where(pairs.c.replaced == 0)
+
+
+def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
+    """One row per pair: `left_text` and `right_text`."""
+    left, right = paired_responses.alias("of_left"), paired_responses.alias("of_right")
+    return (
+        sa.select(pairs.c.pair_id, left.c.text.label("left_text"), right.c.text.label("right_text"))
+        .join(left, left.c.response_id == pairs.c.left_id)
+        .join(right, right.c.response_id == pairs.c.right_id)
+        .where(pairs.c.pair_id.in_(pair_ids))
+    )

@@ -18,9 +18,10 @@ from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
 
-VOTE_SCHEMA_VERSION = 1
+VOTE_SCHEMA_VERSION = 2
+"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-"""What times are counted from, and what stands where nobody knows one but one is needed."""
+"""What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
 
 vote_metadata = sa.MetaData()
@@ -70,6 +71,8 @@ pairs = sa.Table(
     sa.Column("replaced", sa.Integer, nullable=False),
     sa.Column("made_at", _Time),
 )
+# Ids of pairs are keyed, so that two of them may be of the same responses: not here.
+_one_pair_of_two = sa.Index("preference_pairs_of_two", pairs.c.left_id, pairs.c.right_id, unique=True)
 # What was said of a reviewer, and when: the last of it holds.
 reviewers = sa.Table(
     "preference_reviewers",
@@ -131,23 +134,34 @@ def make_vote_tables(database: ResponseDatabase) -> str:
 
 
 def _found_salt(connection: sa.Connection) -> str | None:
+    """None: the tables are missing, or are of an earlier version."""
+    version = _found_version(connection)
+    return None if version is None or version < VOTE_SCHEMA_VERSION else connection.scalar(sa.select(project.c.salt))
+
+
+def _found_version(connection: sa.Connection) -> int | None:
     if not sa.inspect(connection).has_table(vote_versions.name):
         return None
-    version = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
+    version: int | None = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
     if version is not None and version > VOTE_SCHEMA_VERSION:
         raise StoreError(
             f"the votes were written by a newer dtef-pipeline (schema version {version}; this one knows up to "
             f"{VOTE_SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
         )
-    return connection.scalar(sa.select(project.c.salt))
+    return version
 
 
 def _made(connection: sa.Connection) -> str:
     """A second process waits for the first, and finds what it made."""
     if (found := _found_salt(connection)) is not None:
         return found
+    earlier = _found_version(connection)
     vote_metadata.create_all(connection)
     connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
+    if earlier is not None:
+        # A table that is there already gets no index by `create_all`.
+        _one_pair_of_two.create(connection, checkfirst=True)
+        return connection.scalar(sa.select(project.c.salt)) or ""
     salt = secrets.token_hex(32)
     connection.execute(sa.insert(project).values(place=1, salt=salt))
     return salt
@@ -169,6 +183,8 @@ def stored_row(record: Record) -> dict[str, Any]:
     for name, value in record.items():
         if isinstance(value, datetime):
             row[name] = microseconds(value)
+        elif name == "said_at":
+            row[name] = microseconds(value or BEGINNING)
         elif name in _KEPT_AS_JSON:
             row[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return row
@@ -180,7 +196,7 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
     for name in RECORD_FIELDS[kind]:
         value = row[name]
         if name in _TIMES_KEPT:
-            value = time_of(value)
+            value = None if name == "said_at" and value == 0 else time_of(value)
         record[name] = json.loads(value) if name in _KEPT_AS_JSON else value
     return record
 
@@ -216,4 +232,6 @@ def note_action(connection: sa.Connection, who: str, when: datetime, what: str, 
 
 def latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
     """What holds of each reviewer: what was said last."""
-    return {record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"])}
+    return {
+        record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"] or BEGINNING)
+    }

@@ -12,7 +12,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
-from dtef_pipeline.identity import digest
+from dtef_pipeline.identity import digest, normalized
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
@@ -26,11 +26,14 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair
+from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase
-from resources.vote_audit import audit_statement, players_statement
+from resources.vote_audit import audit_statement, players_statement, texts_statement
+
+_LOOKED_AT_TOGETHER = 500
+"""Pairs whose texts are compared."""
 
 
 def _now() -> datetime:
@@ -60,8 +63,9 @@ class VoteStore:
     def add_pairs(
         self, responses: Iterable[PairedResponse], made: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
     ) -> int:
-        """Store pairs with the responses they are of; returns how many are new. `who`: makes them."""
+        """Store pairs with the responses they are of, under ids of this store; returns how many are new. `who`: makes them."""
         by_id = {response.response_id: response for response in responses}
+        made = [self.keyed(pair) for pair in made]
         used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
         manifest_id = manifest.manifest_id if manifest else None
         replaced = self.names_in([*by_id.values()], made)
@@ -81,6 +85,10 @@ class VoteStore:
 
         return self.database.write(work) if made else 0
 
+    def keyed(self, pair: VotePair) -> VotePair:
+        """The pair under the id that it gets here."""
+        return keyed_pair(pair, self.salt)
+
     def pairs(self, family: str | None = None) -> list[VotePair]:
         """The pairs there are; of one family only, if it is named."""
         statement = sa.select(tables.pairs).order_by(tables.pairs.c.pair_id)
@@ -96,7 +104,10 @@ class VoteStore:
         return blinded_pair(pair, sides[pair.left], sides[pair.right], names or self.hidden_names(), self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
-        """Pairs that the reviewer has not voted on, those with the fewest votes first. Pairs whose texts nobody has are left out."""
+        """Pairs that the reviewer has not voted on, those with the fewest votes first.
+
+        Pairs whose texts nobody has are left out, and those of other tools whose texts are the same but for case and white space.
+        """
         pair, vote = tables.pairs.c, tables.votes.c
         left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
         counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
@@ -108,11 +119,18 @@ class VoteStore:
             .join(counted, counted.c.pair_id == pair.pair_id, isouter=True)
             .where(left.c.text != right.c.text, ~own.exists())
             .order_by(sa.func.coalesce(counted.c.n, 0), pair.pair_id)
-            .limit(most)
         )
         if family is not None:
             statement = statement.where(pair.family == family)
-        return [row["pair_id"] for row in self._rows(statement)]
+        ids = [row["pair_id"] for row in self._rows(statement)]
+        found: list[str] = []
+        for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
+            if len(found) >= most:
+                break
+            some = ids[start : start + _LOOKED_AT_TOGETHER]
+            texts = {row["pair_id"]: row for row in self._rows(texts_statement(some))}
+            found += [one for one in some if normalized(texts[one]["left_text"]) != normalized(texts[one]["right_text"])]
+        return found[:most]
 
     def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
         """The next pair for a reviewer; None: there is none left."""

@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 import pyarrow.fs as pafs
 
+from dtef_pipeline.report.page import PAGE_MARK
+
 PAGES_LIST = ".pages.json"
 """The file that says which pages of a folder were written here: the hash of each by its name."""
+
+_MARK_WITHIN = 100_000
+"""Bytes of a file in which the mark of a page stands: behind a title of any length that a name may have."""
 
 
 class WrittenPages(NamedTuple):
@@ -45,6 +50,23 @@ def write_pages(
     removed = _remove(fs, folder, {name: found for name, found in listed.items() if name not in hashes})
     _list(put, folder, hashes)
     return WrittenPages(sizes, removed)
+
+
+def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
+    """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
+    listed = _listed(fs, folder)
+
+    def is_foreign(name: str) -> bool:
+        path = f"{folder}/{name}"
+        kind = fs.get_file_info(path).type
+        if name in listed or kind == pafs.FileType.NotFound:
+            return False
+        if kind != pafs.FileType.File:
+            return True
+        with fs.open_input_stream(path) as stream:
+            return PAGE_MARK.encode() not in stream.read(_MARK_WITHIN)
+
+    return is_foreign
 
 
 def remove_pages(fs: pafs.FileSystem, folder: str) -> list[str]:

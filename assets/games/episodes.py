@@ -1,9 +1,10 @@
 """Stage 3 of the games family: `episodes`, and the texts of models in them, `episode_turns`."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pyarrow as pa
@@ -13,26 +14,27 @@ from pydantic import Field
 from assets.games.known_games import known_personas
 from assets.games.prompts import episode_prompts
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
-from assets.stage.asked import RolesConfig, asking, models_of
+from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import play
+from dtef_pipeline.asking.episodes import Played, in_windows, play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
-from dtef_pipeline.games.matches import BaselineGames, LeaguePlan
+from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.replays import replay_fault
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.games.turn_rows import merged_turns, turn_rows, turn_table
 
-EPISODES_AT_A_TIME = 2_000
-"""Episodes that are played side by side."""
+EPISODES_AT_A_TIME = 10_000
+"""Episodes of models that are played side by side, of all scenarios of a run: what a model holds up are its own episodes alone."""
 REPLAYED_EPISODES = 20
 """Episodes of a partition that the check replays."""
 
@@ -48,6 +50,16 @@ class _Planned:
     key: str
     plan: LeaguePlan
     optima: Mapping[int, float | None]
+    asked: Sequence[Match]
+    """Those in which a model is asked."""
+
+
+class _Ended(NamedTuple):
+    """An episode of models, as far as it was played."""
+
+    match: Match
+    episode: GameEpisode
+    played: Played
 
 
 @dg.asset(
@@ -57,9 +69,10 @@ class _Planned:
 def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.
 
-    Models are asked turn by turn, many episodes side by side. Every text is committed to the response store before the next is asked for, so a
-    rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`; the texts that it has are
-    kept in `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking anybody.
+    Models are asked turn by turn, the episodes of all scenarios of the run side by side. Every text is committed to the response store before
+    the next is asked for, so a rerun continues where a run stopped and asks nothing twice. An episode whose budget ended is `skipped_budget`;
+    the texts that it has are kept in `episode_turns`, which has one row per text of a model, the opponent's too. Baselines play without asking
+    anybody.
     """
     run = PartitionRun(context, store)
     models, plans = models_of(store), list[_Planned]()
@@ -71,10 +84,8 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
     seats = [match.by_seat(planned.plan.n_seats) for planned in plans for match in planned.plan.matches()]
     expected = Counter(spec.name for players in seats for spec in models_among(players))
     with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), expected) as ask:
-        for planned in plans:
-            with run.attempt(planned.key), store.writing("episodes", [planned.key]):
-                made = _played(planned, ask, store)
-                _write(run, store, planned, *made)
+        for group in groups(plans, [len(planned.asked) for planned in plans], EPISODES_AT_A_TIME):
+            _play(run, store, group, ask)
     return run.result()
 
 
@@ -87,27 +98,52 @@ def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> 
     stored = store.warehouse.read("scenario_items", columns=["seed", "version", "optimum"], **LEAGUE_SPACE.levels(key))
     own = stored.filter(pc.equal(stored["version"], pack.manifest.version))
     optima = dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
-    return _Planned(key, LeaguePlan(pack, items, players, opponents, config.draws, config.snapshot), optima)
+    plan = LeaguePlan(pack, items, players, opponents, config.draws, config.snapshot)
+    return _Planned(key, plan, optima, [match for match in plan.matches() if not match.asks_nobody])
 
 
-def _played(planned: _Planned, ask: Ask, store: Store) -> tuple[pa.Table, pa.Table]:
+def _play(run: PartitionRun, store: Store, group: Sequence[_Planned], ask: Ask) -> None:
+    together = _played_together(group, ask, store) if len(group) > 1 else {}
+    for planned in group:
+        with run.attempt(planned.key):
+            ended = together.pop(planned.key, None)
+            made = _rows(planned, _played_alone(planned, ask, store) if ended is None else ended)
+            with store.writing("episodes", [planned.key]):
+                _write(run, store, planned, *made)
+
+
+def _played_together(group: Sequence[_Planned], ask: Ask, store: Store) -> dict[str, list[_Ended]]:
+    """The episodes of models of several scenarios, by key: all are asked at once, so that a slow model holds up no other in the next scenario.
+
+    None at all where one of them cannot be played: each scenario is then tried by itself, so that what is wrong is told of that one. Nothing
+    is asked twice by that: what was answered is stored.
+    """
+    try:
+        made = {one.key: [one.plan.episode(match) for match in one.asked] for one in group}
+        played = iter(play([one for own in made.values() for one in own], ask, store.responses.responses))
+        return {one.key: list(map(_Ended, one.asked, made[one.key], islice(played, len(one.asked)))) for one in group}
+    except Exception:
+        return {}
+
+
+def _played_alone(planned: _Planned, ask: Ask, store: Store) -> Iterator[_Ended]:
+    for window in in_windows(planned.asked, EPISODES_AT_A_TIME):
+        made = [planned.plan.episode(match) for match in window]
+        yield from map(_Ended, window, made, play(made, ask, store.responses.responses))
+
+
+def _rows(planned: _Planned, ended: Iterable[_Ended]) -> tuple[pa.Table, pa.Table]:
     """The new rows of both tables."""
     plan, columns, turns = planned.plan, EpisodeColumns(planned.plan, planned.optima), list[dict[str, Any]]()
     games = BaselineGames(plan.pack)
-    asked = []
     for match in plan.matches():
         if match.asks_nobody:
             columns.add(match, games.trace(match.item.seed, match.by_seat(plan.n_seats)))
-        else:
-            asked.append(match)
-    for begin in range(0, len(asked), EPISODES_AT_A_TIME):
-        window = asked[begin : begin + EPISODES_AT_A_TIME]
-        made = [plan.episode(match) for match in window]
-        for match, episode, came in zip(window, made, play(made, ask, store.responses.responses), strict=True):
-            episode.next(came.responses)
-            trace = episode.trace()
-            columns.add(match, trace, came)
-            turns += turn_rows(plan, match, episode, trace, came)
+    for match, episode, came in ended:
+        episode.next(came.responses)
+        trace = episode.trace()
+        columns.add(match, trace, came)
+        turns += turn_rows(plan, match, episode, trace, came)
     return columns.table(), turn_table(turns)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.games.drift import games_drift
 from assets.games.known_games import known_scenarios
 from assets.games.results import persona_results
 from assets.games.scenarios import GAMES_GROUP
@@ -14,13 +15,13 @@ from assets.stage.resources import Store
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, GAMES_PAGES_FOLDER, games_pages
 
 
-@dg.asset(deps=[persona_results], **{**roll_up(code_version="1", kinds={"html"}), **GAMES_GROUP})
+@dg.asset(deps=[persona_results, games_drift], **{**roll_up(code_version="1", kinds={"html"}), **GAMES_GROUP})
 def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.
 
     A scenario's page has its rules, all metrics of each player, who met whom, personas by models, and how rewards scatter over seeds; some
-    episodes are shown move by move. Kept in the folder `games_report` of the warehouse, where pages that belong to nothing any more are
-    removed; `dtef games report` writes the pages elsewhere.
+    episodes are shown move by move. The first page says who plays worse than in earlier snapshots. Kept in the folder `games_report` of the
+    warehouse, where pages that belong to nothing any more are removed; `dtef games report` writes the pages elsewhere.
     """
     pages = partial(games_pages, manifests=known_scenarios(store.settings))
     return published_pages(context, store, GAMES_PAGES_FOLDER, pages, GAME_PAGES_READ)

@@ -27,7 +27,7 @@ class Episode(Protocol):
         """What is to be asked after these responses; None: the episode is over. It depends on the responses and on nothing else."""
 
 
-Of = TypeVar("Of", bound=Episode)
+Of = TypeVar("Of")
 
 
 @dataclass(slots=True)

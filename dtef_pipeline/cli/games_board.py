@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 
@@ -14,9 +15,10 @@ from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import BESIDE_METRICS
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
+from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, with_coverage
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
@@ -25,6 +27,7 @@ from resources.table_reader import TableReader
 EVERY_METRIC = "all"
 _PLAYER_TOLD = {
     "player": "Player under test: baseline/NAME, a model, or PERSONA@MODEL",
+    PLAYED_COVERAGE: "Share of the games (seed, seat and opponent) of all players shown that the player has, 0-1",
     "baseline": "yes: a baseline, which plays for nothing and always alike",
 }
 
@@ -46,6 +49,7 @@ class GamesView:
             "unit",
             "n_episodes",
             "n_clusters",
+            PLAYED_COVERAGE,
         ),
         *BESIDE_METRICS,
     )
@@ -58,7 +62,14 @@ class GamesView:
 
 @reads_tables
 def show(
-    reader: TableReader, leagues: Sequence[str], scenarios: Sequence[str], metric: str, by_opponent: bool, output: str
+    reader: TableReader,
+    leagues: Sequence[str],
+    scenarios: Sequence[str],
+    players: Sequence[str],
+    metric: str,
+    by_opponent: bool,
+    games: str,
+    output: str,
 ) -> None:
     if not reader.warehouse.tables(["persona_results"]):
         raise WarehouseError(
@@ -66,18 +77,64 @@ def show(
         )
     say_stale(reader, "persona_results", "episode_scores", "dtef games rollup")
     frame: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-    frame = _of_scenarios(frame, leagues, scenarios)
+    frame = _of_players(_of_scenarios(frame, leagues, scenarios), players)
+    chosen, frame = frame, _with_games(reader, frame, games)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = ranked_players(_of_metric(frame, metric))
     if not len(frame):
-        raise WarehouseError("nothing to show: `dtef games run --player NAME` has players play")
+        raise WarehouseError(
+            "nothing to show: `dtef games run --player NAME` has players play"
+            if games == OWN_GAMES
+            else "nothing to show: the players have no game in common; --player NAME chooses some of them"
+        )
     frame = frame.assign(
-        player=player_names(frame["persona"].tolist(), frame["model"].tolist()),
-        baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}),
-        note=frame["reason"].fillna(""),
+        baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_notes(frame)
     )
     meanings = {column.name: description(column) for column in GAMES_TABLES["persona_results"].schema or ()}
-    print_rows(GamesView(), frame, output, (), {**meanings, **_PLAYER_TOLD})
+    lines = list(_lines_on_games(chosen, frame, games))
+    if output == "table" and not (frame[PLAYED_COVERAGE] < 1).any():
+        frame = frame.drop(columns=PLAYED_COVERAGE)
+    print_rows(GamesView(), frame.drop(columns=GAMES_NOTE), output, lines, {**meanings, **_PLAYER_TOLD})
+
+
+def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.DataFrame:
+    """The rows with `coverage`, or of the games alone that all players have in common."""
+
+    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        if games == OWN_GAMES:
+            return with_coverage(connection, frame)
+        return shared_results(connection, frame).assign(coverage=1.0, games_note="")
+
+    return _named(reader.query(made, only=GAME_RESULTS_READS))
+
+
+def _lines_on_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
+    """Whether the players are compared on the same games."""
+    if games == OWN_GAMES:
+        if (frame[PLAYED_COVERAGE] < 1).any():
+            yield "not all players have played the same games, so that their order is no comparison: --games shared makes one"
+        return
+    yield "--games shared: over the games alone (seed, seat and opponent) that all players shown have in common"
+    keys = ["league", "scenario"]
+    there = set(frame[keys].itertuples(index=False, name=None))
+    for league, scenario in sorted(set(chosen[keys].itertuples(index=False, name=None)) - there):
+        yield f"{league}/{scenario}: no row, as the players have no game in common there; --player NAME chooses some of them"
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(player=player_names(frame["persona"].tolist(), frame["model"].tolist()))
+
+
+def _of_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
+    """The rows of the players whose names fit."""
+    frame = _named(frame)
+    return frame[frame["player"].isin(fitting(sorted(frame["player"].unique()), players, "--player"))]
+
+
+def _notes(frame: pd.DataFrame) -> list[str]:
+    """What is to be known of each row: why it has no interval, and that others played other games."""
+    pairs = zip(frame["reason"].fillna(""), frame[GAMES_NOTE].fillna(""), strict=True)
+    return ["; ".join(filter(None, pair)) for pair in pairs]
 
 
 def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:

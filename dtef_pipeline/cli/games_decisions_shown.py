@@ -21,12 +21,12 @@ from dtef_pipeline.games.strategy_rows import (
     EXPLOITABLE,
     EXPLOITABLE_CORRECTED,
     GIVEN_AWAY,
+    PARTIAL_STRATEGY,
     PLAYED_SHARE,
     UNREADABLE_SHARE,
     WON,
 )
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
 _WON_FROM = "against_"
@@ -39,6 +39,8 @@ _STRATEGY_TOLD = {
     "of_random": "Exploitability as a share of that of play at random: 0 is perfect play, 1 no better than random",
     "as_drawn": "Exploitability of the draws as they are: too high on average",
     "unreadable": "Share of the responses from which no legal command was read, 0-1",
+    "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
+    "asked": "Decision points that were asked, of all that the game has",
     "draws": "Responses that it follows from",
     "seat": "Seat that is to move there: first or second",
     "point": "Decision point: own card, public card and betting, as in K:check,bet",
@@ -53,7 +55,7 @@ class StrategiesView:
     """How rows of players or of their decision points are shown."""
 
     columns: tuple[str, ...]
-    kept: tuple[str, ...] = ("player", "point", "plays", "loss", "exploitability", "interval")
+    kept: tuple[str, ...] = ("player", "status", "asked", "point", "plays", "loss", "exploitability", "interval")
     first_out: tuple[str, ...] = ("scenario", "as_drawn", "draws", "unreadable")
     estimate: str = "exploitability"
     notes: str = "note"
@@ -71,7 +73,19 @@ def show(reader: TableReader, plans: Mapping[str, DecisionPlan], by_point: bool,
     else:
         shown = _players(rows)
         values = list(dict.fromkeys(name for row in shown for name in row if _is_mean(name)))
-        names = ("scenario", "player", "exploitability", "interval", "of_random", "as_drawn", *values, "unreadable", "draws")
+        names = (
+            "scenario",
+            "player",
+            "status",
+            "asked",
+            "exploitability",
+            "interval",
+            "of_random",
+            "as_drawn",
+            *values,
+            "unreadable",
+            "draws",
+        )
         meanings |= {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
@@ -89,7 +103,7 @@ def _rows(reader: TableReader, key: str, plan: DecisionPlan) -> Iterator[dict[st
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows with numbers as numbers, also where none is known."""
     frame = pd.DataFrame(rows)
-    whole = {name: "Int64" for name in ("draws", "points", "missing", "filled") if name in frame}
+    whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
     real = {name: "float64" for name in ("exploitability", "low", "high", "of_random", "as_drawn", "loss") if name in frame}
     return frame.astype({**whole, **real})
 
@@ -111,7 +125,7 @@ def _grouped(rows: Sequence[dict[str, Any]], *more: str) -> Iterator[tuple[dict[
 def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per scenario and player."""
     found = []
-    most = {row["scenario"]: row["n_points"] for row in rows if row["model"] == _NASH}
+    most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
     for who, own in _grouped([row for row in rows if row["point"] is None]):
         by = {row["quantity"]: row for row in own}
         corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
@@ -124,14 +138,16 @@ def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 told[name if won["seat"] == BOTH_SEATS else f"{name}_{won['seat']}"] = won["value"]
         told["unreadable"] = by[UNREADABLE_SHARE]["value"] if UNREADABLE_SHARE in by else None
         told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
-        found.append({**who, **told, "note": _note(corrected, most.get(who["scenario"], 0))})
+        of = most[who["scenario"]]
+        told |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
+        found.append({**who, **told, "note": _note(corrected, of)})
     return sorted(found, key=_place)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The least exploitable first within a scenario; those without a value last."""
+    """The least exploitable first within a scenario; behind them strategies that a baseline plays a part of, and those without a value last."""
     value = row["exploitability"] if row["exploitability"] is not None else row["as_drawn"]
-    return row["league"], row["scenario"], value is None, value or 0.0, row["player"]
+    return row["league"], row["scenario"], value is None, row["status"] == PARTIAL_STRATEGY, value or 0.0, row["player"]
 
 
 def _note(row: Mapping[str, Any], most: int) -> str:
@@ -140,7 +156,8 @@ def _note(row: Mapping[str, Any], most: int) -> str:
         return ""
     notes = [row["reason"]] if row["reason"] else []
     if row["n_filled"]:
-        notes.append(f"{row['filled_by']} plays in {counted(row['n_filled'], 'decision point')} that nobody asked")
+        asked = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
+        notes.append(f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: no value of the player alone, ranked apart")
     elif row["n_points"] < most:
         notes.append("--sample 0 asks in all decision points; with --fill nash, perfect play stands in for those not asked")
     return "; ".join(notes)

@@ -24,6 +24,7 @@ from dtef_pipeline.games.drift_tables import GAMES_DRIFT
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.pages import GAMES_PAGES_FOLDER
 from dtef_pipeline.games.report.terms import GAMES_NAMES
+from dtef_pipeline.games.same_games import OWN_GAMES
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.games.watched_play import GAMES_DRIFT_READS, games_watched_drift, moved_baselines
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS
@@ -74,7 +75,7 @@ class GamesRuleView:
 
 def leaderboard(by: str, output: str) -> None:
     """`by` has one choice: overall."""
-    games_board.show((), (), EXPECTED_RETURN, False, output)
+    games_board.show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, output)
 
 
 @reads_tables

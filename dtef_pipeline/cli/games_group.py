@@ -44,7 +44,9 @@ def games() -> None:
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
 @click.option("--json", "as_json", is_flag=True, help="Write what came of it as one JSON object.")
-@click.option("--trace", "with_trace", is_flag=True, help="Show the episode move by move.")
+@click.option(
+    "--trace", "with_trace", is_flag=True, help="Show the episode move by move, with what players wrote and were answered."
+)
 @click.option("--draw", type=click.IntRange(min=0), default=0, show_default=True, help="Which draw of a model's responses.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")
@@ -52,16 +54,21 @@ def games() -> None:
 def play(**given: Any) -> None:
     """Play one episode of SCENARIO, such as poker/kuhn, and say how it ended. Without --players you play yourself.
 
-    A person sees what the seat may see. `?` lists the commands that are allowed, `quit` or Ctrl-D ends the game.
+    A person sees what the seat may see. `?` lists the choices, one per line: the number of one plays it. In a negotiation a line is a message
+    in words, and WORDS => NUMBER says words with a choice. `quit` or Ctrl-D ends the game.
 
-    With --commands each command is read as if ACTION: stood before it; one that is not allowed changes nothing and is counted. After the last
-    one the other seats play until it is the first seat's turn again.
+    With --commands each command is read as if ACTION: stood before it, and in a negotiation as the message that it is; one that is not
+    allowed changes nothing and is counted. A semicolon within braces or double quotes parts no commands. After the last one the other seats
+    play until it is the first seat's turn again.
 
     Responses of models are kept in the response store: the same episode asks nothing twice. Nothing is written to the tables.
 
-    With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), actions as pairs of seat and
-    command, illegal (how many texts were no moves), illegal_reasons, state (all that there is, also what seats hide) and legal (what is
-    allowed now).
+    At the end stands what every seat learns, such as the cards of a showdown, all bids, or the agreement. Where no person plays, and with
+    --trace, what was not shown to the players follows, marked as such.
+
+    With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
+    seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (how many texts were no moves),
+    illegal_reasons, state (all that there is, also what seats hide) and legal (what is allowed now).
 
     \b
     Exit code: 0 done; 1 a model gave no response; 2 the options or the set-up need mending.

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from dtef_pipeline.cli.games_lines import choice_lines, how_to_write, typed_text
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.in_play import GameInPlay
-from dtef_pipeline.games.plans import ACTION_WORD
 from dtef_pipeline.text.printable import printable
 
 _ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
@@ -19,21 +20,22 @@ class Stopped(Exception):
 
 def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
     """What a person writes whose turn it is, who is told what the seat may see. Raises Stopped at `quit` and at the end of the input."""
-    manifest, told = game.pack.manifest, game.messages(seat)
+    manifest, scenario, told = game.pack.manifest, game.pack.scenario, game.messages(seat)
     if len(told) == 2:
-        _tell(
-            f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n? lists the commands, quit ends the game.\n",
-            to_stderr,
-        )
+        _tell(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{how_to_write(scenario)}\n", to_stderr)
     _tell(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
     while True:
         written = _line(f"{manifest.seats[seat]}> ", to_stderr)
+        legal = scenario.legal(game.state, seat)
         if written == _ASKS_FOR_COMMANDS:
-            _tell(", ".join(game.pack.scenario.legal(game.state, seat)), to_stderr)
+            _tell("\n".join(["", *choice_lines(scenario, legal)]), to_stderr)
         elif written.casefold() in _STOPS_PLAYING:
             raise Stopped
         elif written:
-            return written if ACTION_WORD in written.casefold() else f"ACTION: {written}"
+            try:
+                return typed_text(written, scenario, legal)
+            except ConfigError as error:
+                _tell(str(error), to_stderr)
 
 
 def _line(prompt: str, to_stderr: bool) -> str:

@@ -14,12 +14,14 @@ from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.games_asked import ModelSeats, NoResponse
+from dtef_pipeline.cli.games_lines import commands_in, text_of
 from dtef_pipeline.cli.games_person import Stopped, ask_person
 from dtef_pipeline.cli.games_told import tell_end, tell_trace
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
+from dtef_pipeline.games.endings import ending_in_json
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.named_players import names_of_players, player_named
@@ -80,7 +82,7 @@ def play(options: PlayOptions) -> int:
         return code
     if options.with_trace:
         tell_trace(game, seated.names)
-    tell_end(game, seated.names)
+    tell_end(game, seated.names, tells_all=options.with_trace or HUMAN not in seated.names)
     return code
 
 
@@ -97,6 +99,7 @@ def played(game: GameInPlay) -> dict[str, Any]:
     return {
         "rewards": list(trace.result.rewards) if trace.result else None,
         "outcome": trace.result.outcomes[0] if trace.result else None,
+        "ending": ending_in_json(game.ending),
         "actions": [[move.seat, move.command] for move in trace.moves if move.command is not None],
         "illegal": len(reasons),
         "illegal_reasons": reasons,
@@ -143,15 +146,10 @@ def _play(game: GameInPlay, seated: Seated, options: PlayOptions, settings: Sett
             elif seated.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return
-                game.writes(f"ACTION: {command}")
+                game.writes(text_of(command, game.pack.scenario))
             else:
                 _flush()
                 game.writes(ask_person(game, seat, to_stderr=options.as_json))
-
-
-def commands_in(text: str) -> list[str]:
-    """The commands in a list with semicolons."""
-    return [command for one in text.split(";") if (command := one.strip())]
 
 
 def _flush() -> None:

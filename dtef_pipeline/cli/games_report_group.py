@@ -24,7 +24,7 @@ def report(out: Path) -> None:
     A scenario's page has its rules, all metrics of each player, who met whom, personas by models, and how rewards scatter over seeds. Of each
     scenario a handful of episodes has pages of their own: the best, the worst, and such as went wrong. Where nothing was played yet, the pages
     say what to do. Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not
-    touched.
+    touched, and where one of them has the name of a page it is left, with an error.
 
     \b
     Exit code: 0 done; 1 a file was left out.

@@ -111,7 +111,17 @@ def rollup() -> None:
 @click.option(
     "--metric", default="expected_return", show_default=True, help="Metric to rank by; `all` shows every metric of each player."
 )
+@click.option(
+    "--player", "players", multiple=True, metavar="NAME|PATTERN", help="Only this player, such as baseline/*; may be repeated."
+)
 @click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them.")
+@click.option(
+    "--games",
+    type=click.Choice(["own", "shared"]),
+    default="own",
+    show_default=True,
+    help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+)
 @writes_a_table
 @reports_errors
 def board(**given: Any) -> None:
@@ -119,6 +129,9 @@ def board(**given: Any) -> None:
 
     What is drawn anew for an interval is the seed: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
     each number stands how often the player's texts were no legal moves: a player that cannot move is not careful.
+
+    A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
+    many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.
     """
     from dtef_pipeline.cli import games_board
 

@@ -31,9 +31,11 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.report.vote_page import vote_page
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
-from resources.added_votes import AddedVotes, Line, add_lines
+from resources.added_votes import AddedVotes, add_lines
 from resources.exported_votes import export_votes, import_votes
 from resources.settings import Settings, shipped
+from resources.vote_lines import Line
+from resources.vote_tables import time_of
 from resources.votes import VoteStore
 
 _US = "dtef-pipeline"
@@ -125,13 +127,21 @@ def audit_vote(vote_id: str, output: str) -> None:
         click.echo()
 
 
-def export_file(path: Path) -> None:
+def export_file(path: Path, justifications: bool, who: str | None) -> None:
     if not path.name.lower().endswith(_EXPORT_ENDINGS):
         raise ConfigError(
             f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --format csv"
         )
     with _store() as store:
-        click.echo(f"{path}: {counted(export_votes(store, path), 'line')} of {store.name}")
+        written = export_votes(store, path, who or _user(), justifications=justifications)
+        click.echo(f"{path}: {counted(written, 'line')} of {store.name}")
+
+
+def list_actions(output: str) -> None:
+    with _store() as store:
+        rows = [one | {"done_at": time_of(one["done_at"])} for one in store.actions()]
+    columns = ("done_at", "who", "what", "before", "after")
+    _table([{name: one[name] for name in columns} for one in rows], output, ["what"], none="Nobody has done anything yet.")
 
 
 def import_file(path: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
@@ -204,12 +214,14 @@ def _manifest(family: str, snapshot: str) -> RunManifest:
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:
     rated = read_pairs_csv(path, responses, prompts)
     every = {side.response_id: side for one in rated for side in (one.left, one.right)}
-    pairs = {one.pair.pair_id: one.pair for one in rated}
+    pairs = {one.pair.pair_id: store.keyed(one.pair) for one in rated}
     replaced = store.names_in(list(every.values()), list(pairs.values()))
     lines = [Line(str(path), None, "response", response_record(one, None)) for one in every.values()]
     lines += [Line(str(path), None, "pair", pair_record(one, replaced[one.pair_id], None)) for one in pairs.values()]
     for one in rated:
-        record = store.imported_vote(one.pair.pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence)
+        record = store.imported_vote(
+            pairs[one.pair.pair_id].pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence
+        )
         lines.append(Line(str(path), one.line, "vote", record))
     return add_lines(store, lines, who, str(path))
 
@@ -219,9 +231,9 @@ def _show(pair: BlindedPair) -> None:
         click.echo(f"{click.style(f'--- {title} ---', bold=True)}\n{printable(text)}\n")
 
 
-def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str]) -> None:
+def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], none: str = "There are no votes.") -> None:
     if not rows and output == "table":
-        click.echo("There are no votes.")
+        click.echo(none)
         return
     frame = pa.Table.from_pylist(list(rows)).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     click.echo(render(frame, output, fit=terminal_fit(list(kept))))

@@ -133,15 +133,36 @@ def audit(vote: str, output: str) -> None:
 
 @click.command("export", short_help="Write pairs, responses and votes to a file.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--justifications/--no-justifications",
+    default=True,
+    show_default=True,
+    help="Whether to write what people gave as reasons: words of theirs may tell who they are.",
+)
+@of_admin
 @reports_errors
-def export_file(file: Path) -> None:
+def export_file(file: Path, justifications: bool, who: str | None) -> None:
     """Write all pairs, with their responses and votes, to FILE: JSON lines (.jsonl, .jsonl.gz), sorted.
 
-    Reviewers who gave no consent stand under pseudonyms. What decides which text is shown as A stays here.
+    Reviewers who gave no consent stand under pseudonyms, and their votes under other ids in each export, with the day alone. What decides
+    which text is shown as A stays here.
     """
     from dtef_pipeline.cli import preference_votes
 
-    preference_votes.export_file(file)
+    preference_votes.export_file(file, justifications, who)
+
+
+@click.command(short_help="List what administrators did.")
+@of_format
+@reports_errors
+def actions(output: str) -> None:
+    """List what administrators did, the first first: who, when, what, and what was before and after, as JSON.
+
+    What is done: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted (reviewer).
+    """
+    from dtef_pipeline.cli import preference_votes
+
+    preference_votes.list_actions(output)
 
 
 @click.command("import", short_help="Add pairs and votes of a file.")
@@ -186,5 +207,5 @@ def page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     preference_votes.write_page(out, reviewer, family, most)
 
 
-VOTE_COMMANDS = (pairs, next_pair, vote, votes, void, reviewer, audit, export_file, import_file, page)
+VOTE_COMMANDS = (pairs, next_pair, vote, votes, void, reviewer, audit, actions, export_file, import_file, page)
 """In the order in which they are used."""

@@ -22,7 +22,7 @@ def report(out: Path) -> None:
     """Write the results as HTML pages that need no network: boards, bars, comparisons and costs, and a page per part with every item.
 
     A part with many items has several pages. Pages that an earlier report wrote into the folder, and that do not belong to this one, are
-    removed; other files are not touched.
+    removed; other files are not touched, and where one of them has the name of a page it is left, with an error.
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 nothing is scored yet.

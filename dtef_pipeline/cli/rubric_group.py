@@ -216,7 +216,8 @@ def board(by: str, blueprints: tuple[str, ...], consistency: bool, output: str) 
 def report(out: Path, snapshot: str | None) -> None:
     """Write the results as HTML pages that need no network: a board with a slider for the weight of similarity, and a page per blueprint.
 
-    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched.
+    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched, and where
+    one of them has the name of a page it is left, with an error.
     """
     from dtef_pipeline.cli import rubric_read
 

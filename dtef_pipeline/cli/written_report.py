@@ -1,4 +1,4 @@
-"""The pages that `dtef rubric report` and `dtef qa report` write into a folder."""
+"""The pages that `dtef rubric report`, `dtef qa report` and `dtef games report` write into a folder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import duckdb
 from pyarrow.fs import LocalFileSystem
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.text.counted import and_more, counted
 from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
-from resources.written_pages import WrittenPages, write_pages
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
 
 _PAGES_NAMED = 5
 
@@ -24,15 +25,25 @@ def write_report(
     pages: Callable[[duckdb.DuckDBPyConnection], Iterable[tuple[str, str]]],
     only: Collection[str],
 ) -> None:
-    """Write the pages into a folder, which is made; say where they are. `pages`: (file name, HTML) of each, made of the tables `only`."""
+    """Write the pages into a folder, which is made; say where they are. `pages`: (file name, HTML) of each, made of the tables `only`.
+
+    Raises ConfigError where a file has the name of a page and was not written by a report: it is left as it is.
+    """
+    fs, folder = LocalFileSystem(), str(out.absolute())
+    is_foreign = foreign_pages(fs, folder)
+
+    def put(path: str, content: bytes) -> None:
+        _require_own(out, Path(path).name, is_foreign)
+        Path(path).write_bytes(content)
 
     def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+        _require_own(out, INDEX_PAGE, is_foreign)
         out.mkdir(parents=True, exist_ok=True)
-        return write_pages(LocalFileSystem(), str(out.absolute()), pages(connection), _put)
+        return write_pages(fs, folder, pages(connection), put)
 
     with waiting("writing pages"):
         written = reader.query(write, only=only)
-    click.echo(f"{out / 'index.html'} ({counted(len(written.sizes), 'page')})")
+    click.echo(f"{out / INDEX_PAGE} ({counted(len(written.sizes), 'page')})")
     if written.removed:
         click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _PAGES_NAMED)}")
 
@@ -45,5 +56,8 @@ def folder_given(out: Path, usual: str) -> Path:
     return out if is_given else Path(usual)
 
 
-def _put(path: str, content: bytes) -> None:
-    Path(path).write_bytes(content)
+def _require_own(out: Path, name: str, is_foreign: Callable[[str], bool]) -> None:
+    if name != PAGES_LIST and is_foreign(name):
+        raise ConfigError(
+            f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 IllegalKind = Literal["illegal", "unparsed", "refused"]
 EpisodeOutcome = Literal["win", "loss", "draw", "unsolved", "agreement", "no_agreement"]
@@ -45,6 +45,15 @@ class GameResult:
     """By seat."""
     flags: tuple[str, ...] = ()
     """Words for what was noticed: turn_limit, forfeit, resigned, ..."""
+
+
+class GameEnding(NamedTuple):
+    """What there is to say of an episode that is over, beside rewards and outcomes, in whole sentences."""
+
+    shown: tuple[str, ...]
+    """What every seat learns, such as the cards of a showdown. It holds nothing that any seat may not know."""
+    hidden: tuple[str, ...] = ()
+    """For people who look at the episode, and for no player: cards that were not shown, values that are private, the optimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +125,25 @@ class Scenario(Protocol[State]):
     def measured(self, state: State, seat: int) -> Mapping[str, Count]:
         """What an episode with this last state counts for each of `metrics`, of one seat. Of a metric left out it says nothing."""
 
+    def ending(self, state: State) -> GameEnding:
+        """What is said when an episode is over with this last state: of a game that ended, or that was stopped in its middle.
+
+        It is asked for once there is a result, so that nothing of it reaches a player who is still to move.
+        """
+
     def told(self, state: State) -> dict[str, Any]:
         """The whole state in JSON values, for people who look at a trace: with what seats hide from each other."""
 
     def permuted(self, state: State, seat: int, rng: random.Random) -> State:
         """A state that looks the same to the seat, with all that it cannot see dealt anew: for the test that nothing leaks."""
+
+
+@runtime_checkable
+class SpokenScenario(Protocol):
+    """A scenario whose moves are messages, with words for the others: what a person writes is read as it stands, like a model's reply."""
+
+    def choice_words(self, command: str) -> str:
+        """A legal command as people read it in a list, in one line that no other legal command has."""
 
 
 @dataclass(frozen=True, slots=True)

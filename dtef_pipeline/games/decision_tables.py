@@ -50,7 +50,7 @@ STRATEGY_VALUES = pa.schema(
             pa.float64(),
             "Exploitability of play at random in the points that were asked, for comparison; null: of other quantities",
         ),
-        field("status", pa.string(), "State of the value: scored or unscored"),
+        field("status", pa.string(), "State of the value: scored, partial (a baseline plays where nobody asked, see filled_by) or unscored"),
         field("reason", pa.string(), "Reason why there is no value or no interval; null: there are both"),
         field("n_points", pa.int32(), "Decision points that were asked; of a baseline: that its strategy has"),
         field("n_missing", pa.int32(), "Decision points without a strategy: nobody asked, or no response could be read"),

@@ -74,6 +74,19 @@ class GameEpisode:
         """What was played so far, as the last history had it."""
         return self._game.trace()
 
+    def reactions(self) -> tuple[str, ...]:
+        """What the game answered to each text, in the order of the texts: after the last one of a seat how the game ended, with its ending.
+
+        A baseline that has the last word of all still leaves the seats of models with an answer: the one to their own last text.
+        """
+        moves = self._game.trace().moves
+        last = {move.seat: place for place, move in enumerate(moves) if move.text is not None}
+        return tuple(
+            self._game.last_reaction(move) if last[move.seat] == place else move.reaction
+            for place, move in enumerate(moves)
+            if move.text is not None
+        )
+
     def _begin(self) -> None:
         self._game = GameInPlay(self.pack, self.seed, self.seating)
         self._baselines = _baselines_at(self.pack, self.seed, self.players)

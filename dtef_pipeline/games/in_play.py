@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dtef_pipeline.asking.request import Message
-from dtef_pipeline.games.contract import GameMove, GameResult, GameTrace, Illegal
+from dtef_pipeline.games.contract import GameEnding, GameMove, GameResult, GameTrace, Illegal
+from dtef_pipeline.games.endings import words_at_end
 from dtef_pipeline.games.opening import again_text, default_text, end_text, system_text, turn_text, usual_seating
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
@@ -89,6 +90,22 @@ class GameInPlay:
         else:
             self._moves.append(GameMove(seat, self.turn, found, text, plan_of(text, played=True)))
             self._step(seat, found)
+
+    @property
+    def ending(self) -> GameEnding | None:
+        """What there is to say of it; None: it goes on. No conversation holds any of it."""
+        return None if self.result is None else self.pack.scenario.ending(self.state)
+
+    def last_reaction(self, move: GameMove) -> str:
+        """What the game answered to the last text of a seat in an episode that is over: why it was no move, how the game ended, and its ending.
+
+        The trace has one line of it alone, `GameMove.reaction`: all the rest follows from the moves.
+        """
+        ending = self.ending
+        if self.result is None or ending is None:
+            return move.reaction
+        told = words_at_end(self.result, move.seat, self.pack.scenario.unit, ending)
+        return f"{move.illegal.reason}\n{told}" if move.illegal else told
 
     def trace(self) -> GameTrace:
         """What was played so far; with a result, also what the scenario measured of each seat."""

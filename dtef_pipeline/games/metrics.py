@@ -21,6 +21,8 @@ UNIT_SCALE = (SHARE_UNIT, "solved")
 """Units of what lies on 0-1: shares, and rewards of deals that are solved or not."""
 VOLATILITY = "volatility"
 """The metric that is no mean of episodes: its total is the reward of the episode."""
+EXPLOITATION = "exploitation"
+"""The metric that compares players: of scenarios that name it, it is made of the results of baselines (`games.exploitation`)."""
 SUCCESS_RATE, EXPECTED_RETURN = "success_rate", "expected_return"
 ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE = "illegal_rate", "forfeit_rate", "unparsed_rate"
 BESIDE_METRICS = (ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE)

@@ -56,7 +56,7 @@ def default_text(found: Illegal, command: str) -> str:
 
 
 def end_text(result: GameResult, seat: int, unit: str) -> str:
-    """How an episode ended for a seat, in one line."""
+    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `words_at_end` says more."""
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
 

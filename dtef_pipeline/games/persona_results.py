@@ -10,9 +10,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import order_in, place_sql
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SHARE_UNIT, UNIT_SCALE, VOLATILITY
+from dtef_pipeline.games.exploitation import exploitation_sums
+from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, EXPLOITATION, SHARE_UNIT, UNIT_SCALE, VOLATILITY
 from dtef_pipeline.games.players import NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
@@ -29,12 +30,9 @@ GAME_RESULTS_READS = ("episode_scores", "episode_turns")
 SHARED_REQUESTS = "no interval: most of the turns stand on requests that other seeds share, so that seeds are not independent"
 SHARED_FROM = 0.5
 """Share of a player's turns on requests that other seeds share too, above which seeds are not independent."""
-_ENOUGH_EPISODES = 0.5
-"""Of the episodes that the fullest snapshot has played, the share that another one must have to be the latest."""
 _PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
 _OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
-_SERIES_COLUMNS = "league, scenario, version, persona, model_variant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +53,30 @@ def game_results(connection: duckdb.DuckDBPyConnection, options: GameBoardOption
 
     Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
     """
-    chosen = options or GameBoardOptions()
-    sums = _seed_sums(connection)
-    frame = _means(sums, chosen)
-    _void_shared(frame, _shared_players(connection))
-    frame = _with_composite(_with_form(frame))
-    keys = [*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"]
-    frame = frame.sort_values(keys, ignore_index=True)
+    frame = results_of(connection, latest_scores(connection), options)
     return {"persona_results": in_schema(frame, PERSONA_RESULTS), "matchups": in_schema(_matchups(frame), MATCHUPS)}
 
 
-def _seed_sums(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def results_of(connection: duckdb.DuckDBPyConnection, source: str, options: GameBoardOptions | None = None) -> pd.DataFrame:
+    """The columns of PERSONA_RESULTS of the rows of `source`, a relation with rows of the latest snapshots, as `latest_scores` makes it."""
+    import pandas as pd
+
+    sums = _seed_sums(connection, source)
+    compared = exploitation_sums(connection, source, ALL_OPPONENTS)
+    sums = pd.concat([sums[sums["metric"] != EXPLOITATION], compared], ignore_index=True) if len(compared) else sums
+    frame = _means(sums, options or GameBoardOptions())
+    _void_shared(frame, _shared_players(connection))
+    frame = _with_composite(_with_form(frame))
+    return frame.sort_values([*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"], ignore_index=True)
+
+
+def _seed_sums(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """One row per player, opponent (or all), metric and seed."""
-    place = place_sql(order_in(connection, "episode_scores"))
     group = ", ".join(_GROUP_COLUMNS)
     others = ", ".join(one for one in _GROUP_COLUMNS if one != "opponent")
     told = "status = 'scored'"
     found: pd.DataFrame = connection.sql(
         f"""
-        WITH played AS (
-            SELECT {_SERIES_COLUMNS}, snapshot, count(*) FILTER ({told}) AS n
-            FROM episode_scores WHERE metric = '{EXPECTED_RETURN}' GROUP BY ALL
-        ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {_SERIES_COLUMNS}) AS most FROM played
-        ), latest AS (
-            SELECT {_SERIES_COLUMNS}, snapshot FROM beside
-            QUALIFY row_number() OVER (
-                PARTITION BY {_SERIES_COLUMNS} ORDER BY n > 0 DESC, n >= {_ENOUGH_EPISODES} * most DESC, {place} DESC NULLS LAST
-            ) = 1
-        ), rows AS (
-            SELECT * FROM episode_scores SEMI JOIN latest USING ({_SERIES_COLUMNS}, snapshot)
-        )
         SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
             coalesce(sum(total) FILTER ({told}), 0) AS total,
             coalesce(sum(total * total) FILTER ({told}), 0) AS squares,
@@ -93,7 +84,7 @@ def _seed_sums(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
             count(*) FILTER ({told}) AS episodes,
             count(*) AS n_total,
             any_value(reason) AS unscored
-        FROM rows
+        FROM {source}
         GROUP BY GROUPING SETS (({group}, cluster), ({others}, cluster))
         HAVING opponent IS NULL OR opponent <> ''
         ORDER BY {group}, cluster
@@ -126,8 +117,8 @@ def _with_ends(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
 
 
 def _shared_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
-    """Players, as `_SERIES_COLUMNS` and snapshot, most of whose turns stand on requests that several seeds share, of sampled models."""
-    player = f"{_SERIES_COLUMNS}, snapshot"
+    """Players, as `PLAYED_SERIES` and snapshot, most of whose turns stand on requests that several seeds share, of sampled models."""
+    player = f"{PLAYED_SERIES}, snapshot"
     rows = connection.sql(
         f"""
         WITH keys AS (
@@ -144,7 +135,7 @@ def _void_shared(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
     """Takes away, in place, the intervals of players whose seeds are not independent."""
     if not players:
         return
-    named = [*_SERIES_COLUMNS.split(", "), "snapshot"]
+    named = [*PLAYED_SERIES.split(", "), "snapshot"]
     shared = np.array([tuple(row) in players for row in frame[named].itertuples(index=False)])
     void = shared & frame["interval_kind"].notna().to_numpy()
     frame.loc[void, ["low", "high"]] = np.nan
@@ -168,22 +159,33 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
     if not len(weighed):
         return frame
     upward = np.where(weighed["direction"] == "higher", weighed["mean"], 1 - weighed["mean"])
+    missing = weighed["mean"].isna()
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
-    weighed = weighed.assign(weighted=upward * weighed["weight"], missing=weighed["mean"].isna())
+    weighed = weighed.assign(
+        weighted=upward * weighed["weight"],
+        part=[_weighed_part(*part) for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)],
+        missing=weighed["metric"].where(missing),
+    )
     found = weighed.groupby(keys, dropna=False).agg(
         weighted=("weighted", "sum"),
         weight=("weight", "sum"),
-        missing=("missing", "any"),
+        parts=("part", ", ".join),
+        missing=("missing", lambda names: ", ".join(names.dropna())),
         n_episodes=("n_episodes", "min"),
         n_total=("n_total", "max"),
         n_clusters=("n_clusters", "min"),
     )
     rows = found.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
-    rows["mean"] = np.where(rows["missing"], np.nan, rows["weighted"] / rows["weight"])
-    rows["reason"] = np.where(
-        rows["missing"], "a metric of the composite has no value", "no interval: of a composite none is made"
-    )
+    is_missing = rows["missing"] != ""
+    rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
+    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is made of the weighted mean of: "
+    rows["reason"] = np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
+
+
+def _weighed_part(metric: str, direction: str, weight: float) -> str:
+    """`3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
+    return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
 def _matchups(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,6 +15,6 @@ def latest_versions(frame: pd.DataFrame) -> pd.DataFrame:
 
 def ranked_players(frame: pd.DataFrame) -> pd.DataFrame:
     """Players best first within each scenario and metric; those without a mean last, and where neither side is better by name."""
-    sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).fillna(0.0)
+    sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).astype(float).fillna(0.0)
     keys = ["league", "scenario", "metric", "opponent", "place", "model", "persona", "model_variant"]
     return frame.assign(place=sign * frame["mean"]).sort_values(keys, ignore_index=True).drop(columns="place")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import read_command, spoken_action
 from dtef_pipeline.games.strategies import Strategy
@@ -214,6 +214,24 @@ class SmallPoker(ABC):
             SMALL_SHOWDOWN_RATE.name: Count(self.betting(state.commands).showdown),
         }
 
+    def ending(self, state: SmallHand) -> GameEnding:
+        """The public card, the pot, who won it, and the cards of a showdown; nobody is shown those of a hand without one."""
+        now, public = self.betting(state.commands), self.public_card(state)
+        cards = f"{self.seats[0]} has the {_card(state.deck[0])}, {self.seats[1]} the {_card(state.deck[1])}."
+        if now.showdown:
+            how = f"Showdown: {cards}"
+        else:
+            stopped = "The hand was stopped" if now.folded is None else f"{self.seats[now.folded]} folded"
+            how = f"{stopped}: no card was shown."
+        shown = [f"Public card: the {_card(public)}."] if public else []
+        shown += [
+            how,
+            f"Pot: {counted(sum(now.paid), 'chip')}, {now.paid[0]} from {self.seats[0]} and {now.paid[1]} from {self.seats[1]}.",
+        ]
+        if now.to_move is None:
+            shown.append(_told_winner(self._rewards(state), self.seats))
+        return GameEnding(tuple(shown), () if now.showdown else (cards,))
+
     def told(self, state: SmallHand) -> dict[str, Any]:
         """The whole hand, with both cards."""
         now, public = self.betting(state.commands), self.public_card(state)
@@ -245,6 +263,13 @@ def _card(card: str) -> str:
 
 def _won(chips: int) -> str:
     return "get your chips back" if chips == 0 else f"{'win' if chips > 0 else 'lose'} {counted(abs(chips), 'chip')}"
+
+
+def _told_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:
+    if rewards[0] == 0:
+        return "The pot is split: both get their chips back."
+    winner = 0 if rewards[0] > 0 else 1
+    return f"{seats[winner]} wins {counted(rewards[winner], 'chip')} from {seats[1 - winner]}."
 
 
 def _lost(seat: int, chips: int) -> tuple[int, int]:

@@ -32,6 +32,8 @@ from dtef_pipeline.text.nearest import nearest
 WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
 GIVEN_AWAY, PLAYED_SHARE, UNREADABLE_SHARE = "loss", "probability", "unreadable_share"
 BOTH_SEATS = "both"
+PARTIAL_STRATEGY, _WHOLE_STRATEGY = "partial", "scored"
+"""Status of what follows from a strategy of which a baseline plays a part, and from one that is the player's alone."""
 _SEATS = ("first", "second")
 _EXACT_STRATEGY = "no interval: the strategy of a baseline is known"
 _NO_INTERVAL = "no interval is made of it"
@@ -174,16 +176,17 @@ class _Writer:
             **({} if is_baseline else _drawn(found.counts.values())),
         }
         why = _EXACT_STRATEGY if is_baseline else ""
+        scored = PARTIAL_STRATEGY if found.filled else _WHOLE_STRATEGY
         for quantity, estimate in (
             (EXPLOITABLE, found.exploitability),
             (EXPLOITABLE_CORRECTED, found.exploitability_corrected),
         ):
-            told = _told(estimate, why, valued.unanswered)
+            told = _told(estimate, why, valued.unanswered, scored)
             yield {**shared, "quantity": quantity, "seat": BOTH_SEATS, "scale": scale, **told}
         for won in found.against:
             about = {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{won.baseline}"}
             for seat, estimate in ((_SEATS[0], won.first), (_SEATS[1], won.second), (BOTH_SEATS, won.mean)):
-                yield {**shared, **about, "seat": seat, **_told(estimate, why, valued.unanswered)}
+                yield {**shared, **about, "seat": seat, **_told(estimate, why, valued.unanswered, scored)}
         if not is_baseline:
             yield {**shared, **_unreadable(found.counts.values())}
         yield from self._by_point(shared, found, why)
@@ -199,7 +202,8 @@ class _Writer:
             lost = ExactEstimate(
                 found.losses.get(point.id), reason=found.exploitability.reason if found.missing else _NO_INTERVAL
             )
-            yield {**own, "quantity": GIVEN_AWAY, **_told(lost, why)}
+            scored = PARTIAL_STRATEGY if found.filled else _WHOLE_STRATEGY
+            yield {**own, "quantity": GIVEN_AWAY, **_told(lost, why, scored=scored)}
             shares = found.strategy.get(point.id)
             for command in point.legal:
                 share = None if shares is None else shares.get(command, 0.0)
@@ -209,8 +213,8 @@ class _Writer:
                 yield {**own, **_unreadable([counts])}
 
 
-def _told(estimate: ExactEstimate, why: str = "", unanswered: int = 0) -> dict[str, Any]:
-    """The columns of an estimate. `why`: why there is no interval, in place of the estimate's own words."""
+def _told(estimate: ExactEstimate, why: str = "", unanswered: int = 0, scored: str = "scored") -> dict[str, Any]:
+    """The columns of an estimate. `why`: why there is no interval, in place of the estimate's own words; `scored`: the status with a value."""
     reason = estimate.reason if estimate.value is None else why or estimate.reason
     if estimate.value is None and unanswered:
         reason += f"; {counted(unanswered, 'request')} got no response: the same command asks again"
@@ -218,7 +222,7 @@ def _told(estimate: ExactEstimate, why: str = "", unanswered: int = 0) -> dict[s
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "status": "unscored" if estimate.value is None else "scored",
+        "status": "unscored" if estimate.value is None else scored,
         "reason": reason or None,
     }
 

@@ -86,7 +86,11 @@ EPISODE_TURNS = pa.schema(
         *CALL,
         field("plan", pa.string(), "Text before the action"),
         field("action", pa.string(), "Command as it was played; null: the text was no move"),
-        field("reaction", pa.string(), "Words that the game answered"),
+        field(
+            "reaction",
+            pa.string(),
+            "Words that the game answered; to the last text of a seat how the game ended, and what was shown then",
+        ),
         field("legal", pa.bool_(), "Flag: true where the text was a legal move; null: there is no text"),
         field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
         field("illegal_reason", pa.string(), "Reason that the player was told; null: the text was a legal move"),

@@ -31,10 +31,15 @@ def turn_rows(
     told = _of_episode(plan, match)
     texts = Counter[tuple[int, int]]()
     written = (move for move in trace.moves if move.text is not None)
-    for move, response in zip(written, played.responses, strict=False):
+    for move, response, reaction in zip(written, played.responses, episode.reactions(), strict=False):
         attempt = texts[move.turn, move.seat]
         texts[move.turn, move.seat] += 1
-        yield {**told, **_place(match, seats[move.seat], move.seat, move.turn, attempt), **_came(response), **_made_of(move)}
+        yield {
+            **told,
+            **_place(match, seats[move.seat], move.seat, move.turn, attempt),
+            **_came(response),
+            **_made_of(move, reaction),
+        }
     if played.failure is not None and (request := episode.next(played.responses)) is not None:
         seat, turn = episode.seat or 0, episode.turn
         place = _place(match, seats[seat], seat, turn, texts[turn, seat])
@@ -122,11 +127,11 @@ def _failed(request: Request, failure: Failure) -> dict[str, Any]:
     }
 
 
-def _made_of(move: GameMove) -> dict[str, Any]:
+def _made_of(move: GameMove, reaction: str) -> dict[str, Any]:
     return {
         "plan": move.plan,
         "action": move.command,
-        "reaction": move.reaction,
+        "reaction": reaction,
         "legal": move.illegal is None,
         "illegal_kind": move.illegal.kind if move.illegal else None,
         "illegal_reason": move.illegal.reason if move.illegal else None,

@@ -49,10 +49,10 @@ def _of_item(responses: Sequence[PairedResponse], made: Sequence[VotePair], per_
     for pair in made:
         shown.update(by_id[one].player for one in (pair.left, pair.right) if one in by_id)
     room = None if per_item is None else max(0, per_item - len(made))
-    known = {pair.pair_id for pair in made}
+    known = {(pair.left, pair.right) for pair in made}
     waiting: dict[str, dict[int, _Candidates]] = defaultdict(dict)
     for place, candidates in enumerate(_candidates(responses)):
-        if vote_pair(*candidates).pair_id not in known:
+        if tuple(sorted(one.response_id for one in candidates)) not in known:
             for response in candidates:
                 waiting[response.player][place] = candidates
     found: list[VotePair] = []

@@ -1,4 +1,4 @@
-"""The table of scores from stored votes: names, types and descriptions of its columns."""
+"""The tables of scores from stored votes, and of who was compared with whom: names, types and descriptions of their columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from dtef_pipeline.tables import Remake, TableSpec, field
 
 EVERY_PARTITION = "all"
+_BY_ROLL_UP_OF_VOTES = Remake("dtef preference rollup")
 _OF_FIT = (
     field("separable", pa.bool_(), "Flag: true where some players of the fit have no finite score"),
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),
@@ -64,7 +65,27 @@ PREFERENCE_SCORES = pa.schema(
     ]
 )  # fmt: skip
 """One row per family, partition, kind of reviewers and player; the columns from `separable` on are of the fit, equal in all its rows."""
+PREFERENCE_MET = pa.schema(
+    [
+        field("family", pa.string(), "Family of evaluations whose responses are paired; elsewhere: votes of other tools"),
+        field("partition", pa.string(), "First level of the items' partitions, such as a suite or league; all: the whole family"),
+        field("reviewer_kind", pa.string(), "Kind of reviewers whose votes are counted: person or judge"),
+        field("player", pa.string(), "Player who wrote one response: a model variant, or persona@variant"),
+        field("other", pa.string(), "Player who wrote the other response; after `player` in the order of names"),
+        field("n_pairs", pa.int64(), "Pairs of responses of the two, voted on or not"),
+        field("n_leak_risk", pa.int64(), "Those of the pairs in whose texts a name stood, which may still tell who wrote them"),
+        field("n_voted", pa.int64(), "Those of the pairs with a vote that counts"),
+        field("n_votes", pa.int64(), "Votes on the pairs that nobody voided"),
+        field("for_player", pa.int64(), "Those of the votes for `player`"),
+        field("for_other", pa.int64(), "Those of the votes for `other`"),
+        field("n_ties", pa.int64(), "Those of the votes for neither"),
+        field("n_votes_leak_risk", pa.int64(), "Those of the votes on pairs in whose texts a name stood"),
+        field("n_void", pa.int64(), "Voided votes on the pairs, which count nowhere else"),
+    ]
+)  # fmt: skip
+"""One row per family, partition, kind of reviewers and two players with a pair; both kinds stand there, also without a vote."""
 PREFERENCE_TABLES: Mapping[str, TableSpec] = {
-    "preference_scores": TableSpec(PREFERENCE_SCORES, remake=Remake("dtef preference rollup")),
+    "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
+    "preference_met": TableSpec(PREFERENCE_MET, remake=_BY_ROLL_UP_OF_VOTES),
 }
 """Votes belong to no family: they are on responses of all of them."""

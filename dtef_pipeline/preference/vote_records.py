@@ -142,7 +142,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "reviewer_kind": _A_KIND,
         "consent": _A_FLAG,
         "pseudonymous": _A_FLAG,
-        "said_at": _A_TIME,
+        "said_at": _or_null(_A_TIME),
     },
     "vote": {
         "vote_id": _A_HASH,
@@ -308,7 +308,6 @@ _IDS: Mapping[str, Callable[[Record], str]] = {
         RunManifest(record["family"], record["snapshot"], record["code_version"], record["config_hash"]).manifest_id
     ),
     "response": lambda record: response_of(record).response_id,
-    "pair": lambda record: digest("vote pair", *sorted((record["left_id"], record["right_id"]))),
     "void": lambda record: void_id(record["vote_id"]),
 }
-"""The id that a record has to have, of the kinds whose id is a hash of what the line says."""
+"""The id that a record has to have, of the kinds whose id is a hash of what the line says. Ids of pairs are keyed by a salt that no file has."""

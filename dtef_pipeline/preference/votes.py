@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hmac
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -44,6 +45,7 @@ class VotePair:
     """Two responses to one item. Which of them is shown as A follows from the pair's id and the project's salt."""
 
     pair_id: str
+    """What reviewers see of it. In a store it is keyed by the project's salt: who knows the responses cannot tell whose it is."""
     family: str
     item_id: str
     draw: int
@@ -135,3 +137,9 @@ def vote_pair(left: PairedResponse, right: PairedResponse) -> VotePair:
     """The pair of two responses, the same in whichever order they are given, so that no pair is made twice."""
     sides = sorted((left.response_id, right.response_id))
     return VotePair(digest("vote pair", *sides), left.family, left.item_id, left.draw, *sides)
+
+
+def keyed_pair(pair: VotePair, salt: str) -> VotePair:
+    """The pair under the id that a store with this salt gives it: 32 hexadecimal digits of HMAC-SHA-256 of the two ids of responses."""
+    sides = f"vote pair\n{pair.left}\n{pair.right}".encode()
+    return replace(pair, pair_id=hmac.new(salt.encode(), sides, "sha256").hexdigest()[:32])

@@ -13,6 +13,9 @@ _SCRIPT = "\n".join(
     files("dtef_pipeline.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.js", "download.js")
 )
 
+PAGE_MARK = '<meta name="generator" content="dtef">'
+"""Stands near the top of every page: a file with it was written here."""
+
 
 class Chapter(NamedTuple):
     """A part of the page. `markup` is a section (`markup.section`) whose id is `anchor`; `title` stands in the table of contents.
@@ -34,7 +37,7 @@ def build_report(title: str, introduction: str, chapters: Sequence[Chapter]) -> 
     body = "".join(chapter.markup for chapter in chapters)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">{PAGE_MARK}'
         f"<style>{style_sheet(chapter.style for chapter in chapters)}</style></head>"
         f'<body><a class="skip" href="#main">Skip to the numbers</a><header><h1>{escape(title)}</h1>{introduction}</header>'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav><main id="main">{body}</main>'

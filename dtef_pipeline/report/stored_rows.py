@@ -22,6 +22,11 @@ class StoredRows:
         self._connection = connection
         self._columns: dict[str, frozenset[str]] = {}
 
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Where the tables are, for parts of a page that ask it themselves."""
+        return self._connection
+
     def has(self, name: str) -> bool:
         return has_table(self._connection, name)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.games.contract import Chooses, Count, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
@@ -91,6 +91,10 @@ class ShowCards:
     def measured(self, state: ShowState, seat: int) -> Mapping[str, Count]:
         mine = state.said[seat::2]
         return {"show_rate": Count(mine.count("show"), len(mine))}
+
+    def ending(self, state: ShowState) -> GameEnding:
+        cards = f"A had {state.cards[0]}, B had {state.cards[1]}."
+        return GameEnding((f"{len(state.said)} words were said.",), (cards,))
 
     def told(self, state: ShowState) -> dict[str, Any]:
         return {"cards": list(state.cards), "said": list(state.said)}

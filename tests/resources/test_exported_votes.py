@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[VoteStore]:
         made = new_pairs(rows)
         found.add_pairs(rows, made, RunManifest("qa", "base", "1", "2"))
         found.say_of_reviewer("ann", consent=True)
-        for place, pair in enumerate(made):
+        for place, pair in enumerate(found.pairs()):
             for reviewer in ("ann", "bob", "čeněk")[: place % 4]:
                 found.take(Ballot(pair.pair_id, reviewer, ("A", "B", "tie")[place % 3], 1 + place % 5, 'says "x"\u2028\n'))  # type: ignore[arg-type]
         found.void(found.votes()[0][0], "admin", "a test")
@@ -73,11 +73,31 @@ def test_the_same_bytes_come_out_of_every_kind_of_store(store: VoteStore, locati
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_its_own_ids(
+    store: VoteStore, tmp_path: Path
+) -> None:
+    export_votes(store, tmp_path / "x.jsonl")
+    with opened(tmp_path, "second") as other:
+        rows = responses(4, items=2)
+        other.add_pairs(rows, new_pairs(rows))
+        own = {pair.pair_id for pair in other.pairs()}
+        assert own.isdisjoint(pair.pair_id for pair in store.pairs())
+        done = import_votes(other, tmp_path / "x.jsonl")
+        assert "pair" not in done.added
+        assert done.added["vote"] == len(store.votes())
+        assert {pair.pair_id for pair in other.pairs()} == own
+        there, here = (sorted((one.item_id, one.left, one.preferred) for one in votes_of_store(s)) for s in (other, store))
+        assert there == here
+        assert import_votes(other, tmp_path / "x.jsonl").added == {}
+
+
 def test_votes_mean_the_same_in_a_store_with_another_salt(store: VoteStore, tmp_path: Path) -> None:
     export_votes(store, tmp_path / "x.jsonl")
     with opened(tmp_path, "second") as other:
         import_votes(other, tmp_path / "x.jsonl")
-        there, here = ([(one.item_id, one.left, one.right, one.preferred) for one in votes_of_store(s)] for s in (other, store))
+        there, here = (
+            sorted((one.item_id, one.left, one.right, one.preferred) for one in votes_of_store(s)) for s in (other, store)
+        )
     assert there == here
 
 
@@ -96,6 +116,45 @@ def test_reviewers_without_consent_stand_under_pseudonyms(store: VoteStore, tmp_
     assert {"ann", "bob"} < others
     # The pseudonym of the third is another one in another export.
     assert len(others & {line["reviewer_id"] for line in votes}) == 1
+
+
+def test_two_exports_cannot_be_joined_by_ids_or_times_of_votes(store: VoteStore, tmp_path: Path) -> None:
+    export_votes(store, first := tmp_path / "x.jsonl")
+    pair_id = store.waiting("dan", 1)[0]
+    store.take(Ballot(pair_id, "dan", "A", 1))
+    export_votes(store, later := tmp_path / "y.jsonl")
+    told = [[line for line in lines_of(path) if line["kind"] == "vote"] for path in (first, later)]
+    hidden = [[line for line in lines if line.get("reviewer_id") != "ann"] for lines in told]
+    ids, others = ({line["vote_id"] for line in lines} for lines in hidden)
+    own = {vote_id for vote_id, vote, _ in store.votes() if vote.reviewer_id != "ann"}
+    assert ids.isdisjoint(others)
+    assert own.isdisjoint(ids | others)
+    assert {line["voted_at"] for line in hidden[0]} == {"2026-01-31T00:00:00.000000+00:00"}
+    # Who gave consent is told as it is.
+    assert own.isdisjoint(line["vote_id"] for line in told[0] if line.get("reviewer_id") == "ann")
+    assert len({line["voted_at"] for line in told[0] if line.get("reviewer_id") == "ann"}) > 1
+    # An export of any time is known again.
+    assert import_votes(store, first).added == import_votes(store, later).added == {}
+
+
+def test_what_people_wrote_can_be_left_out(store: VoteStore, tmp_path: Path) -> None:
+    export_votes(store, path := tmp_path / "x.jsonl", "me", justifications=False)
+    assert {line["justification"] for line in lines_of(path) if line["kind"] == "vote"} == {""}
+    assert import_votes(store, path).added == {}
+    assert [vote.justification for _, vote, _ in store.votes()].count("") == 0
+    (done,) = [one for one in store.actions() if one["what"] == "export"]
+    assert (done["who"], json.loads(done["after"])["justifications"]) == ("me", False)
+
+
+def test_of_a_reviewer_of_whom_nothing_was_said_no_time_is_told(store: VoteStore, tmp_path: Path) -> None:
+    # It was 1970.
+    export_votes(store, first := tmp_path / "x.jsonl")
+    said = {line["reviewer_id"] == "ann": line["said_at"] for line in lines_of(first) if line["kind"] == "reviewer"}
+    assert said[True].startswith("2026-01-31T12:00")
+    assert said[False] is None
+    with opened(tmp_path, "second") as other:
+        import_votes(other, first)
+        assert {one["said_at"] for one in other.reviewers().values()} == {TIME + timedelta(seconds=1), None}
 
 
 def test_a_store_that_reads_its_own_export_gets_no_vote_twice(store: VoteStore, tmp_path: Path) -> None:
@@ -217,7 +276,7 @@ def test_ten_thousand_votes_come_in_within_seconds(tmp_path: Path) -> None:
         store.add_pairs(rows, made)
         votes = [
             record_line("vote", store.vote_record(Ballot(pair.pair_id, f"r{reviewer}", "A", 3), TIME))
-            for pair in made
+            for pair in store.pairs()
             for reviewer in range(10)
         ]
         (tmp_path / "x.jsonl").write_text("\n".join(votes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from dtef_pipeline.identity import request_key
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
-from dtef_pipeline.preference.votes import paired_response
+from dtef_pipeline.preference.votes import keyed_pair, paired_response
 from resources import vote_tables
 from resources.responses.store import ResponseStore
 from resources.votes import VoteStore, votes_of_store
@@ -39,7 +40,7 @@ def filled(store: VoteStore, players: int = 4) -> list[str]:
     rows = responses(players)
     made = new_pairs(rows)
     assert store.add_pairs(rows, made, MANIFEST, "me") == len(made)
-    return [pair.pair_id for pair in made]
+    return [pair.pair_id for pair in store.pairs()]
 
 
 def test_a_second_vote_of_a_reviewer_on_a_pair_is_refused_and_the_first_stays(store: VoteStore) -> None:
@@ -79,6 +80,33 @@ def test_processes_that_open_a_new_store_at_once_agree_on_its_salt(location: str
     assert len(opened[0].salt) == 64
     for store in opened:
         store.close()
+
+
+def test_who_knows_the_responses_but_not_the_salt_cannot_tell_which_pair_is_whose(store: VoteStore) -> None:
+    # Ids were hashes of the ids of responses, which the tables give to anybody who computes them.
+    filled(store)
+    made = new_pairs(responses(4))
+    stored = {pair.pair_id for pair in store.pairs()}
+    assert stored.isdisjoint(pair.pair_id for pair in made)
+    assert stored == {keyed_pair(pair, store.salt).pair_id for pair in made}
+    assert stored.isdisjoint(keyed_pair(pair, "another").pair_id for pair in made)
+
+
+def test_pairs_made_before_ids_were_keyed_stay_and_are_not_made_again(tmp_path: Path) -> None:
+    rows = responses(3)
+    made = new_pairs(rows)
+    with VoteStore(tmp_path / "r.sqlite", lambda: TIME) as store:
+        store.add_pairs(rows, made[:1])
+    with sqlite3.connect(tmp_path / "r.sqlite") as raw:
+        raw.execute("DROP INDEX preference_pairs_of_two")
+        raw.execute("UPDATE preference_store SET schema_version = 1")
+        raw.execute("UPDATE preference_pairs SET pair_id = ?", [made[0].pair_id])
+    with VoteStore(tmp_path / "r.sqlite", lambda: TIME) as later:
+        assert later.salt == store.salt
+        assert new_pairs(rows, later.pairs()) == [pair for pair in made if pair != made[0]]
+        assert later.add_pairs(rows, made) == 2
+        assert made[0].pair_id in {pair.pair_id for pair in later.pairs()}
+        assert later.take(Ballot(made[0].pair_id, "r1", "A", 3))
 
 
 def test_a_vote_on_a_pair_that_is_not_there_is_refused(store: VoteStore) -> None:
@@ -139,7 +167,7 @@ def test_pairs_in_which_a_name_stood_are_left_out_on_demand(store: VoteStore) ->
     ]
     made = new_pairs(rows)
     store.add_pairs(rows, made)
-    for pair in made:
+    for pair in store.pairs():
         store.take(Ballot(pair.pair_id, "r1", "tie", 1))
     assert sum(vote.leak_risk for vote in votes_of_store(store)) == 5
     assert [{vote.left, vote.right} for vote in votes_of_store(store, leaks=False)] == [{"x9", "y9"}]
@@ -174,8 +202,8 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
         for player, key in keys.items()
     ]
     with VoteStore(location, lambda: TIME) as store:
-        store.add_pairs(rows, made := new_pairs(rows), MANIFEST)
-        vote_id = store.take(Ballot(made[0].pair_id, "r1", "A", 2))
+        store.add_pairs(rows, new_pairs(rows), MANIFEST)
+        vote_id = store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
         chain = store.audit(vote_id)
         with pytest.raises(BallotError, match="there is no vote"):
             store.audit("nothing")
@@ -190,7 +218,7 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
 def test_no_code_changes_or_takes_away_what_is_stored() -> None:
     changing = {"delete", "update", "drop", "drop_all", "on_conflict_do_update", "exec_driver_sql"}
     files = [*(ROOT / "resources").glob("*vote*.py")]
-    assert len(files) == 6
+    assert len(files) == 8
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):

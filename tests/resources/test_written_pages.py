@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from resources.written_pages import PAGES_LIST, WrittenPages, remove_pages, write_pages
+from dtef_pipeline.report.page import build_report
+from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, remove_pages, write_pages
 
 
 def put(path: str, content: bytes) -> None:
@@ -71,3 +72,12 @@ def test_all_pages_and_their_list_can_be_removed(tmp_path: Path) -> None:
     assert remove_pages(LocalFileSystem(), str(tmp_path)) == ["index.html", "a.html"]
     assert [path.name for path in tmp_path.iterdir()] == ["b.html"]
     assert remove_pages(LocalFileSystem(), str(tmp_path)) == []
+
+
+def test_a_page_is_known_by_the_list_or_by_its_mark_and_any_other_file_is_foreign(tmp_path: Path) -> None:
+    write(tmp_path, "listed.html")
+    (tmp_path / "marked.html").write_text(build_report("<title>" * 5_000, "", []), encoding="utf-8")
+    (tmp_path / "index.html").write_text("<!doctype html><title>Someone else's</title>", encoding="utf-8")
+    (tmp_path / "folder.html").mkdir()
+    is_foreign = foreign_pages(LocalFileSystem(), str(tmp_path))
+    assert [is_foreign(f"{name}.html") for name in ("listed", "marked", "none", "index", "folder")] == [False] * 3 + [True] * 2

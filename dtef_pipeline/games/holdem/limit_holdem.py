@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.holdem.betting import STREET_NAMES, HoldemHand, after, allowed, new_hand
 from dtef_pipeline.games.holdem.commands import betting_command, why_not
 from dtef_pipeline.games.holdem.deck import BOARD_STARTS, dealt_anew, own_cards
 from dtef_pipeline.games.holdem.play_counts import HOLDEM_METRICS, counts_of
 from dtef_pipeline.games.holdem.practice import HOLDEM_BASELINES
 from dtef_pipeline.games.holdem.showdown import nets
-from dtef_pipeline.games.holdem.table_view import view
+from dtef_pipeline.games.holdem.table_view import end_of_hand, view
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import read_command, spoken_action
 
@@ -93,6 +93,10 @@ class LimitHoldem:
     def measured(self, state: HoldemHand, seat: int) -> Mapping[str, Count]:
         """One hand's part of each of `metrics`."""
         return counts_of(state, seat)
+
+    def ending(self, state: HoldemHand) -> GameEnding:
+        """Board, pot, who won it, and the cards of a showdown; after a fold nobody is shown any."""
+        return end_of_hand(state, self.seats)
 
     def told(self, state: HoldemHand) -> dict[str, Any]:
         """The whole hand, with all cards."""

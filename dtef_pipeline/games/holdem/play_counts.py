@@ -9,6 +9,7 @@ from dtef_pipeline.games.holdem.betting import BLINDS, HoldemAction, HoldemHand
 from dtef_pipeline.games.holdem.deck import own_cards
 from dtef_pipeline.games.holdem.showdown import nets, winner
 from dtef_pipeline.games.holdem.strength import weak
+from dtef_pipeline.games.metrics import EXPLOITATION
 
 _MORE = ("bet", "raise")
 _PUTS_IN = (*_MORE, "call")
@@ -19,6 +20,13 @@ HOLDEM_METRICS = (
         "big blinds per 100 hands",
         "higher",
         "Net chips per hand, over the big blind of 2 chips, times 100.",
+    ),
+    GameMetric(
+        EXPLOITATION,
+        "expected value",
+        "chips",
+        "higher",
+        "Net chips per hand against each baseline, minus what the best of all baselines wins from the same one on the same deals.",
     ),
     GameMetric(
         "showdown_win_rate",
@@ -44,7 +52,7 @@ HOLDEM_METRICS = (
         "without a pair, straight or flush with an own card in it and with fewer than 8 outs.",
     ),
 )
-"""Of `counts_of`."""
+"""Of `counts_of`; exploitation compares players, and no hand says anything of it."""
 
 
 def counts_of(hand: HoldemHand, seat: int) -> Mapping[str, Count]:

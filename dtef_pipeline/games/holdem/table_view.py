@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dtef_pipeline.games.contract import GameEnding
 from dtef_pipeline.games.holdem.betting import BET_SIZES, BETS_ALLOWED, BLINDS, STREET_NAMES, HoldemHand, to_call
 from dtef_pipeline.games.holdem.deck import Cards, own_cards
 from dtef_pipeline.games.holdem.showdown import nets
@@ -27,6 +28,24 @@ def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
         *(f"- {line}" for line in _told_streets(hand, seat, seats)),
     ]
     return "\n".join([*lines, *(_told_end(hand, seat, seats) if hand.turn is None else _told_price(hand, seat))])
+
+
+def end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
+    """What is said of a hand that is over, or that was stopped: cards are shown to the seats where it came to a showdown."""
+    button, other = (f"the {name}" for name in seats)
+    cards = f"{button} has {_spelled(own_cards(hand.deck, 0))}, {other} has {_spelled(own_cards(hand.deck, 1))}."
+    stopped = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
+    shown = [
+        f"Board: {_spelled(hand.board) if hand.board else 'no cards'}.",
+        f"Showdown: {cards}" if hand.shown else f"{stopped}: no card was shown.",
+        f"Pot: {counted(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {other}.",
+    ]
+    if hand.turn is None:
+        won = nets(hand)[0]
+        first, second = (button, other) if won > 0 else (other, button)
+        end = f"{first.capitalize()} wins {counted(abs(won), 'chip')} from {second}." if won else "The pot is split."
+        shown.append(end)
+    return GameEnding(tuple(shown), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
 
 
 def _told_price(hand: HoldemHand, seat: int) -> Iterator[str]:

@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, EpisodeOutcome, GameResult, Illegal
+from dtef_pipeline.games.contract import Count, EpisodeOutcome, GameEnding, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, allocation_measured, judged_division
 from dtef_pipeline.games.negotiation.bargain import FEWEST_ITEMS, ITEM_NAMES, Bargain, Owners, dealt_bargain, dealt_values
+from dtef_pipeline.games.negotiation.bargain_end import bargain_end
 from dtef_pipeline.games.negotiation.bargain_words import bargain_words
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, message_of
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, choice_in_words, message_of
 from dtef_pipeline.games.negotiation.negotiators import ACCEPTANCE, SILENCE, negotiators
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
@@ -92,6 +93,10 @@ class Allocation:
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
 
+    def choice_words(self, command: str) -> str:
+        """`accept`, `A: boat, drum; B: clock`, or `say nothing`."""
+        return choice_in_words(command)
+
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
         """The state after a message. Raises ValueError for what is none, or not allowed now."""
         message = self._message(state, command)
@@ -130,6 +135,10 @@ class Allocation:
     def measured(self, state: Bargain, seat: int) -> Mapping[str, Count]:
         """See `allocation_metrics`."""
         return allocation_measured(state, seat, self.seats, public=self._public)
+
+    def ending(self, state: Bargain) -> GameEnding:
+        """The agreement, if there is one. Values, and what the referee makes of them, are told to the parties where values are public."""
+        return bargain_end(state, self.seats, public=self._public)
 
     def told(self, state: Bargain) -> dict[str, Any]:
         """Items, values of all, messages, and what the referee says of an agreement."""

@@ -77,3 +77,11 @@ def message_of(command: str, items: Sequence[str], parties: Sequence[str]) -> Ne
     if not canonical:
         raise ValueError(f"got {command!r}; allowed: a message as canonical JSON")
     return message
+
+
+def choice_in_words(command: str) -> str:
+    """A canonical command without words, as people read it: `accept`, `A: boat, drum; B: nothing`, `say nothing`."""
+    values = json.loads(command)
+    if "propose" not in values:
+        return "accept" if values.get("accept") else values.get("words") or "say nothing"
+    return "; ".join(f"{party}: {', '.join(bundle) or 'nothing'}" for party, bundle in values["propose"].items())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, auction, regret
 from dtef_pipeline.games.negotiation.bids import bid_command, read_bid
@@ -110,11 +110,16 @@ class SealedBid:
         return "\n".join([*lines, f"Your bid, a whole number from 0 to {HIGHEST_BID}?"])
 
     def _end_lines(self, state: SealedBids, seat: int) -> list[str]:
+        return [*self._opened(state), f"Your surplus: {self._auction(state).surplus[self.seats[seat]]}."]
+
+    def _opened(self, state: SealedBids) -> list[str]:
+        """What all are told of an auction that was held."""
         ended = self._auction(state)
-        bids = ", ".join(f"{name} {bid}" for name, bid in zip(self.seats, state.bids, strict=True))
         drawn = f" The lot decided between the equal bids of {' and '.join(ended.tied)}." if len(ended.tied) > 1 else ""
-        won = f"{ended.winner} wins and pays {ended.price}.{drawn}"
-        return [f"The bids: {bids}.", won, f"Your surplus: {ended.surplus[self.seats[seat]]}."]
+        return [f"The bids: {self._listed(state.bids)}.", f"{ended.winner} wins and pays {ended.price}.{drawn}"]
+
+    def _listed(self, numbers: Sequence[int]) -> str:
+        return ", ".join(f"{name} {number}" for name, number in zip(self.seats, numbers, strict=False))
 
     def legal(self, state: SealedBids, seat: int) -> tuple[str, ...]:
         """`bid 0` to `bid 100`."""
@@ -170,6 +175,19 @@ class SealedBid:
             "regret": Count(regret(self._by_name(state.bids), values, self.price, state.seed, name)),
             "efficiency": Count(int(values[ended.winner] == max(state.values))),
         }
+
+    def ending(self, state: SealedBids) -> GameEnding:
+        """All bids, the winner, the price, and whether the lot decided. What the object was worth to the others nobody is told."""
+        values = f"Worth of the object: {self._listed(state.values)}."
+        if self.to_move(state) is not None:
+            opened = f"The bids so far: {self._listed(state.bids)}." if state.bids else "Nobody had bid."
+            return GameEnding(("No auction was held: no bid was opened.",), (values, opened))
+        bids, worth = self._by_name(state.bids), self._by_name(state.values)
+        ended = self._auction(state)
+        missed = [regret(bids, worth, self.price, state.seed, name) for name in self.seats]
+        surplus = self._listed([ended.surplus[name] for name in self.seats])
+        told = f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._listed(missed)}."
+        return GameEnding(tuple(self._opened(state)), (values, told))
 
     def told(self, state: SealedBids) -> dict[str, Any]:
         """Values and bids by bidder; of an auction that was held its result, with the bidders between whom the lot decided."""

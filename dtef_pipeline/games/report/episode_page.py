@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from dtef_pipeline.games.contract import GameEnding, GameResult
+from dtef_pipeline.games.endings import NOT_SHOWN_TO_PLAYERS, in_units
 from dtef_pipeline.games.opening import system_text
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.drawn_tables import drawn_command, drawn_table
@@ -53,8 +55,10 @@ def episode_page(found: ScenarioResults, chosen: ChosenEpisode, page: str) -> st
 def _ended_in_words(found: ScenarioResults, row: StoredRow) -> str:
     """How it ended for the player, as the end of a sentence that begins with its name."""
     did = _OUTCOME_WORDS.get(row["outcome"], f"ended with {escape(str(row['outcome']))}")
-    unit = f" {escape(found.pack.scenario.unit)}" if found.pack else ""
-    return f"{did}." if is_unknown(row["reward"]) else f"{did}: a reward of {row['reward']:g}{unit}."
+    if is_unknown(row["reward"]):
+        return f"{did}."
+    reward = in_units(row["reward"], found.pack.scenario.unit if found.pack else "").removeprefix("reward ")
+    return f"{did}: a reward of {escape(reward)}."
 
 
 def seat_players(found: ScenarioResults, chosen: ChosenEpisode) -> list[str]:
@@ -73,17 +77,16 @@ def _seats(found: ScenarioResults, chosen: ChosenEpisode) -> list[str]:
 def _moves(found: ScenarioResults, chosen: ChosenEpisode, names: Sequence[str]) -> str:
     row, seats = chosen.row, _seats(found, chosen)
     trace = trace_of_json(row["trace"])
-    steps, last = episode_steps(trace, found.playable, int(row["cluster"]))
+    steps, last, ending = episode_steps(trace, found.playable, int(row["cluster"]))
     if not steps:
         return section("moves", "Moves", _MOVES_HOW, paragraph("No move was made."))
     shown = [_step(found, step, at, seats, names) for at, step in enumerate(steps[:MOST_MOVES_SHOWN])]
     left = len(steps) - MOST_MOVES_SHOWN
     more = paragraph(f"{counted(left, 'more move')} follow; the table episodes has them all, in `trace`.") if left > 0 else ""
     end = "" if last is None else drawn_table(found.name, last, seats, None)
-    rewards = (
-        "" if trace.result is None else _ended(trace.result.rewards, trace.result.outcomes, trace.result.flags, seats, names)
-    )
-    shown.append(f'<li class="step" id="move-end"><h3>The end</h3>{end}{rewards}{more}</li>')
+    unit = found.pack.scenario.unit if found.pack else ""
+    rewards = "" if trace.result is None else _ended(trace.result, seats, names, unit)
+    shown.append(f'<li class="step" id="move-end"><h3>The end</h3>{end}{_ending(ending)}{rewards}{more}</li>')
     unknown = (
         "" if found.playable else paragraph("Tables are not shown: these moves are of another version than the one installed.")
     )
@@ -91,14 +94,22 @@ def _moves(found: ScenarioResults, chosen: ChosenEpisode, names: Sequence[str]) 
     return section("moves", "Moves", _MOVES_HOW, body)
 
 
-def _ended(
-    rewards: Sequence[float], outcomes: Sequence[str], flags: Sequence[str], seats: Sequence[str], names: Sequence[str]
-) -> str:
+def _ending(ending: GameEnding | None) -> str:
+    """What every seat learns at the end, then what no player was shown, marked as such."""
+    if ending is None:
+        return ""
+    shown = "".join(f"<li>{inline(line)}</li>" for line in ending.shown)
+    hidden = "".join(f'<li>{inline(line)} <span class="flag warn">{NOT_SHOWN_TO_PLAYERS}</span></li>' for line in ending.hidden)
+    return f'<ul class="ending">{shown}{hidden}</ul>'
+
+
+def _ended(result: GameResult, seats: Sequence[str], names: Sequence[str], unit: str) -> str:
     rows = "".join(
-        f"<li><strong>{escape(seat)}</strong> {inline(name)}: {escape(outcome.replace('_', ' '))}, {reward:g}</li>"
-        for seat, name, outcome, reward in zip(seats, names, outcomes, rewards, strict=True)
+        f"<li><strong>{escape(seat)}</strong> {inline(name)}: {escape(outcome.replace('_', ' '))}, "
+        f"{escape(in_units(reward, unit))}</li>"
+        for seat, name, outcome, reward in zip(seats, names, result.outcomes, result.rewards, strict=True)
     )
-    noted = f'<p class="count">Noticed: {escape(", ".join(flags).replace("_", " "))}</p>' if flags else ""
+    noted = f'<p class="count">Noticed: {escape(", ".join(result.flags).replace("_", " "))}</p>' if result.flags else ""
     return f'<ul class="ended">{rows}</ul>{noted}'
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from dtef_pipeline.games.contract import GameMove, GameTrace
+from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.opening import turn_text
 from dtef_pipeline.games.packs import Pack
@@ -25,16 +25,38 @@ class EpisodeStep:
     """What the seat was told before the move: what it sees; empty: it is not known."""
 
 
-def episode_steps(trace: GameTrace, pack: Pack | None, seed: int) -> tuple[list[EpisodeStep], dict[str, Any] | None]:
-    """The steps, and the last state. Without the pack, or where the trace does not play again by it, states are not known."""
-    plain = [EpisodeStep(move, None, "") for move in trace.moves]
+class FollowedEpisode(NamedTuple):
+    """An episode as it can be followed."""
+
+    steps: list[EpisodeStep]
+    told: dict[str, Any] | None = None
+    """The whole last state, as `Scenario.told`; None: it is not known."""
+    ending: GameEnding | None = None
+    """None: the episode stopped before its end, or its end is not known."""
+
+
+def episode_steps(trace: GameTrace, pack: Pack | None, seed: int) -> FollowedEpisode:
+    """The steps, and the end. Without the pack, or where the trace does not play again by it, states and ending are not known."""
+    plain = FollowedEpisode([EpisodeStep(move, None, "") for move in trace.moves])
     if pack is None:
-        return plain, None
+        return plain
     game = GameInPlay(pack, seed)
     try:
-        return list(_played_again(trace, game)), pack.scenario.told(game.state)
+        steps = list(_played_again(trace, game))
+        return FollowedEpisode(_with_last_reactions(steps, game), pack.scenario.told(game.state), game.ending)
     except (ValueError, KeyError, IndexError):
-        return plain, None
+        return plain
+
+
+def _with_last_reactions(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[EpisodeStep]:
+    """The steps with all that each seat was told at the end: a trace has the first line of it alone."""
+    last = {step.move.seat: place for place, step in enumerate(steps) if step.move.text is not None}
+    return [
+        replace(step, move=replace(step.move, reaction=game.last_reaction(step.move)))
+        if last.get(step.move.seat) == place
+        else step
+        for place, step in enumerate(steps)
+    ]
 
 
 def _played_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
+from dtef_pipeline.games.report.drift_part import games_drift_chapter
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults, not_played
 from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards, metric_name
@@ -67,6 +68,7 @@ def games_index(
         Chapter("boards", "Boards", _boards(played, pages), style=games_style(), script=games_file("games.js")),
         Chapter("scenarios", "Scenarios", _scenarios(played, pages, manifests)),
         Chapter("unscored", "Not scored", _unscored(rows, played)),
+        games_drift_chapter(rows, rows.connection),
     ]
     return build_report("DTEF: games in words", _GAMES_INTRODUCTION, chapters)
 

@@ -6,20 +6,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import duckdb
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import metrics_of
 from dtef_pipeline.games.packs import Pack, pack_if_installed
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, player_names
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, with_coverage
 from dtef_pipeline.report.stored_rows import StoredRows
 
 REFUSED_RATE = "refused_rate"
 MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
-FAMILY_ORDER = ("composite", "expected value", "efficacy", "efficiency", "risk", "social", "safety", "form")
+FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
 _TABLES_OF_VERSIONS = ("episodes", "strategy_values")
 _STATES = (
@@ -42,6 +45,8 @@ class ScenarioResults:
     """None: the scenario is not installed any more."""
     older: list[int] = field(default_factory=list)
     """Earlier versions that were played, too."""
+    shared: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """The same as `results`, of the games alone that all players have; none: they have the same games, or none in common."""
 
     @cached_property
     def overall(self) -> pd.DataFrame:
@@ -74,10 +79,18 @@ def _family_place(family: str) -> int:
     return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
 
 
-def played_scenarios(rows: StoredRows, manifests: Mapping[str, ScenarioManifest]) -> list[ScenarioResults]:
-    """All scenarios with episodes or results, by name."""
+def played_scenarios(
+    rows: StoredRows, manifests: Mapping[str, ScenarioManifest], connection: duckdb.DuckDBPyConnection
+) -> list[ScenarioResults]:
+    """All scenarios with episodes or results, by name. `connection`: that of `rows`."""
     every, met = rows.frame("persona_results"), rows.frame("matchups")
-    results = _with_players(ranked_players(latest_versions(every))) if len(every) else every
+    results, shared = every, every.iloc[:0]
+    if len(every):
+        covered = latest_versions(every).assign(coverage=np.nan, games_note="")
+        if all(map(rows.has, GAME_RESULTS_READS)):
+            covered = with_coverage(connection, latest_versions(every))
+            shared = shared_results(connection, _of_unlike_games(covered))
+        results, shared = (_with_players(ranked_players(one)) for one in (covered, shared))
     versions = _versions(rows, results)
     return [
         ScenarioResults(
@@ -87,9 +100,16 @@ def played_scenarios(rows: StoredRows, manifests: Mapping[str, ScenarioManifest]
             _of_version(met, name, found[-1]),
             pack_if_installed(name, manifests),
             found[:-1],
+            _of(shared, name),
         )
         for name, found in sorted(versions.items())
     ]
+
+
+def _of_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
+    """The rows of scenarios whose players have not all played the same games."""
+    whole = covered.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
+    return covered[~whole & covered[PLAYED_COVERAGE].notna()]
 
 
 def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:

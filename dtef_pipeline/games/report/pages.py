@@ -8,6 +8,7 @@ import duckdb
 
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
+from dtef_pipeline.games.report.drift_part import GAMES_DRIFT_SHOWN
 from dtef_pipeline.games.report.episode_page import episode_page
 from dtef_pipeline.games.report.index_page import games_index
 from dtef_pipeline.games.report.league_rows import played_scenarios
@@ -17,7 +18,15 @@ from dtef_pipeline.report.stored_rows import StoredRows
 
 GAMES_PAGES_FOLDER = "games_report"
 """What the folder of the pages is called, in the warehouse and where a command writes them."""
-GAME_PAGES_READ = ("episodes", "persona_results", "matchups", "strategy_values")
+GAME_PAGES_READ = (
+    "episodes",
+    "persona_results",
+    "matchups",
+    "strategy_values",
+    "episode_scores",
+    "episode_turns",
+    *GAMES_DRIFT_SHOWN,
+)
 """The tables that the pages are made of."""
 
 
@@ -29,7 +38,7 @@ def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, S
     that its game does not take.
     """
     rows = StoredRows(connection)
-    played = played_scenarios(rows, manifests)
+    played = played_scenarios(rows, manifests, connection)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
     yield INDEX_PAGE, games_index(rows, played, pages, manifests)

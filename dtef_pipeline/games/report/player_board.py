@@ -9,6 +9,8 @@ import pandas as pd
 
 from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
 from dtef_pipeline.games.report.league_rows import REFUSED_RATE, ScenarioResults
+from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
+from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import (
     DASH,
@@ -56,7 +58,7 @@ _PLAYER_COLUMNS_SHOWN = (
 )
 _PLAIN_BOARD = (
     *("player", "model_variant", "snapshot", "opponent", "metric", "unit", "mean", "low", "high", "interval_kind"),
-    *("n_episodes", "n_total", "n_clusters", *BESIDE_METRICS, REFUSED_RATE, "reason"),
+    *("n_episodes", "n_total", "n_clusters", PLAYED_COVERAGE, *BESIDE_METRICS, REFUSED_RATE, "reason"),
 )
 
 
@@ -100,27 +102,30 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
         who=who(rows),
         lane=[_lane(row, low, high, first) for row in rows.to_dict("records")],
         shown=[
-            f"{mean}{_why_none(why)}"
-            for mean, why in zip(with_interval(rows, "mean", ("low", "high")), rows["reason"], strict=True)
+            f"{mean}{_why_none(why)}{_why_none(note or None)}"
+            for mean, why, note in zip(
+                with_interval(rows, "mean", ("low", "high")), rows["reason"], rows[GAMES_NOTE], strict=True
+            )
         ],
     )
     columns = [
         one._replace(title=f"{low:g} to {high:g} {unit}") if one.name == "lane" else one for one in _PLAYER_COLUMNS_SHOWN
     ]
-    return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)])
+    return table(shown, columns, caption=caption, row_head="who", data=rows[list(_PLAIN_BOARD)]) + reasons_beneath(rows)
 
 
 def _why_none(reason: Any) -> str:
-    """Why there is no mean or no interval, beneath where they would stand."""
-    return "" if is_unknown(reason) else f'<span class="ci wrapped">{inline(reason)}</span>'
+    """Why there is no mean or no interval, or why it is no mean like others, beneath where it stands."""
+    return short_reason(reason)
 
 
 def _places(rows: pd.DataFrame) -> pd.Series[Any]:
-    """Places by the mean, equal ones shared; none where neither way is better."""
+    """Places by the mean, equal ones shared; none where neither way is better, and for players who lack games that others have."""
     direction = rows["direction"].iloc[0]
     if direction == "none":
         return pd.Series(np.nan, index=rows.index)
-    return pd.Series(ranks(rows["mean"], highest_first=direction == "higher"), index=rows.index)
+    compared = rows["mean"].where(~(rows[PLAYED_COVERAGE] < 1))
+    return pd.Series(ranks(compared, highest_first=direction == "higher"), index=rows.index)
 
 
 def who(rows: pd.DataFrame) -> list[str]:

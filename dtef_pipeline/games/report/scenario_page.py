@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.games.endings import unit_in_words
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode
 from dtef_pipeline.games.report.league_rows import MADE_BY_LEAGUE, ScenarioResults
@@ -15,6 +16,7 @@ from dtef_pipeline.games.report.look import games_file, games_style
 from dtef_pipeline.games.report.player_board import PLAYERS_HOW, metric_boards
 from dtef_pipeline.games.report.player_grids import joined, matchups_grid, metrics_by_family, personas_grids
 from dtef_pipeline.games.report.reward_spread import reward_spread
+from dtef_pipeline.games.report.same_games_part import same_games_chapters
 from dtef_pipeline.games.report.strategies_part import strategy_chapters
 from dtef_pipeline.report.isolated import inline, missing
 from dtef_pipeline.report.markup import Column, described, estimate, named, note, paragraph, section, table, text, whole
@@ -56,6 +58,7 @@ def scenario_page(rows: StoredRows, found: ScenarioResults, episodes: Sequence[E
     chapters = [
         Chapter("rules", "Rules", _rules(found), style=games_style(), script=games_file("games.js")),
         *(_results(rows, found) if len(found.overall) else [Chapter("board", "Board", _no_board())]),
+        *same_games_chapters(found),
         *strategy_chapters(rows, found),
         Chapter("episodes", "Episodes", _episodes(episodes)),
     ]
@@ -96,10 +99,11 @@ def _rules(found: ScenarioResults) -> str:
     manifest = found.pack.manifest
     other = "" if found.playable else f" (installed; these results are of version {found.version})"
     illegal = "it forfeits" if manifest.on_illegal == "forfeit" else "a move is made for it"
+    zero_sum = "; what one seat wins, the others lose" if found.pack.scenario.zero_sum else ""
     facts: dict[str, Any] = {
         "Version": f"{manifest.version}{escape(other)}, {escape(manifest.status)}",
         "Seats": joined(manifest.seats),
-        "Reward": f"in {inline(found.pack.scenario.unit)}{'; what one seat wins, the others lose' if found.pack.scenario.zero_sum else ''}",
+        "Reward": inline(unit_in_words(found.pack.scenario.unit)) + zero_sum,
         "Usual opponents": joined(manifest.opponents) or "none",
         "Turn limit": f"{manifest.turn_limit:,}",
         "A text that is no move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",

@@ -14,21 +14,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import bare_command, normalise_cards, plain_command, read_command, spoken_action
 from dtef_pipeline.games.solitaire.optimum import optimum, solution
-from dtef_pipeline.games.solitaire.tableau import DRAW, RECYCLE, Tableau, after_command, dealt, legal_commands, why_illegal
+from dtef_pipeline.games.solitaire.tableau import (
+    CARDS,
+    DRAW,
+    RECYCLE,
+    Tableau,
+    after_command,
+    dealt,
+    legal_commands,
+    why_illegal,
+)
 from dtef_pipeline.text.counted import counted
 
 HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60
 """Commands that change the table, after which an unsolved game is over."""
 
-_LOOSE_MOVE = re.compile(
-    r"(?<!\w)move (?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
-    r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
+_LOOSE_CARD = (
+    r"(?:the )?(?:card )?(1[0-3]|[1-9]|ace|jack|queen|king|[2-9atjqk][cdhs]|[atjqk])"
+    r"(?: ?[♣♧♦♢♥♡♠♤]\ufe0f?|[cdhs](?!\w)| of (?:club|diamond|heart|spade)s?(?!\w))?"
 )
+_LOOSE_PLACE = r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
+_LOOSE_MOVE = re.compile(rf"(?<!\w)move {_LOOSE_CARD}{_LOOSE_PLACE}")
+_MOVE_ALONE = re.compile(rf"^{_LOOSE_CARD}{_LOOSE_PLACE}(?=[ .!]{{0,3}}$)", re.MULTILINE)
+"""A card and a place that are a whole line, without the word `move`. Within a sentence they are no command: who weighs a move names it too."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
 _OF_A_GAME = (
@@ -163,6 +176,16 @@ class Thirteen:
         charged = Count(max(0, (state.steps if solved else STEP_LIMIT) - len(best)))
         return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
 
+    def ending(self, state: ThirteenState) -> GameEnding:
+        """Cards home, commands and hints; the fewest commands that solve the deal are told to no player."""
+        best = solution(state.start)
+        fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
+        shown = (
+            f"Cards on the foundation: {state.table.foundation} of {CARDS}.",
+            f"Commands: {state.steps} of {STEP_LIMIT}. Hints: {state.hints}.",
+        )
+        return GameEnding(shown, (fewest,))
+
     def told(self, state: ThirteenState) -> dict[str, Any]:
         table = state.table
         return {
@@ -198,8 +221,9 @@ def of_manifest(manifest: ScenarioManifest) -> Thirteen:
 
 
 def canonical(text: str) -> str:
-    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`."""
-    return _LOOSE_MOVE.sub(_move, normalise_cards(plain_command(text)).casefold())
+    """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`, and so a line `10♠ → c3`."""
+    words = normalise_cards(plain_command(text)).casefold()
+    return _MOVE_ALONE.sub(_move, _LOOSE_MOVE.sub(_move, words))
 
 
 def _move(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from functools import partial
@@ -19,8 +20,8 @@ import yaml
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import dtef, ok, query
-from tests.fake_llm_server import FakeLLM, Fault, at_random
-from tests.made.league_players import REPLIES_IN_LEAGUES
+from tests.fake_llm_server import Call, FakeLLM, Fault, at_random
+from tests.made.league_players import REPLIES_IN_LEAGUES, legal_reply
 from tests.made.responses import stored
 
 PASSING_FAULTS = (Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503), Fault("reset"))
@@ -81,6 +82,25 @@ def test_killed_in_the_midst_of_episodes_nothing_is_bought_twice_and_no_turn_is_
     assert sorted(row["item_id"] for row in episodes) == ["1/0", "2/0"]
     assert {row["status"] for row in episodes} == {"played"}
     assert sum(row["n_turns"] for row in episodes) == len({(row["episode_id"], row["turn"]) for row in texts})
+
+
+def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second_scenario_is_played, waited_for_nothing = threading.Event(), list[str]()
+
+    def reply(call: Call) -> str:
+        is_second_scenario = "Leduc" in call.body["messages"][0]["content"]
+        if call.body["model"] == "second" and not is_second_scenario and not second_scenario_is_played.wait(60):
+            waited_for_nothing.append(call.user)
+        if call.body["model"] == "legal" and is_second_scenario:
+            second_scenario_is_played.set()
+        return legal_reply(call)
+
+    players = ["--player", "second", "--player", "legal", "--opponent", "nash", "--seeds", "1-2"]
+    with FakeLLM(reply) as server:
+        know_players(server, state, monkeypatch)
+        ok("games", "run", "--no-roll-ups", "--scenario", "kuhn", "--scenario", "leduc", *players)
+    assert waited_for_nothing == []
+    assert Counter(row["status"] for row in query("SELECT status FROM episodes")) == {"played": 2 * 2 * 4}
 
 
 def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,3 +108,19 @@ def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> N
 def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, words: tuple[str, ...], told: str) -> None:
     assert told in refused("games", "decisions", *words)
     assert not server.calls
+
+
+def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strategies(server: FakeLLM, tmp_path: Path) -> None:
+    """Three decisions of a model, and nash in the nine others, once stood among whole strategies without a mark."""
+    asked = ("games", "decisions", "--scenario", "poker/kuhn", "--draws", 2, "--sample", 3, "--fill", "nash", "--model", "fake")
+    rows = strict(ok(*asked, "--format", "json"))
+    own = rows[-1]
+    assert (own["player"], own["status"], own["points"], own["of_points"], own["filled"]) == ("fake", "partial", 3, 12, 9)
+    assert {row["status"] for row in rows[:-1]} == {"scored"}
+    assert own["as_drawn"] < max(row["exploitability"] for row in rows[:-1]), "by its number it would stand before others"
+    table = ok(*asked)
+    assert "3 of 12 decision points were asked, nash plays in 9" in " ".join(table.split())
+    ok("games", "report", "--out", tmp_path / "out")
+    (page,) = (tmp_path / "out").glob("*kuhn*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "3 of 12 decision points were asked, nash plays in the others" in text

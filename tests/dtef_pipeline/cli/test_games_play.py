@@ -11,13 +11,14 @@ import yaml
 
 from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.packs import adapters
+from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.made_games import ShowCards, show_pack
 from tests.strict_json import strict
 
 NAME = "made/show-cards"
-KEYS = {"rewards", "outcome", "actions", "illegal", "illegal_reasons", "state", "legal"}
+KEYS = {"rewards", "outcome", "ending", "actions", "illegal", "illegal_reasons", "state", "legal"}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,7 @@ def test_baselines_play_to_the_end() -> None:
     assert found["rewards"] == [1.0, -1.0] if cards[0] > cards[1] else [-1.0, 1.0]
     assert found["outcome"] == ("win" if cards[0] > cards[1] else "loss")
     assert (found["illegal"], found["illegal_reasons"], found["legal"]) == (0, [], [])
+    assert found["ending"]["hidden"] == [f"A had {cards[0]}, B had {cards[1]}."]
 
 
 def test_the_league_may_be_left_out() -> None:
@@ -61,7 +63,7 @@ def test_the_league_may_be_left_out() -> None:
 def test_written_commands_are_the_first_seats_and_the_episode_stops_after_the_last() -> None:
     found = played("--players", "baseline/waits", "--commands", "wait; wait")
     assert found["actions"] == [[0, "wait"], [1, "wait"], [0, "wait"], [1, "wait"]]
-    assert (found["rewards"], found["outcome"], found["legal"]) == (None, None, ["wait", "show"])
+    assert (found["rewards"], found["outcome"], found["ending"], found["legal"]) == (None, None, None, ["wait", "show"])
     assert played("--players", "baseline/careful,baseline/waits", "--commands", "wait; wait") == found
 
 
@@ -84,12 +86,40 @@ def test_the_trace_shows_each_move_and_the_whole_state() -> None:
     assert "trace: " in said
 
 
+def test_the_trace_shows_what_the_game_answered_also_to_the_last_command() -> None:
+    """Hints were asked for in traces, and their answers were not to be seen."""
+    said = ok("games", "play", "thirteen", "--commands", "hint; draw; hint", "--trace")
+    assert said.count("       > Hint: ") == 2
+    assert "       > Waste: 11\n" in said
+
+
 def test_a_person_plays_and_is_told_what_the_seat_may_see() -> None:
-    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\nwait\nshow\n")
+    said = ok("games", "play", NAME, "--seed", "7", "--players", "human,baseline/waits", stdin="?\nfly\n\n1\nshow\n")
     assert said.startswith("Each seat has a card.")
-    assert "A> wait, show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
+    assert "A> \n  1  wait\n  2  show\nA> Nothing was played: fly is no command here.\nA> A> Your card is" in said
     assert "Said so far: wait, wait." in said
     assert "3 turns, texts that were no moves: 1" in said
+    assert "3 words were said.\n" in said
+    assert "not shown to the players" not in said
+
+
+def test_who_looks_on_is_also_told_what_the_players_were_not_shown() -> None:
+    hidden = "(not shown to the players) A had "
+    for words in (("--players", "baseline/careful,baseline/waits"), ("--commands", "show"), ("--trace",)):
+        assert hidden in ok("games", "play", NAME, "--seed", "7", *words, stdin="show\n")
+
+
+def test_the_page_shows_an_end_as_the_command_tells_it() -> None:
+    page = (ROOT / "docs" / "play-a-game.md").read_text(encoding="utf-8")
+    command = "dtef games play sealed-bid --players baseline/truthful,baseline/truthful\n"
+    shown = page.partition(command)[2].partition("```text\n")[2].partition("```")[0]
+    assert ok(*command.split()[1:]) == shown
+
+
+def test_the_end_of_a_hand_has_board_cards_and_pot_and_one_chip_is_one_chip() -> None:
+    said = ok("games", "play", "limit-holdem", "--seed", "3", "--players", "human,baseline/always-call", stdin="fold\n")
+    assert "The button folded: no card was shown.\nPot: 3 chips, 1 from the button and 2 from the big blind.\n" in said
+    assert "button (human): loss, -1 chip\nbig blind (baseline/always-call): win, 1 chip\n" in said
 
 
 @pytest.mark.parametrize("stdin", ["quit\n", "QUIT\n", "", "wait\n"])

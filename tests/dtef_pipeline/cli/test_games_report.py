@@ -11,16 +11,21 @@ from assets.definitions import defs
 from assets.survey.store import SurveyStore
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import ok, use
+from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.game_pages import played_league
 
 
-def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = Warehouse(tmp_path / "warehouse")
-    for name, rows in played_league(["poker/kuhn"], range(1, 6)).items():
+def kept_league(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
+    """A warehouse of games of Kuhn poker, as the one of the commands."""
+    house = Warehouse(folder / "warehouse")
+    for name, rows in played_league(["poker/kuhn"], seeds).items():
         at = {} if name in ("persona_results", "matchups") else {**LEAGUE_SPACE.levels("poker/kuhn"), "snapshot": "base"}
         house.write(name, rows, **at)
-    use(tmp_path, monkeypatch)
+    use(folder, monkeypatch)
+
+
+def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_league(tmp_path, monkeypatch, range(1, 6))
     assert defs
     from assets.games.report import games_report
 
@@ -35,3 +40,21 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(tmp_path: Path, mon
     index = (kept / "index.html").read_text(encoding="utf-8")
     assert "poker__kuhn.html" in index
     assert "solitaire/thirteen" in index
+
+
+def test_a_page_that_someone_else_wrote_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # `dtef games report --out .` once overwrote the index.html of another site.
+    kept_league(tmp_path, monkeypatch, range(1, 2))
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "index.html").write_text("my own", encoding="utf-8")
+    for command in (("games", "report"), ("report", "--family", "games")):
+        assert "index.html is there already and was not written by dtef; allowed: a folder without it" in refused(
+            *command, "--out", out
+        )
+    assert [path.name for path in out.iterdir()] == ["index.html"]
+    assert (out / "index.html").read_text(encoding="utf-8") == "my own"
+    (out / "index.html").unlink()
+    ok("games", "report", "--out", out)
+    (out / ".pages.json").unlink()
+    ok("games", "report", "--out", out)

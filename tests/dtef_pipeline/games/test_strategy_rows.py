@@ -138,6 +138,9 @@ def test_a_sample_has_values_only_where_a_baseline_was_told_to_play_the_rest() -
     assert (row["value"], row["scale"], row["n_points"], row["n_missing"]) == (None, None, 20, 916)
     (row,) = chosen(valued(LEDUC_PACK, rows, fill="nash"), "mixed", "exploitability")
     assert (row["n_missing"], row["n_filled"], row["filled_by"]) == (0, 916, "nash")
+    assert (row["status"], row["n_points"]) == ("partial", 20)
+    (nash,) = chosen(valued(LEDUC_PACK, rows, fill="nash"), "baseline/nash", "exploitability")
+    assert nash["status"] == "scored"
     # Play at random in 20 points of 936 is hardly worse than perfect play: that is the scale, not 2.37.
     assert 0 < row["scale"] < 0.3
     assert row["scale"] < row["value"] < 1

@@ -11,8 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.games.report.drift_part import games_drift_chapter
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 from dtef_pipeline.games.watched_play import games_drift_rule, games_watched_drift, moved_baselines
+from dtef_pipeline.report.stored_rows import StoredRows
+from tests.made.read_page import ReadPage
 
 NIGHTS, SEEDS = 12, 16
 WIN = {"metric": "success_rate", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
@@ -185,3 +188,24 @@ def test_a_baseline_that_moved_is_named_once_per_metric_and_item() -> None:
     assert not list(moved_baselines(connected(of_baselines(1.0))))
     assert not list(moved_baselines(connected(of_baselines(0.0, version=2)))), "the version says that the game changed"
     assert not list(moved_baselines(connected(of_baselines(0.0, opponent="gpt")))), "against a model it need not play alike"
+
+
+def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do() -> None:
+    rows = history(0.6)
+    found, connection = games_watched_drift(connected(rows)), duckdb.connect()
+    connection.register("games_drift", games_drift_rule(connected(rows)))
+    connection.register("games_model_drift", found.checks)
+    connection.register("games_drift_series", found.series)
+    text = ReadPage(games_drift_chapter(StoredRows(connection), connection).markup).text
+    assert "Verdict on each model" in text
+    assert text.index("moved") < text.index("steady")
+    assert "Scenarios that the documented rule flags" in text
+    assert "poker/kuhn" in text
+    once = games_watched_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]))
+    alone = duckdb.connect()
+    alone.register("games_model_drift", once.checks)
+    alone.register("games_drift_series", once.series)
+    said = ReadPage(games_drift_chapter(StoredRows(alone), alone).markup).text
+    assert "with that day as --snapshot, makes something to compare" in said
+    nothing = duckdb.connect()
+    assert "No drift to show" in games_drift_chapter(StoredRows(nothing), nothing).markup

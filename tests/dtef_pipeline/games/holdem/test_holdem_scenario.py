@@ -186,7 +186,7 @@ class TestWhatIsCounted:
             "aggression": Count(0, 3),
             "bluff_frequency": Count(0, 0),
         }
-        assert set(mine) == {metric.name for metric in limit_holdem().metrics}
+        assert {*mine, "exploitation"} == {metric.name for metric in limit_holdem().metrics}, "exploitation compares players"
 
     def test_a_split_pot_is_half_a_won_showdown(self) -> None:
         hand = after_commands(with_cards("2c 3d", "2d 3c", "Ah Kh Qh Jh Th"), ["call", *["check"] * 7])

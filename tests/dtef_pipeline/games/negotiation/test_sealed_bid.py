@@ -50,6 +50,16 @@ def test_it_is_a_scenario() -> None:
         ("\uff13\uff17", "bid 37"),
         ("0", "bid 0"),
         ("bid 100", "bid 100"),
+        ("bid: 37", "bid 37"),
+        ("ACTION: bid: 37", "bid 37"),
+        ("Bid $37.", "bid 37"),
+        ("**37**", "bid 37"),
+        ("ACTION: `bid` **37**", "bid 37"),
+        ("ACTION: bid 37 (my final offer)", "bid 37"),
+        ("bid 37 (half of my value)", "bid 37"),
+        ("ACTION: bid 37 points — my value", "bid 37"),
+        ("ACTION: I will bid 37 because it is my value.", "bid 37"),
+        (r"ACTION: \boxed{bid 37}", "bid 37"),
     ],
 )
 def test_a_bid_is_read_as_people_write_it(text: str, command: str) -> None:
@@ -86,6 +96,42 @@ def test_a_text_without_one_bid_is_unparsed(text: str) -> None:
     assert found.kind == "unparsed"
 
 
+CUT_BIDS = """50 or 60|50-60|1 000|5k|1e2|10^2|37/2|35+35|70 - 1|0x20|20 more than 30|37 million|70*0.5|70**2|70 * 0.5|50 to 60|50, no, 60
+50%|37 and a half|20 more than my value|50 or sixty|50 minus ten|50 (or 60)|10\u00b2|37\u00bd|50..60|5 0|50 x 2|1. 000|50 — 60""".replace(
+    "\n", "|"
+).split("|")
+
+
+@pytest.mark.parametrize("said", CUT_BIDS)
+def test_no_number_is_cut_out_of_what_was_said(said: str) -> None:
+    for text in (f"ACTION: bid {said}", f"ACTION: {said}"):
+        found = an_auction().read(text, NEW, 0)
+        assert isinstance(found, Illegal), text
+        assert found.kind == "illegal"
+        assert "a whole number from 0 to 100" in found.reason
+    for text in (f"bid {said}", f"I think I bid {said}", said):
+        assert isinstance(an_auction().read(text, NEW, 0), Illegal), text
+
+
+@given(
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.sampled_from(["", "bid ", "I bid ", "bid: ", "my bid is ", "**"]),
+    st.text(" abork.,;:()-+*/^$%\n\u2014", max_size=6).filter(lambda between: "\n" not in between),
+    st.sampled_from(["", " points", "**", ".", " (my final offer)"]),
+)
+@settings(max_examples=300)
+def test_with_two_numbers_or_an_operator_beside_the_number_no_bid_is_read(
+    one: int, other: int, before: str, between: str, behind: str
+) -> None:
+    game = an_auction()
+    if not (one == other or (between == "" and f"{one}{other}".isdecimal())):
+        assert isinstance(game.read(f"ACTION: {before}{one}{between}{other}{behind}", NEW, 0), Illegal)
+    for operator in "+-/^%~":
+        assert isinstance(game.read(f"ACTION: {before}{one}{operator}{between}{behind}", NEW, 0), Illegal)
+        assert isinstance(game.read(f"ACTION: {before}{one} {operator} x{behind}", NEW, 0), Illegal)
+
+
 def test_who_declines_has_refused() -> None:
     found = an_auction().read("I'm sorry, but I can't help with that.", NEW, 0)
     assert isinstance(found, Illegal)
@@ -102,7 +148,9 @@ def test_any_text_gives_a_legal_bid_or_a_reason(text: str) -> None:
     assert isinstance(found, Illegal) or found in game.legal(NEW, 0)
 
 
-@pytest.mark.parametrize("piece", ["bid 37 ", "37\n", "ACTION: ", "bid " * 9 + "1.", "-", "$$", "\ud800\0"])
+@pytest.mark.parametrize(
+    "piece", ["bid 37 ", "37\n", "ACTION: ", "bid " * 9 + "1.", "-", "$$", "\ud800\0", "*", "bid 3*", "a:"]
+)
 def test_a_long_hostile_text_is_read_in_no_time(piece: str) -> None:
     started = time.process_time()
     an_auction().read(piece * (300_000 // len(piece)), NEW, 0)

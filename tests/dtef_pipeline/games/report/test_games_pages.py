@@ -183,3 +183,30 @@ def test_equal_tables_give_equal_pages(league: dict[str, pa.Table]) -> None:
 )
 def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts: TextParts) -> None:
     assert text_parts(text, played=played) == parts
+
+
+def test_a_long_reason_stands_once_beneath_the_board_and_its_first_words_in_the_cells(pages: dict[str, str]) -> None:
+    # Reasons of eight lines stood in every row of a board.
+    board = re.search(r'<section id="board".*?</section>', pages[KUHN], re.DOTALL)
+    assert board
+    cells = re.findall(r'<span class="ci wrapped"[^>]*>(.*?)</span>', board[0])
+    assert cells
+    assert max(len(ReadPage(one).text) for one in cells) < 40
+    assert 'title="no interval: each seed has the same value' in board[0]
+    assert (
+        "* no interval: each seed has the same value, which says nothing of how far others scatter (" in ReadPage(board[0]).text
+    )
+
+
+def test_the_last_step_has_what_all_learned_and_marks_what_the_players_were_not_shown(pages: dict[str, str]) -> None:
+    ends = [section_of(pages[name], "moves").rpartition("The end")[2] for name in episodes_of(pages, KUHN)]
+    shown = [end for end in ends if "Showdown: A has the " in end]
+    assert shown
+    assert not any("not shown to the players" in end for end in shown)
+    assert "chips from" in "".join(ends)
+    assert not re.search(r"(win|loss|lost|of),? -?1 chips", "".join(pages.values()))
+    talks = [section_of(pages[name], "moves").rpartition("The end")[2] for name in episodes_of(pages, ALLOCATION)]
+    assert all(re.search(r"Worth to A: boat .*\)\.\s*not shown to the players", end) for end in talks)
+    assert any("Jain's index" in end for end in talks)
+    assert "Cards on the foundation: " in section_of(pages["solitaire__thirteen.episode-1.html"], "moves")
+    assert "1 where it is solved, else 0" in section_of(pages["solitaire__thirteen.html"], "rules")

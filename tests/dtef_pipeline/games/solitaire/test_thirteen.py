@@ -173,6 +173,11 @@ def test_a_hint_says_when_nothing_helps() -> None:
         ("ACTION: Move Q♠ → column 1", "move 12->c1"),
         ("I move the queen of hearts from c2 onto c1.", "move 12->c1"),
         ("move Q to c1", "move 12->c1"),
+        ("move 12♠ → c1", "move 12->c1"),
+        ("ACTION: Move the 12 of hearts to c1", "move 12->c1"),
+        ("ACTION: 12h → c1", "move 12->c1"),
+        ("I think of the waste.\n12♥\ufe0f onto column 1.", "move 12->c1"),
+        ("12♠ to c1 is too early.\nI draw", "draw"),
         ("Let us **draw**", "draw"),
         ("ACTION: hint", "hint"),
         ("ACTION: resign", "resign"),
@@ -186,6 +191,9 @@ def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
 def test_every_rank_has_its_number() -> None:
     words = ["A", "2", "3♣", "4h", "5", "6", "7", "8", "9 of clubs", "10♠", "jack", "Qd", "13"]
     assert [canonical(f"Move {word} to the Foundation") for word in words] == [f"move {n}->foundation" for n in range(1, 14)]
+    for suit in ("", "♠", "h", " of clubs", "♥\ufe0f"):
+        numbers = [canonical(f"{before}{n}{suit} to the foundation") for n in range(1, 14) for before in ("move ", "")]
+        assert numbers == [f"move {n}->foundation" for n in range(1, 14) for _ in range(2)], suit
 
 
 @pytest.mark.parametrize(
@@ -198,6 +206,8 @@ def test_every_rank_has_its_number() -> None:
         ("fly", "unparsed", "no command was found"),
         ("I will not resign", "unparsed", "no command was found"),
         ("ACTION: draw or hint", "unparsed", "several commands"),
+        ("ACTION: 4♠ to the foundation", "illegal", "not the next card"),
+        ("12 to c1 is too early", "unparsed", "no command was found"),
         ("I can't play this", "refused", "the reply declines"),
     ],
 )

@@ -1,0 +1,108 @@
+"""Which games players have in common. A game is a seed, seen from one seat, against one opponent.
+
+Players who played other seeds, or met others, have means of other games: an order of such means is no comparison. Boards say so on the rows
+concerned, and can be limited to the games that all players shown have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
+from dtef_pipeline.games.metrics import EXPECTED_RETURN
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GameBoardOptions, results_of
+from dtef_pipeline.text.counted import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN_GAMES, SHARED_GAMES = "own", "shared"
+"""Which games a mean is over: all that the player has, or only those that every player shown has."""
+PLAYED_COVERAGE = "coverage"
+GAMES_NOTE = "games_note"
+_SERIES_KEYS = PLAYED_SERIES.split(", ")
+_PLAYED_GAMES = f"""
+    SELECT DISTINCT {PLAYED_SERIES}, model, item_id, cluster, opponent FROM {{source}}
+    WHERE metric = '{EXPECTED_RETURN}' AND status = 'scored' ORDER BY ALL
+"""
+
+
+def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `persona_results` with `coverage` and `games_note`: how many of the games of all players in `results` each has, 0-1, and
+    in words where it is not all of them; in rows of one opponent, of the games against it. NaN and no words where the player has no game with a
+    result. `connection` has `episode_scores`."""
+    import pandas as pd
+
+    played = _of_players(connection, results)
+    whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
+    every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
+    keys = [*_SERIES_KEYS[:3], "opponent"]
+    rows = [row for _, own in every.groupby(keys, sort=True) for row in _covered(own)]
+    covered = pd.DataFrame(rows, columns=[*_SERIES_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
+    found = results.merge(covered, on=[*_SERIES_KEYS, "opponent"], how="left")
+    return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
+
+
+def shared_results(
+    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, options: GameBoardOptions | None = None
+) -> pd.DataFrame:
+    """The rows of `persona_results` of the players in `results`, made anew of the games alone that all of them have in a scenario.
+
+    No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`.
+    """
+    source = latest_scores(connection)
+    connection.register("shown_players", results[_SERIES_KEYS].drop_duplicates())
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE shared_scores AS
+        WITH games AS (
+            {_PLAYED_GAMES.format(source=source)}
+        ), shown AS (
+            SELECT * FROM games SEMI JOIN shown_players USING ({PLAYED_SERIES})
+        ), players AS (
+            SELECT league, scenario, version, count(DISTINCT (persona, model_variant)) AS n FROM shown GROUP BY ALL
+        ), shared AS (
+            SELECT league, scenario, version, item_id, count(*) AS n FROM shown GROUP BY ALL
+        ), kept AS (
+            SELECT * FROM shared SEMI JOIN players USING (league, scenario, version, n)
+        )
+        SELECT * FROM {source} SEMI JOIN kept USING (league, scenario, version, item_id)
+            SEMI JOIN shown USING ({PLAYED_SERIES})
+        """
+    )
+    if not connection.sql("SELECT 1 FROM shared_scores LIMIT 1").fetchall():
+        return results.iloc[:0]
+    return results_of(connection, "shared_scores", options)
+
+
+def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+    """The games with a result of the players in `results`, of the snapshots that count."""
+    connection.register("shown_players", results[_SERIES_KEYS].drop_duplicates())
+    games = _PLAYED_GAMES.format(source=latest_scores(connection))
+    found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
+    return found
+
+
+def _covered(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """One row per player of a scenario, whose games are given: how many of the games of all it has."""
+    of, named = played["item_id"].nunique(), [*_SERIES_KEYS, "opponent"]
+    for _, own in played.groupby(_SERIES_KEYS[3:], sort=True):
+        n = own["item_id"].nunique()
+        yield {
+            **dict(zip(named, own.iloc[0][named], strict=True)),
+            PLAYED_COVERAGE: n / of,
+            GAMES_NOTE: "" if n == of else _lacks(own, played),
+        }
+
+
+def _lacks(own: pd.DataFrame, played: pd.DataFrame) -> str:
+    """`other games than others: it has 4 of 80, on 2 of 10 seeds, against 1 of 4 opponents`."""
+    parts = [f"it has {own['item_id'].nunique():,} of {played['item_id'].nunique():,}"]
+    for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
+        n, of = own[column].nunique(), played[column].nunique()
+        if n < of:
+            parts.append(f"{words} {n:,} of {counted(of, noun)}")
+    return f"other games than others: {', '.join(parts)}"

@@ -1,0 +1,195 @@
+"""What is said when a game is over: to whom, in which words, and that nothing that is sent to a model changed by it."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+
+import pytest
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.games.contract import GameEnding, GameResult
+from dtef_pipeline.games.endings import in_units, unit_in_words, words_at_end
+from dtef_pipeline.games.episode import GameEpisode, play_baselines
+from dtef_pipeline.games.episode_items import GameItem
+from dtef_pipeline.games.in_play import GameInPlay
+from dtef_pipeline.games.manifest import read_manifests
+from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.packs import Pack, pack
+from dtef_pipeline.games.traces import trace_hash
+from dtef_pipeline.games.turn_rows import turn_rows
+from tests.conftest import ROOT
+from tests.dtef_pipeline.games.test_every_scenario import every_pack, situations
+from tests.made.made_games import MODEL_A, baseline, model_player, played_with, response_to, show_pack
+
+STORED = {
+    ("made/show-cards", 1): ("9191601242644647", "6627a0a965ae392ea18ba9ca7b4a06a1"),
+    ("negotiation/allocation", 1): ("54eb8d011dc43c07", "638e5716cc80b65f5b5be70f51318abe"),
+    ("negotiation/sealed-bid", 1): ("9c667f12c5343f5a", "1f088d07bca413dd83e6cc38500b72c8"),
+    ("poker/kuhn", 1): ("f4d6754a3d3ee261", "58c1877709930409d445d54567b55370"),
+    ("poker/leduc", 1): ("0224a21b4bdae63f", "a47a0ba7f1bcede3bced2f5408332c27"),
+    ("poker/limit-holdem", 1): ("ad173de25a96518f", "7a7bfe57e591a9b8594c6da1416958c0"),
+    ("solitaire/thirteen", 1): ("259ae60e990b8c59", "51fcfdd0a19c6bc773aaa6b8c23e4dc5"),
+}
+"""Of one episode per scenario and version, as it was before games had endings: a hash of its request keys, and its trace hash."""
+
+
+def shipped(name: str) -> Pack:
+    return pack(name, read_manifests(ROOT / "data" / "scenarios"))
+
+
+def written(own: Pack, *texts: str, seed: int = 4) -> GameInPlay:
+    game = GameInPlay(own, seed)
+    for text in texts:
+        game.writes(text)
+    return game
+
+
+def random_play(own: Pack, seed: int) -> tuple[list[str], GameInPlay]:
+    """Texts of an episode in which all seats write at random, now and then what is no move; and the game."""
+    rng, texts, game = random.Random(seed), list[str](), GameInPlay(own, seed)
+    while (seat := game.seat) is not None:
+        assert game.ending is None
+        nonsense = rng.random() < 0.2
+        texts.append(
+            "Nothing to say.{" if nonsense else f"I think.\nACTION: {rng.choice(own.scenario.legal(game.state, seat))}"
+        )
+        game.writes(texts[-1])
+    return texts, game
+
+
+@every_pack
+def test_stored_episodes_keep_their_request_keys_and_their_trace_hash(pack: Pack) -> None:
+    texts, _ = random_play(pack, 4)
+    episode = GameEpisode(pack, 4, tuple(model_player(MODEL_A) for _ in pack.manifest.seats))
+    keys = "".join(request.key for request in played_with(episode, texts))
+    now = (hashlib.sha256(keys.encode()).hexdigest()[:16], trace_hash(episode.trace()))
+    assert now == STORED[pack.name, pack.manifest.version]
+
+
+@every_pack
+def test_what_is_shown_at_the_end_holds_nothing_that_a_seat_may_not_know(pack: Pack) -> None:
+    rng = random.Random(3)
+    ended = [random_play(pack, seed)[1].state for seed in range(12)]
+    stopped = [state for state, _ in situations(pack, 8)]
+    for state in (*ended, *stopped):
+        shown = pack.scenario.ending(state).shown
+        assert shown
+        for seat in range(len(pack.manifest.seats)):
+            assert all(pack.scenario.ending(pack.scenario.permuted(state, seat, rng)).shown == shown for _ in range(4))
+
+
+@every_pack
+def test_no_seat_is_told_the_ending_while_it_may_still_write(pack: Pack) -> None:
+    for seed in range(6):
+        texts, over = random_play(pack, seed)
+        assert over.ending is not None
+        again, sent = GameInPlay(pack, seed), ""
+        for text in texts:
+            assert again.seat is not None
+            sent += "\n".join(message.text for message in again.messages(again.seat))
+            again.writes(text)
+        assert not any(line in sent for line in (*over.ending.shown, *over.ending.hidden))
+
+
+@every_pack
+def test_the_page_of_a_scenario_says_what_its_players_are_not_shown_at_the_end(pack: Pack) -> None:
+    if pack.manifest.league != "made":
+        page = (ROOT / "docs" / "scenarios" / f"{pack.manifest.scenario}.md").read_text(encoding="utf-8")
+        assert re.search(r"not\s+shown\s+to\s+the\s+player|no\s+card\s+is\s+shown", page.partition("## The end\n")[2])
+
+
+def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
+    kuhn = shipped("poker/kuhn")
+    cards = "A has the king, B the queen."
+    assert kuhn.scenario.told(kuhn.scenario.reset(4, (0, 1)))["cards"] == ["K", "Q"]
+    pot = "Pot: 4 chips, 2 from A and 2 from B."
+    assert written(kuhn, "bet", "call").ending == GameEnding((f"Showdown: {cards}", pot, "A wins 2 chips from B."))
+    folded = ("B folded: no card was shown.", "Pot: 3 chips, 2 from A and 1 from B.", "A wins 1 chip from B.")
+    assert written(kuhn, "bet", "fold").ending == GameEnding(folded, (cards,))
+    hand = play_to_end(shipped("poker/limit-holdem"), "always-call")
+    assert hand.shown[0].startswith("Board: Qs 8s Ad Jc Ah.")
+    assert hand.shown[1] == "Showdown: the button has 4s 4d, the big blind has 6h Jh."
+    assert hand.shown[-1] == "The big blind wins 2 chips from the button."
+    assert hand.hidden == ()
+    leduc = play_to_end(shipped("poker/leduc"), "always-call")
+    assert leduc.shown[0].startswith("Public card: the ")
+    assert leduc.shown[1].startswith("Showdown: A has the ")
+
+
+def play_to_end(own: Pack, name: str) -> GameEnding:
+    """The ending of an episode of one baseline at all seats, seed 5."""
+    game = GameInPlay(own, 5)
+    for move in play_baselines(own, 5, (baseline(name),) * len(own.manifest.seats)).moves:
+        game.plays(move.command or "")
+    assert game.ending is not None
+    return game.ending
+
+
+def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
+    own = shipped("negotiation/sealed-bid")
+    ended = written(own, "bid 10", "bid 30").ending
+    assert ended is not None
+    assert ended.shown == ("The bids: A 10, B 30.", "B wins and pays 10.")
+    values = own.scenario.told(own.scenario.reset(4, (0, 1)))["values"]
+    assert ended.hidden[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
+    tied = written(own, "bid 10", "bid 10").ending
+    assert tied is not None
+    assert "The lot decided between the equal bids of A and B." in tied.shown[1]
+    forfeited = written(own, "bid 10", *["bid x"] * 3).ending
+    assert forfeited is not None
+    assert forfeited.shown == ("No auction was held: no bid was opened.",)
+
+
+def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:
+    own = shipped("negotiation/allocation")
+    items = own.scenario.told(own.scenario.reset(4, (0, 1)))["items"]
+    offer = f'{{"propose": {{"A": ["{items[0]}"], "B": {str(items[1:]).replace(chr(39), chr(34))}}}}}'
+    ended = written(own, offer, '{"accept": true}').ending
+    assert ended is not None
+    assert ended.shown == (f"All agree: A gets {items[0]}; B gets {', '.join(items[1:])}.",)
+    told = "\n".join(ended.hidden)
+    assert all(word in told for word in ("Worth to A: ", "envy ", "(EF1)", "Jain's index ", "Nash welfare ", "efficiency "))
+    public = own.manifest.model_copy(update={"settings": {"values": "public"}})
+    open_end = written(pack(own.name, {own.name: public}), offer, '{"accept": true}').ending
+    assert open_end == GameEnding((*ended.shown, *ended.hidden))
+
+
+def test_a_solitaire_ends_with_its_cards_home_and_people_are_told_the_fewest_commands() -> None:
+    ended = written(shipped("solitaire/thirteen"), "draw", "resign", seed=1).ending
+    assert ended is not None
+    assert ended.shown == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")
+    assert ended.hidden == ("The fewest commands that solve this deal: 23.",)
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "words"),
+    [(1, "chips", "1 chip"), (-1, "chips", "-1 chip"), (-0.0, "points", "0 points"), (2.5, "chips", "2.5 chips")],
+)
+def test_rewards_are_counted_in_their_unit(number: float, unit: str, words: str) -> None:
+    assert in_units(number, unit) == words
+    assert in_units(number, "solved") == f"reward {number + 0.0:g}"
+
+
+def test_a_unit_is_named_as_what_it_is() -> None:
+    assert (unit_in_words("chips"), unit_in_words("solved")) == ("in chips", "1 where it is solved, else 0")
+    over = words_at_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
+    assert over == "The game is over: unsolved, reward 0 (turn limit)\nAll was said."
+
+
+def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() -> None:
+    own = show_pack()
+    plan = LeaguePlan(own, [GameItem(7, 0, "beta")], [model_player()], {"beta": model_player()}, 1, "base")
+    (match,) = plan.matches()
+    episode, history = plan.episode(match), []
+    for text in ("fly", "ACTION: wait", "ACTION: wait", "fly", "ACTION: show"):
+        request = episode.next(history)
+        assert request is not None
+        history.append(response_to(request, text))
+    assert episode.next(history) is None
+    rows = list(turn_rows(plan, match, episode, episode.trace(), Played(history)))
+    has = ["3 words were said." in row["reaction"] for row in rows]
+    assert has == [False, False, True, False, True]
+    assert rows[2]["reaction"].startswith("The game is over: ")
+    assert not any("A had" in row["reaction"] for row in rows)

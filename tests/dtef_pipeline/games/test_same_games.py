@@ -1,0 +1,90 @@
+"""Players who played other games than others: said on boards, and compared on what all have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GameBoardOptions, game_results
+from dtef_pipeline.games.report.league_rows import played_scenarios
+from dtef_pipeline.games.report.player_board import metric_boards
+from dtef_pipeline.games.report.same_games_part import same_games_chapters
+from dtef_pipeline.games.same_games import shared_results, with_coverage
+from dtef_pipeline.report.stored_rows import StoredRows
+from tests.made.made_scores import connected_scores, scored_games
+
+NO_DRAWS = GameBoardOptions(resamples=0)
+FEW, MANY = range(1, 4), range(1, 7)
+
+
+def lopsided() -> list[dict[str, Any]]:
+    """`wide` meets two opponents on six seeds; `small` one of them on three, where everybody wins much."""
+    rng = np.random.default_rng(4)
+    rows = list(scored_games("wide", "baseline/a", {seed: (10 - seed, rng.integers(-2, 3)) for seed in MANY}))
+    rows += scored_games("wide", "baseline/b", dict.fromkeys(MANY, (-5, -3)))
+    return rows + list(scored_games("small", "baseline/a", dict.fromkeys(FEW, (4, 1, 2, 1))))
+
+
+def mean_by_hand(rows: list[dict[str, Any]], player: str, items: set[str]) -> float:
+    return float(np.mean([row["total"] for row in rows if row["model"] == player and row["item_id"] in items]))
+
+
+def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records")}
+
+
+def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
+    connection = connected_scores(lopsided())
+    results = game_results(connection, NO_DRAWS)["persona_results"].to_pandas()
+    found = with_coverage(connection, results)
+    by_player = overall(found)
+    assert by_player["wide"]["coverage"] == 1
+    assert by_player["wide"]["games_note"] == ""
+    assert by_player["small"]["coverage"] == pytest.approx(6 / 24)
+    assert (
+        by_player["small"]["games_note"] == "other games than others: it has 6 of 24, on 3 of 6 seeds, against 1 of 2 opponents"
+    )
+    met = found[(found["model"] == "small") & (found["opponent"] == "baseline/a")].iloc[0]
+    assert met["games_note"] == "other games than others: it has 6 of 12, on 3 of 6 seeds"
+    alone = with_coverage(connection, results[results["model"] == "small"])
+    assert set(alone["coverage"]) == {1.0}
+
+
+def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -> None:
+    rows = lopsided()
+    connection = connected_scores(rows)
+    results = game_results(connection, NO_DRAWS)["persona_results"].to_pandas()
+    own = overall(results)
+    items = {f"{seed}/{seat}/baseline/a" for seed in FEW for seat in (0, 1)}
+    found = overall(shared_results(connection, results, NO_DRAWS))
+    assert own["small"]["mean"] > own["wide"]["mean"]
+    assert found["small"]["mean"] < found["wide"]["mean"]
+    for player in ("small", "wide"):
+        assert found[player]["mean"] == pytest.approx(mean_by_hand(rows, player, items))
+        assert found[player]["n_clusters"] == 3
+    assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
+
+
+def test_players_without_a_common_game_have_no_shared_rows() -> None:
+    rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
+    connection = connected_scores(rows)
+    results = game_results(connection, NO_DRAWS)["persona_results"].to_pandas()
+    assert not len(shared_results(connection, results, NO_DRAWS))
+    assert set(with_coverage(connection, results)["coverage"]) == {0.5}
+
+
+def test_the_page_gives_no_place_to_who_lacks_games_and_has_a_board_of_the_same_games() -> None:
+    connection = connected_scores(lopsided())
+    for name, table in game_results(connection, NO_DRAWS).items():
+        connection.register(name, table)
+    (found,) = played_scenarios(StoredRows(connection), {}, connection)
+    board = metric_boards(found)
+    assert "other games than others: it has 6 of 24" in board
+    assert board.index("small") < board.index("wide"), "rows stand by their mean"
+    (chapter,) = same_games_chapters(found)
+    assert "the games alone" in chapter.markup
+    assert chapter.markup.index("wide") < chapter.markup.index("small")
+    assert "other games than others" not in chapter.markup
