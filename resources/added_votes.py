@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field
+from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field, vote_of
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase, chunks
 from resources.returned_votes import under_own_names
@@ -20,11 +21,14 @@ _NEITHER = "is neither in the store nor in the file"
 _MAY_DIFFER: Mapping[str, frozenset[str]] = {
     "response": frozenset({"manifest_id"}),
     "pair": frozenset({"replaced", "made_at"}),
-    "vote": frozenset({"vote_id", "reviewer_id"}),
+    "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
 }
 """Fields in which two records of one thing may differ: who paired responses first does not matter."""
-_OF_THE_STORE = frozenset({"voted_at", "shown_as_a", "reviewer_kind"})
+_OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
 """Fields of a vote that no reviewer hands in."""
+_ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}
+_CLOCKS_DIFFER_BY = timedelta(days=1)
+"""How far ahead of this computer's clock a time of another one may be."""
 _SHARED_BY_SIDES = ("family", "item_id", "draw")
 
 
@@ -44,6 +48,7 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
     now = store.clock()
     by_kind: dict[str, list[Line]] = {kind: [] for kind in tables.TABLE_OF_KIND}
     for line in lines:
+        _check_times(line, now)
         if line.kind == BALLOT_KIND:
             # A ballot becomes a vote here: only this store knows what it showed as A.
             record = store.vote_record(Ballot(**line.record), now)
@@ -68,6 +73,13 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
     return store.database.write(work, alone=True)
 
 
+def _check_times(line: Line, now: datetime) -> None:
+    """Raises SourceError for a record of the future."""
+    for name, value in line.record.items():
+        if isinstance(value, datetime) and value > now + _CLOCKS_DIFFER_BY:
+            raise _refused(line, f"{name}: {value.isoformat()} has not come yet", f"a time until now, {now.isoformat()}")
+
+
 def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
     """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
     known: dict[Hashable, Record] = {}
@@ -79,7 +91,9 @@ def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lin
         earlier = [known[key] for key in keys if key in known]
         content = _content(line, line.record)
         if any(_content(line, record) != content for record in earlier):
-            raise _refused(line, f"{kind} {line.record[key_field(kind)]} is there already with other content")
+            raise _refused(
+                line, f"{kind} {line.record[key_field(kind)]} is there already with other content", _ALLOWED_AGAIN.get(kind)
+            )
         if not earlier:
             known |= dict.fromkeys(keys, line.record)
             fresh.append(line)
@@ -112,7 +126,9 @@ def _content(line: Line, record: Record) -> Record:
     if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
         # An export may have left it out.
         ignored |= {"justification"}
-    return {name: value for name, value in record.items() if name not in ignored}
+    content = {name: value for name, value in record.items() if name not in ignored}
+    # "A" of left and right is "B" of right and left: what counts is which response was preferred.
+    return content | {"preferred": vote_of(record).preferred} if line.kind == "vote" else content
 
 
 def _check_references(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
@@ -163,5 +179,5 @@ def _who_is_new(fresh: Lines, by_kind: Lines) -> list[Line]:
     ]
 
 
-def _refused(line: Line, problem: str) -> SourceError:
-    return SourceError(problem, where=line.where, line=line.number, allowed="a record that agrees with all others")
+def _refused(line: Line, problem: str, allowed: str | None = None) -> SourceError:
+    return SourceError(problem, where=line.where, line=line.number, allowed=allowed or "a record that agrees with all others")

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, exported_contents, is_shown
-from dtef_pipeline.preference.vote_records import Record, key_field, read_record, record_line
+from dtef_pipeline.preference.vote_records import Record, key_field, parsed_line, read_record, record_line
 from resources import vote_tables as tables
 from resources.added_votes import AddedVotes, add_lines
 from resources.returned_votes import EXPORT_ACTION
@@ -117,7 +117,7 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
     try:
         if len(line) > _LONGEST_LINE:
             raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
-        return read_record(json.loads(line))
+        return read_record(parsed_line(line))
     except BallotError as error:
         raise SourceError(str(error), where=where, line=number) from None
     except (ValueError, RecursionError) as error:

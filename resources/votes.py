@@ -140,16 +140,26 @@ class VoteStore:
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
 
-        Raises UnknownPair, and DuplicateVote when the reviewer has voted on the pair before: the first vote stays.
+        Raises UnknownPair, and DuplicateVote when the reviewer has voted on the pair before: the first vote stays, also a voided one.
         """
         self._pair(ballot.pair_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
         added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
         if not added:
-            raise DuplicateVote(
-                f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already; the first vote stays"
-            )
+            raise DuplicateVote(self._why_again_is_refused(ballot))
         return str(record["vote_id"])
+
+    def _why_again_is_refused(self, ballot: Ballot) -> str:
+        vote, voids = tables.votes, tables.voids
+        voided = (
+            sa.select(voids.c.void_id)
+            .join(vote)
+            .where(vote.c.pair_id == ballot.pair_id, vote.c.reviewer_id == ballot.reviewer_id)
+        )
+        who = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
+        if self._rows(voided):
+            return f"{who}, and that vote was voided: it counts no more, and no other takes its place; other pairs are open to the reviewer"
+        return f"{who}; the first vote stays, and an administrator can void it"
 
     def vote_record(self, ballot: Ballot, voted_at: datetime | None, reviewer_kind: str = "person") -> Record:
         """The vote that a ballot becomes here."""

@@ -19,7 +19,7 @@ from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, Pref
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
-from dtef_pipeline.preference.vote_files import read_votes
+from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
 from dtef_pipeline.statistics.bradley_terry import Ties
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
@@ -72,8 +72,13 @@ def fit(
         )
     if control and responses is None:
         raise click.UsageError("--control length needs --responses FILE: how long the responses are.")
-    found = fit_votes(read_votes(file), options, None if responses is None else read_lengths(responses))
-    _show(str(file), found, {}, as_json)
+    votes = read_votes(file)
+    _show(str(file), fit_votes(votes, options, None if responses is None else read_lengths(responses)), {}, as_json)
+    if again := repeated_votes(votes):
+        who = "of a reviewer on a pair and prompt that the reviewer voted on before"
+        click.echo(
+            f"warning: {file}: {counted(again, 'vote')} {who}; all are counted, a store would take the first alone", err=True
+        )
 
 
 def _chosen(

@@ -40,6 +40,8 @@ from resources.vote_lines import Line
 from resources.vote_tables import time_of
 from resources.votes import VoteStore
 
+_EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
+
 
 def make_pairs(
     family: str,
@@ -85,7 +87,7 @@ def take_vote(values: Mapping[str, Any]) -> None:
 def void_vote(vote_id: str, reason: str, who: str | None) -> None:
     with _store() as store:
         store.void(vote_id, who or _user(), reason)
-    click.echo(f"vote {vote_id} counts no more")
+    click.echo(f"vote {vote_id} counts no more; its reviewer cannot vote on the pair again")
 
 
 def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
@@ -132,6 +134,10 @@ def audit_vote(vote_id: str, output: str) -> None:
 
 
 def export_file(path: Path, justifications: bool, who: str | None) -> None:
+    if not path.name.lower().endswith(_EXPORT_ENDINGS):
+        raise ConfigError(
+            f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --format csv"
+        )
     with _store() as store:
         written = export_votes(store, path, who or _user(), justifications=justifications)
         click.echo(f"{path}: {counted(written, 'line')} of {store.name}")

@@ -85,7 +85,10 @@ def vote(pair: str, reviewer: str, choice: str, confidence: int, justification: 
 @of_admin
 @reports_errors
 def void(vote: str, reason: str, who: str | None) -> None:
-    """Let VOTE count no more. It stays in the store, and with it who voided it, when and why."""
+    """Let VOTE count no more. It stays in the store, and with it who voided it, when and why.
+
+    Its reviewer cannot vote on the pair again: a reviewer votes on a pair once.
+    """
     from dtef_pipeline.cli import preference_votes
 
     preference_votes.void_vote(vote, reason, who)
@@ -177,7 +180,8 @@ def actions(output: str) -> None:
 @of_admin
 @reports_errors
 def import_file(file: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
-    """Add the pairs, responses and votes of FILE. What is there already is passed over; if a line is faulty, nothing is added.
+    """Add the pairs, responses and votes of FILE. What is there already is passed over; if a line is faulty, it is named, and nothing
+    is added. Ids of reviewers have 1 to 200 printable characters, times lie between 1970 and now, and no key stands twice in a line.
 
     A CSV has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence. Without
     --responses its votes count, but its pairs cannot be shown.

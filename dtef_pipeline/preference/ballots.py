@@ -60,9 +60,14 @@ def read_ballot(values: object) -> Ballot:
 
 def read_id(field: str, value: object) -> str:
     """An id: a text in one line, as it was given. Raises BallotError for anything else."""
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not value.isprintable() or not value.strip():
+    if not is_id(value):
         _refuse(field, value, f"a text of 1 to {counted(LONGEST_ID, 'printable character')}")
-    return value
+    return str(value)
+
+
+def is_id(value: object, longest: int = LONGEST_ID) -> bool:
+    """Whether it can name a reviewer or a pair: printable characters, not blanks alone."""
+    return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
 
 
 def ballot_status(values: object, voted: Container[tuple[str, str]]) -> int:

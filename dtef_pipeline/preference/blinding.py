@@ -66,12 +66,16 @@ def blinding(names: Iterable[str]) -> Blinding:
     A name without a letter is none, and neither is a single Latin letter.
     """
     given = {part for name in names for part in _parts_of(name)}
-    sure: dict[str, Spelling] = {}
-    everyday: dict[str, Spelling] = {}
-    for name, found in [*((name, spelling(name)) for name in given), *_of_makers(given)]:
-        if found is not None:
-            (everyday if folded(name)[0].strip() in EVERYDAY_NAMES else sure)[found.pattern] = found
-    return Blinding(_longest_first(sure.values()), _longest_first(everyday.values()))
+    found = {_plain(name): spelling(name) for name in given} | _of_makers(given)
+    known = {plain: one for plain, one in found.items() if one is not None}
+    return Blinding(
+        _longest_first(one for plain, one in known.items() if plain not in EVERYDAY_NAMES),
+        _longest_first(one for plain, one in known.items() if plain in EVERYDAY_NAMES),
+    )
+
+
+def _plain(name: str) -> str:
+    return folded(name)[0].strip()
 
 
 def _parts_of(name: str) -> Iterator[str]:
@@ -83,15 +87,20 @@ def _parts_of(name: str) -> Iterator[str]:
         yield last
 
 
-def _of_makers(names: Iterable[str]) -> Iterator[tuple[str, Spelling | None]]:
-    """What the makers of the named models, and all their models, are called."""
+def _of_makers(names: Iterable[str]) -> dict[str, Spelling | None]:
+    """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
     versions: dict[str, set[str]] = {}
     for name in names:
         for maker in makers_said_in(name):
-            versions.setdefault(maker.name, set()).update(_FIRST_VERSION.findall(folded(name)[0])[:1])
+            its = {_plain(said) for said in (*maker.said, *maker.said_too)}
+            found = [] if _plain(name) in its else _FIRST_VERSION.findall(_plain(name))[:1]
+            versions.setdefault(maker.name, set()).update(found)
+    spelled: dict[str, Spelling | None] = {}
     for known in filter(None, map(maker_named, sorted(versions))):
-        for said in {known.name, *known.said, *known.said_too}:
-            yield said, family_spelling(said, versions[known.name])
+        for said in (known.name, *known.said, *known.said_too):
+            of_models = any(said.lower().startswith(family.rstrip("-")) for family in known.families)
+            spelled[_plain(said)] = family_spelling(said, versions[known.name]) if of_models else spelling(said)
+    return spelled
 
 
 def _longest_first(spellings: Iterable[Spelling]) -> tuple[Spelling, ...]:
@@ -104,7 +113,7 @@ def _found(names: Sequence[Spelling], plain: str) -> list[tuple[int, int]]:
 
 
 def _apart(sure: Sequence[tuple[int, int]], further: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """All spots in order, of those that overlap the sure ones."""
+    """The sure spots, and those of the others that overlap none of them, in order."""
     taken = {place for first, last in sure for place in range(first, last)}
     return sorted([*sure, *(one for one in further if taken.isdisjoint(range(*one)))])
 

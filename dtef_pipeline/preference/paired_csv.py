@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtef_pipeline.errors import SourceError
+from dtef_pipeline.errors import BallotError, SourceError
+from dtef_pipeline.preference.ballots import LONGEST_ID, is_id
+from dtef_pipeline.preference.vote_records import parsed_line
 from dtef_pipeline.preference.votes import (
     CHOICES,
     MOST_CONFIDENT,
@@ -52,13 +55,20 @@ def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | No
 
     Raises SourceError with file and line.
     """
-    asked = {_named(one, "prompt_id", prompts): str(one.get("text", "")) for one in _json_lines(prompts)}
+    asked: dict[str, str] = {}
+    for one in _json_lines(prompts):
+        prompt_id = _named(one, "prompt_id", prompts)
+        text = _said(one, "text", prompts)
+        if asked.setdefault(prompt_id, text) != text:
+            raise _again(f"prompt_id {prompt_id}", one, prompts)
     known: dict[tuple[str, str], PairedResponse] = {}
     for one in _json_lines(responses):
         prompt_id, model = _named(one, "prompt_id", responses), _named(one, "model", responses)
-        names = [str(one[name]) for name in ("model", "maker", "api_id") if one.get(name)]
-        text = str(one.get("text", ""))
-        known[prompt_id, model] = _response(prompt_id, model, text, asked.get(prompt_id, ""), tuple(names))
+        names = [model, *(_said(one, name, responses) for name in ("maker", "api_id") if one.get(name) is not None)]
+        text = _said(one, "text", responses)
+        response = _response(prompt_id, model, text, asked.get(prompt_id, ""), tuple(filter(None, names)))
+        if known.setdefault((prompt_id, model), response) != response:
+            raise _again(f"prompt_id {prompt_id} and model {model}", one, responses)
     return [_rated(path, line, row, known, asked, responses is not None) for line, row in _rows(path)]
 
 
@@ -67,13 +77,21 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"cannot be read: {error}", where=str(path)) from None
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         head = [name.strip() for name in next(reader, [])]
         if missing := [name for name in CSV_NEEDS if name not in head]:
             allowed = [*CSV_NEEDS, *CSV_MAY_HAVE]
             raise SourceError(
                 f"no column {missing[0]}", where=str(path), line=1, arrived=", ".join(head)[:200], allowed=allowed
+            )
+        if twice := [name for name in (*CSV_NEEDS, *CSV_MAY_HAVE) if head.count(name) > 1]:
+            raise SourceError(
+                f"the column {twice[0]} more than once",
+                where=str(path),
+                line=1,
+                arrived=", ".join(head)[:200],
+                allowed="each once",
             )
         for row in reader:
             if row and len(row) != len(head):
@@ -114,6 +132,9 @@ def _rated(
     pair = vote_pair(left, right)
     side: Side = "left" if pair.left == left.response_id else "right"
     reviewer = row.get("reviewer_id") or f"{_UNSAID}-{line}"
+    if not is_id(reviewer):
+        allowed = f"nothing, or {counted(LONGEST_ID, 'printable character')} at most"
+        raise SourceError("reviewer_id", where=str(path), line=line, arrived=repr(reviewer[:80]), allowed=allowed)
     return RatedPair(line, pair, left, right, reviewer, choice, side, _confidence(path, line, row.get("confidence", "")))
 
 
@@ -142,12 +163,32 @@ def _json_lines(path: Path | None) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = parsed_line(line)
+        except BallotError as error:
+            raise SourceError(str(error), where=str(path), line=number) from None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise SourceError("no JSON object", where=str(path), line=number, arrived=line[:80])
         yield found | {"": number}
+
+
+def _said(values: Mapping[str, Any], name: str, path: Path | None) -> str:
+    """A text, which may be empty."""
+    value = values.get(name)
+    if not isinstance(value, str):
+        arrived = "nothing" if name not in values else json.dumps(value)[:80]
+        raise SourceError(f"no {name}", where=str(path), line=values[""], arrived=arrived, allowed="a text")
+    return well_formed(value)
+
+
+def _again(what: str, values: Mapping[str, Any], path: Path | None) -> SourceError:
+    return SourceError(
+        f"{what[:200]}: there already with other content",
+        where=str(path),
+        line=values[""],
+        allowed="one line each, or equal ones",
+    )
 
 
 def _named(values: Mapping[str, Any], name: str, path: Path | None) -> str:

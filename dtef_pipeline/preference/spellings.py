@@ -13,6 +13,8 @@ JOINT = r"[\s_-]{1,8}"
 """What may stand between the parts of a name; more of it than this is no name any more."""
 _NO_JOINT = r"[\s_-]{0,8}"
 _DECIMAL_JOINT = r"[\s_.-]{1,8}"
+_FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
+"""What goes with a name that ends in a number: GPT-4.1 is hidden whole where GPT-4 is."""
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[\s_-]+|.", re.DOTALL)
 _LETTERS_BEFORE_DIGITS = 3
 """Letters from which on a number may stand apart that is written at once: gpt4, but not x4, which is what formulas are made of."""
@@ -45,7 +47,8 @@ def spelling(name: str) -> Spelling | None:
     for place, piece in enumerate(pieces[1:], 1):
         if not _is_joint(piece):
             found.append(_between(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
-    pattern = f"{_before(pieces[0][0])}{''.join(found)}{_after(pieces[-1][-1])}"
+    further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
+    pattern = f"{_before(pieces[0][0])}{''.join(found)}{further}{_after(pieces[-1][-1])}"
     return Spelling(max(pieces, key=len), pattern, len(letters), pieces[-1][-1])
 
 
@@ -61,7 +64,9 @@ def family_spelling(name: str, versions: Iterable[str]) -> Spelling | None:
     end = found.last
     if not (end.isascii() and end.isalpha()):
         return found
-    known = "|".join(sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", one)) for one in versions}))
+    known = "|".join(
+        sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", one)) for one in versions}, key=lambda one: (-len(one), one))
+    )
     longer = f"(?!{_NO_JOINT}(?:{known})[0-9])" if known else ""
     version = f"(?:{_TIED_VERSION_OF_FAMILY}{f'|{JOINT}v?(?:{known})' if known else ''})?"
     return found._replace(pattern=f"{found.pattern.removesuffix(_after(end))}{longer}{version}{_after(end)}")

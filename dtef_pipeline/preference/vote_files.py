@@ -68,6 +68,14 @@ def read_votes(path: Path) -> VoteColumns:
     return _of_json(text, where) if text.lstrip()[:1] in {"{", "["} else _of_csv(text, where)
 
 
+def repeated_votes(columns: VoteColumns) -> int:
+    """Votes of a reviewer on a pair that the reviewer has voted on before, on the same prompt; 0 where reviewers or prompts are not known."""
+    if columns.reviewer_ids is None or columns.prompt_ids is None:
+        return 0
+    sides = (tuple(sorted(pair)) for pair in zip(columns.left.tolist(), columns.right.tolist(), strict=True))
+    return columns.votes - len(set(zip(columns.reviewer_ids, columns.prompt_ids, sides, strict=True)))
+
+
 def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **known: Any) -> VoteColumns:
     """Columns of votes on pairs of names (left, right); `known`: the fields that may be unknown."""
     players = tuple(sorted({name for pair in sides for name in pair}))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.ballots import BALLOT_FIELDS, read_ballot
+from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID, is_id, read_ballot
 from dtef_pipeline.preference.votes import (
     CHOICES,
     LONGEST_JUSTIFICATION,
@@ -32,7 +32,10 @@ from dtef_pipeline.text.well_formed import well_formed
 LINE_SCHEMA = 1
 BALLOT_KIND = "ballot"
 """The kind of a line that a reviewer hands in: a vote that no store has taken yet."""
+LONGEST_JUDGE_ID = 2_000
+"""Characters of the id of a judge: that of its model, with all settings."""
 _MOST_COUNTED = 2**31 - 1
+_FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _HASH = re.compile(r"[0-9a-f]{32}")
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
@@ -85,7 +88,15 @@ _A_TEXT = _Field("a text", _is_text)
 _A_COUNT = _Field("a whole number from 0 on", _is_whole)
 _SEVERAL_TEXTS = _Field("a list of texts", _texts)
 _A_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
-_A_TIME = _Field("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", lambda value: isinstance(value, datetime))
+_A_TIME = _Field(
+    "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00",
+    lambda value: isinstance(value, datetime) and value >= _FIRST_TIME,
+)
+_AN_ID = _Field(
+    f"a text of 1 to {counted(LONGEST_ID, 'printable character')}; of a judge {LONGEST_JUDGE_ID:,}",
+    lambda value: is_id(value, LONGEST_JUDGE_ID),
+)
+_A_REASON = _Field("a text that is not blank", lambda value: _is_text(value) and bool(value.strip()))
 _A_CONFIDENCE = _Field(
     f"a whole number from 1 to {MOST_CONFIDENT}", lambda value: _is_whole(value) and 1 <= value <= MOST_CONFIDENT
 )
@@ -127,7 +138,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "made_at": _or_null(_A_TIME),
     },
     "reviewer": {
-        "reviewer_id": _A_TEXT,
+        "reviewer_id": _AN_ID,
         "reviewer_kind": _A_KIND,
         "consent": _A_FLAG,
         "pseudonymous": _A_FLAG,
@@ -136,7 +147,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
     "vote": {
         "vote_id": _A_HASH,
         "pair_id": _A_HASH,
-        "reviewer_id": _A_TEXT,
+        "reviewer_id": _AN_ID,
         "reviewer_kind": _A_KIND,
         "choice": _one_of(*CHOICES),
         "shown_as_a": _one_of("left", "right"),
@@ -144,7 +155,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "justification": _A_JUSTIFICATION,
         "voted_at": _or_null(_A_TIME),
     },
-    "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_TEXT, "voided_at": _A_TIME},
+    "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_REASON, "voided_at": _A_TIME},
 }
 """The fields of each kind, first the one that it is known by."""
 _TIMES = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
@@ -164,6 +175,20 @@ def record_line(kind: str, record: Record) -> str:
     return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
 
 
+def parsed_line(line: bytes | str) -> object:
+    """The JSON of a line. Raises BallotError where an object has a key twice, of which no reading would be right; ValueError for no JSON."""
+    return json.loads(line, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise BallotError(f"got the key {_short(twice)} more than once; allowed: each key once")
+    return found
+
+
 def read_record(values: object) -> tuple[str, Record]:
     """The kind and the record of a parsed line; of a ballot, the fields of the ballot.
 
@@ -181,6 +206,8 @@ def read_record(values: object) -> tuple[str, Record]:
         ballot = read_ballot(rest)
         return BALLOT_KIND, {name: getattr(ballot, name) for name in BALLOT_FIELDS}
     record = _checked(RECORD_FIELDS[kind], rest)
+    if record.get("reviewer_kind") == "person" and not is_id(record["reviewer_id"]):
+        raise BallotError(f"reviewer_id: got {_short(record['reviewer_id'])}; allowed: {_AN_ID.allowed}")
     if kind == "pair" and record["left_id"] >= record["right_id"]:
         raise BallotError(
             f"left_id: got {record['left_id']}; allowed: the lower of the two ids of responses, {record['right_id']}"

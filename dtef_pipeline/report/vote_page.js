@@ -4,9 +4,9 @@ const given = JSON.parse(document.getElementById("pairs").textContent);
 const at = name => document.getElementById(name);
 const CHOICES = {a: "A", b: "B", t: "tie"};
 const MOST_WORDS = 2000;
-let votes = {}, drafts = {}, place = 0;
+let votes = {}, drafts = {}, skipped = [], place = 0;
 
-// A browser may refuse to keep anything for a page: then votes last as long as the page is open, and it says so.
+// Votes, and the pairs that were skipped. A browser may refuse to keep anything for a page: then votes last as long as the page is open, and it says so.
 function kept() {
   try {
     return JSON.parse(localStorage.getItem(given.key)) || {};
@@ -17,7 +17,7 @@ function kept() {
 
 function keep() {
   try {
-    localStorage.setItem(given.key, JSON.stringify(votes));
+    localStorage.setItem(given.key, JSON.stringify({votes, skipped}));
   } catch (error) {
     at("lost").hidden = false;
   }
@@ -26,20 +26,42 @@ function keep() {
 const isWhole = vote => vote && Object.values(CHOICES).includes(vote.choice) && Number.isInteger(vote.confidence) && vote.confidence >= 1 && vote.confidence <= 5;
 const done = () => given.pairs.filter(pair => isWhole(votes[pair.pair_id])).length;
 
+const withoutVote = () => given.pairs.map((pair, index) => index).filter(index => !isWhole(votes[given.pairs[index].pair_id]));
+const passedOver = () => withoutVote().filter(index => index !== place && skipped.includes(given.pairs[index].pair_id));
+
 function show() {
   const pair = given.pairs[place], draft = drafts[pair.pair_id] || votes[pair.pair_id] || {};
-  at("prompt").textContent = pair.prompt;
-  at("run-a").textContent = pair.run_a;
-  at("run-b").textContent = pair.run_b;
-  at("where").textContent = `Pair ${place + 1} of ${given.pairs.length}, ${done()} voted on`;
+  for (const [name, text] of [["prompt", pair.prompt], ["run-a", pair.run_a], ["run-b", pair.run_b]]) {
+    at(name).textContent = text;
+    at(name).scrollTop = 0;
+  }
   for (const input of document.querySelectorAll("input")) {
     input.checked = String(draft[input.name]) === input.value;
   }
   at("why").value = draft.justification || "";
+  at("reason").open = at("why").value !== "";
   at("back").disabled = place === 0;
-  at("on").disabled = place === given.pairs.length - 1;
+  at("on").disabled = given.pairs.length === 1;
   at("download").disabled = done() === 0;
   at("said").textContent = isWhole(votes[pair.pair_id]) ? "Your vote is kept." : "";
+  showProgress();
+}
+
+// Pairs that were passed over stand in a list, each a way back.
+function showProgress() {
+  at("where").textContent = `Pair ${place + 1} of ${given.pairs.length}, ${done()} voted on`;
+  at("progress").max = given.pairs.length;
+  at("progress").value = done();
+  const left = passedOver();
+  at("skipped").hidden = left.length === 0;
+  at("skipped").replaceChildren(left.length ? "Skipped: " : "", ...left.map(index => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = index + 1;
+    button.setAttribute("aria-label", `Pair ${index + 1}`);
+    button.addEventListener("click", () => go(index));
+    return button;
+  }));
 }
 
 function draft() {
@@ -53,9 +75,13 @@ function draft() {
   return drafts[pair.pair_id];
 }
 
-function go(step) {
+// Whoever leaves a pair without a vote has skipped it.
+function go(index) {
   draft();
-  place = Math.min(given.pairs.length - 1, Math.max(0, place + step));
+  const id = given.pairs[place].pair_id;
+  if (!isWhole(votes[id]) && !skipped.includes(id)) skipped.push(id);
+  place = Math.min(given.pairs.length - 1, Math.max(0, index));
+  keep();
   show();
   at("top").scrollIntoView();
 }
@@ -67,14 +93,19 @@ function vote() {
     return;
   }
   votes[given.pairs[place].pair_id] = now;
-  keep();
-  if (place < given.pairs.length - 1) {
-    go(1);
+  const left = withoutVote(), next = left.find(index => index > place) ?? left[0];
+  if (next !== undefined) {
+    go(next);
+    if (skipped.includes(given.pairs[next].pair_id)) at("said").textContent = "You skipped this pair before.";
   } else {
+    keep();
     show();
     at("said").textContent = "That was the last pair. Download your votes, and send the file back.";
   }
 }
+
+const skip = () => go((place + 1) % given.pairs.length);
+const back = () => go(place - 1);
 
 function lines() {
   return given.pairs.filter(pair => isWhole(votes[pair.pair_id])).map(pair => JSON.stringify({
@@ -101,17 +132,20 @@ document.addEventListener("keydown", event => {
   const key = event.key.toLowerCase();
   if (CHOICES[key]) check("choice", CHOICES[key]);
   else if (/^[1-5]$/.test(key)) check("confidence", key);
-  else if (key === "enter" && event.target.tagName !== "BUTTON") vote();
+  else if (key === "enter" && !["BUTTON", "SUMMARY"].includes(event.target.tagName)) vote();
+  else if (key === "s" && !at("on").disabled) skip();
+  else if (key === "z" && !at("back").disabled) back();
   else return;
   event.preventDefault();
 });
 at("vote").addEventListener("click", vote);
-at("back").addEventListener("click", () => go(-1));
-at("on").addEventListener("click", () => go(1));
+at("back").addEventListener("click", back);
+at("on").addEventListener("click", skip);
 at("download").addEventListener("click", download);
-const before = kept();
+const before = kept(), votesBefore = before.votes || {}, skippedBefore = Array.isArray(before.skipped) ? before.skipped : [];
 for (const pair of given.pairs) {
-  if (isWhole(before[pair.pair_id])) votes[pair.pair_id] = before[pair.pair_id];
+  if (isWhole(votesBefore[pair.pair_id])) votes[pair.pair_id] = votesBefore[pair.pair_id];
 }
-place = Math.max(0, given.pairs.findIndex(pair => !votes[pair.pair_id]));
+skipped = given.pairs.map(pair => pair.pair_id).filter(id => skippedBefore.includes(id));
+place = withoutVote().find(index => !skipped.includes(given.pairs[index].pair_id)) ?? withoutVote()[0] ?? 0;
 show();

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -47,10 +47,16 @@ def _radio(name: str, value: object, label: str) -> str:
     return f'<label><input type="radio" name="{name}" value="{value}"> {label}</label>'
 
 
+def _choices(title: str, name: str, labels: Mapping[object, str]) -> str:
+    radios = "".join(_radio(name, value, label) for value, label in labels.items())
+    return f'<div class="choices" role="radiogroup" aria-labelledby="of-{name}"><b id="of-{name}">{title}</b>{radios}</div>'
+
+
 _VOTE_HEAD = (
-    '<header id="top"><h1>Which text is better?</h1><p>Read what was asked and the two texts, then vote. Keys: A, B or T for a tie, 1 to 5 for '
-    "how certain you are, Enter to go on. Your votes stay in this browser until you download them.</p>"
-    '<p id="where" aria-live="polite"></p>'
+    '<header id="top"><h1>Which text is better?</h1><p class="how">Read what was asked and the two texts, then vote below. Keys: A, B or T for '
+    "a tie, 1 to 5 for how certain you are, Enter to vote, S to skip, Z to go back. Your votes stay in this browser until you download them.</p>"
+    '<div class="progress"><progress id="progress" aria-labelledby="where"></progress><span id="where" aria-live="polite"></span>'
+    '<div id="skipped" role="group" aria-label="Skipped pairs" hidden></div></div>'
     '<p id="lost" role="alert" hidden>This browser does not keep your votes: download them before you close the page.</p>'
     "<noscript><p>This page needs JavaScript.</p></noscript></header>"
 )
@@ -62,17 +68,19 @@ _VOTE_FORM = (
         f'<div class="written" id="run-{side.lower()}" dir="auto" tabindex="0"></div></section>'
         for side in ("A", "B")
     )
-    + "</div><fieldset><legend>Better</legend>"
-    + _radio("choice", "A", "A")
-    + _radio("choice", "B", "B")
-    + _radio("choice", "tie", "neither: a tie")
-    + "</fieldset><fieldset><legend>How certain</legend>"
-    + "".join(
-        _radio("confidence", place, {1: "1: hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT}: fully"}.get(place, str(place)))
-        for place in range(1, MOST_CONFIDENT + 1)
+    + '</div></main><div class="bar" role="region" aria-label="Your vote"><div class="fields">'
+    + _choices("Better", "choice", {"A": "A", "B": "B", "tie": "tie"})
+    + _choices(
+        "How certain",
+        "confidence",
+        {
+            place: {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
+            for place in range(1, MOST_CONFIDENT + 1)
+        },
     )
-    + f'</fieldset><label for="why">Why (may stay empty)</label><br><textarea id="why" maxlength="{LONGEST_JUSTIFICATION}"></textarea>'
-    '<p id="said" role="status"></p><div class="does"><button type="button" id="vote">Vote and go on</button>'
+    + '<details id="reason"><summary>Why (may stay empty)</summary>'
+    f'<textarea id="why" aria-label="Why" maxlength="{LONGEST_JUSTIFICATION}"></textarea></details></div><div class="does">'
+    '<button type="button" id="vote">Vote and go on</button>'
     '<button type="button" id="back">Back</button><button type="button" id="on">Skip</button>'
-    '<button type="button" id="download">Download votes</button></div></main>'
+    '<button type="button" id="download">Download votes</button><span id="said" role="status"></span></div></div>'
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -186,6 +187,21 @@ def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_pa
         (lambda line: line.replace('"pair_id":"', '"pair_id":"0')[:-1] + "}", "pair_id"),
         (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
         (lambda line: line.replace("+00:00", ""), "voted_at: got"),
+        (
+            lambda line: re.sub('"voted_at":"....', '"voted_at":"9999', line),
+            "has not come yet; allowed: a time until now, 2026-",
+        ),
+        (lambda line: re.sub('"voted_at":"....', '"voted_at":"1869', line), "allowed: a time from 1970 on with its zone"),
+        (
+            lambda line: re.sub('"reviewer_id":"[^"]*', '"reviewer_id":"', line),
+            "reviewer_id: got ''; allowed: a text of 1 to 200",
+        ),
+        (lambda line: re.sub('"reviewer_id":"[^"]*', '"reviewer_id":"' + "x" * 201, line), "reviewer_id: got 'xxx"),
+        (
+            lambda line: re.sub('"reviewer_id":"[^"]*', r'"reviewer_id":"\\u001b[2J', line),
+            "reviewer_id: got '\\x1b[2J'; allowed",
+        ),
+        (lambda line: line.replace("{", '{"choice":"B",'), "got the key 'choice' more than once; allowed: each key once"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_imported(store: VoteStore, tmp_path: Path, change: Any, said: str | None) -> None:

@@ -148,6 +148,9 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     ok("preference", "void", vote_id, "--reason", "a test", "--by", "admin")
     assert "a test" in ok("preference", "audit", vote_id)
     assert "voided already" in refused("preference", "void", vote_id, "--reason", "again")
+    # It said that the first vote stays, which no longer counts.
+    after = refused("preference", "vote", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
+    assert "was voided: it counts no more, and no other takes its place" in " ".join(after.split())
     with store(state) as votes:
         assert len(votes_of_store(votes)) == 2
     ok("preference", "export", state / "x.jsonl", "--no-justifications", "--by", "admin")
@@ -244,6 +247,9 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
         assert votes.next_pair("somebody") is None
     for text, said in (
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice more than once"),
+        ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
+        ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
         ("left,right\n", r"v\.csv:1: no column choice"),
         ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice; got 'C'; allowed: A, B, tie"),
         ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),

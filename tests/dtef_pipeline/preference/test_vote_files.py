@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.response_lengths import longer_share, read_lengths
-from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
+from dtef_pipeline.preference.vote_files import VoteColumns, read_votes, repeated_votes
 from tests.conftest import SHARED
 
 REAL = SHARED / "votes" / "llmfao" / "votes.csv"
@@ -153,3 +153,12 @@ def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
     assert alone.low > whole.low + 0.2
     assert longer_share(lengths, outcome, np.repeat([0, 1], 100)).reason.startswith("no interval: 2 reviewers")
     assert longer_share(lengths, np.zeros(200, dtype=np.int64), None).share is None
+
+
+def test_votes_of_one_reviewer_on_one_pair_and_prompt_are_noticed(tmp_path: Path) -> None:
+    (path := tmp_path / "v.csv").write_text(
+        "left,right,choice,reviewer_id,prompt_id\nx,y,A,r,1\ny,x,B,r,1\nx,y,A,r,2\nx,y,A,s,1\n", encoding="utf-8"
+    )
+    assert repeated_votes(read_votes(path)) == 1
+    path.write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,r\n", encoding="utf-8")
+    assert repeated_votes(read_votes(path)) == 0

@@ -102,6 +102,48 @@ def test_votes_are_there_again_when_the_page_is_opened_again(opened: Browser, tm
     opened.does("localStorage.clear()")
 
 
+def test_skipped_pairs_stand_in_a_list_and_are_asked_again(browser: Browser, tmp_path: Path) -> None:
+    pairs = [BlindedPair(str(place) * 32, "Why?", f"{place} one", f"{place} two") for place in range(1, 5)]
+    (tmp_path / "votes.html").write_text(vote_page(pairs, "ann"), encoding="utf-8")
+    browser.opens(tmp_path / "votes.html")
+    assert browser.does("at('skipped').hidden && getComputedStyle(at('skipped')).display === 'none'")
+    for key, code in (("s", 83), ("s", 83), ("a", 65), ("5", 53), ("Enter", 13)):
+        browser.presses(key, code)
+    assert browser.does("place") == 3
+    assert browser.texts("#skipped button") == ["1", "2"]
+    assert browser.does("at('progress').value / at('progress').max") == pytest.approx(0.25)
+    # The last one leads back to the first that was skipped, also after the page was closed.
+    for key, code in (("b", 66), ("4", 52), ("Enter", 13)):
+        browser.presses(key, code)
+    assert browser.does("place") == 0
+    assert "skipped this pair" in browser.does("at('said').textContent")
+    browser.opens(tmp_path / "votes.html")
+    assert browser.texts("#skipped button") == ["2"]
+    browser.does("document.querySelector('#skipped button').click()")
+    assert browser.does("at('run-a').textContent") == "2 one"
+    browser.presses("z", 90)
+    for _ in range(2):
+        for key, code in (("t", 84), ("1", 49), ("Enter", 13)):
+            browser.presses(key, code)
+    assert "last pair" in browser.does("at('said').textContent")
+    assert browser.does("at('skipped').hidden && lines().split('\\n').length") == 5
+    browser.does("localStorage.clear()")
+
+
+@pytest.mark.parametrize(("width", "most"), [(1366, 0.25), (390, 0.35)])
+def test_the_fields_of_a_vote_are_seen_without_scrolling(browser: Browser, tmp_path: Path, width: int, most: float) -> None:
+    long = [BlindedPair("1" * 32, "Why? " * 400, "so " * 4_000, "thus\n" * 900)]
+    (tmp_path / "votes.html").write_text(vote_page(long, "zoe"), encoding="utf-8")
+    browser.opens(tmp_path / "votes.html", width=width)
+    seen = "[...document.querySelectorAll('.bar input, .bar button')].every(one => one.getBoundingClientRect().bottom <= innerHeight)"
+    assert browser.does(seen)
+    assert browser.does("document.querySelector('.bar').getBoundingClientRect().height / innerHeight") < most
+    if width > 1000:
+        assert browser.does(
+            "at('run-a').getBoundingClientRect().bottom < document.querySelector('.bar').getBoundingClientRect().top"
+        )
+
+
 def test_nothing_is_wider_than_a_narrow_screen(browser: Browser, tmp_path: Path) -> None:
     wide = [BlindedPair("1" * 32, "x" * 500, "y" * 500, "z" * 500)]
     (tmp_path / "votes.html").write_text(vote_page(wide, "zoe"), encoding="utf-8")

@@ -1,0 +1,47 @@
+"""Files of votes that come in and go out by `dtef preference import` and `export`: every fault is named by file and line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resources.votes import VoteStore, votes_of_store
+from tests.dtef_pipeline.cli.commands import ok, refused
+
+
+def test_a_vote_told_from_the_other_side_is_the_same_vote(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\ny,x,B,r\nx,y,A,r\n")
+    assert "2 responses, 1 pair, 1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+
+
+def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
+    assert "1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
+    with VoteStore(state / "responses.sqlite") as votes:
+        (vote,) = votes_of_store(votes)
+    assert {vote.left, vote.right} == {"x\x85z", "y\x0cw\u2028v"}
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ('{"prompt_id": 1, "model": "y", "text": null}', r"r\.jsonl:2: no text; got 'null'; allowed: a text"),
+        ('{"prompt_id": 1, "model": "y"}', r"r\.jsonl:2: no text; got 'nothing'"),
+        ('{"prompt_id": 1, "model": "x", "text": "other"}', r"r\.jsonl:2: prompt_id 1 and model x: there already"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "text": "c"}', r"r\.jsonl:2: got the key 'text' more than once"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "maker": 3}', r"r\.jsonl:2: no maker; got '3'"),
+    ],
+)
+def test_responses_of_a_csv_are_read_strictly(state: Path, second: str, said: str) -> None:
+    (state / "v.csv").write_text("left,right,choice,prompt_id\nx,y,A,1\n")
+    (state / "r.jsonl").write_text('{"prompt_id": 1, "model": "x", "text": "a"}\n' + second)
+    command = ("preference", "import", state / "v.csv", "--format", "pairs-csv", "--responses", state / "r.jsonl")
+    assert re.search(said, " ".join(refused(*command).split()))
+
+
+def test_an_export_has_the_ending_of_json_lines(state: Path) -> None:
+    for name in ("x.csv", "x.json", "x", "x.gz"):
+        assert "allowed endings: .jsonl, .jsonl.gz" in refused("preference", "export", state / name)
+        assert not (state / name).exists()
