@@ -29,9 +29,9 @@ from resources.settings import Settings
 from resources.votes import VoteStore
 
 _REVIEWERS, _PAIRS_EACH, _VOTES_SEED = 8, 16, 15
-_STRENGTH = {"stored/amber": 0.6, "stored/birch": 0.2, "stored/cobalt": -0.8}
+_STRENGTH = {"stored/amber": 1.0, "stored/birch": 0.1, "stored/cobalt": -1.1}
 """Of the invented models, in logits: what the votes are drawn with."""
-_TASTE, _TIED = 0.5, 0.2
+_TASTE, _TIED = 0.4, 0.2
 """Standard deviation of a reviewer's taste for each model, and the share of votes that are ties."""
 _VOTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
