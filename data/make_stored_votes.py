@@ -1,4 +1,4 @@
-"""Writes `stored_votes.jsonl`: invented votes of eight invented reviewers on the pairs of the demo's responses to rubrics.
+"""Writes `stored_votes.jsonl`: invented votes of eight invented reviewers on pairs of the demo's responses to rubrics, with the pairs.
 
 It reads the pairs of the response store that DTEF_RESPONSES names, so run the part of `make demo` on rubrics first, then:
 
@@ -10,25 +10,28 @@ It has to be run again when `stored_responses.jsonl` changes: a pair is known by
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.vote_records import record_line, void_id
 from dtef_pipeline.preference.who_met import PlayersPair
-from resources.paired_players import pairs_and_votes
+from resources.exported_votes import export_votes
 from resources.settings import Settings
 from resources.votes import VoteStore
 
 _REVIEWERS, _PAIRS_EACH, _VOTES_SEED = 8, 16, 15
-_STRENGTH = {"stored/amber": 0.6, "stored/birch": 0.2, "stored/cobalt": -0.8}
+_STRENGTH = {"stored/amber": 1.0, "stored/birch": 0.1, "stored/cobalt": -1.1}
 """Of the invented models, in logits: what the votes are drawn with."""
-_TASTE, _TIED = 0.5, 0.2
+_TASTE, _TIED = 0.4, 0.2
 """Standard deviation of a reviewer's taste for each model, and the share of votes that are ties."""
 _VOTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -74,8 +77,41 @@ def _line(pair_id: str, reviewer: str, choice: str, confidence: int) -> str:
     )
 
 
+def paired_lines(store: VoteStore) -> Iterator[str]:
+    """The responses and the pairs, under ids that no salt decides."""
+    with tempfile.TemporaryDirectory() as folder:
+        export_votes(store, file := Path(folder) / "votes.jsonl")
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    responses = [line for line in lines if line["kind"] == "response" and line["item_id"].startswith("demo-")]
+    for line in sorted(responses, key=lambda one: str(one["response_id"])):
+        yield record_line("response", _fields(line) | {"manifest_id": None})
+    ids = {line["response_id"] for line in responses}
+    pairs = [_fields(line) for line in lines if line["kind"] == "pair" and line["left_id"] in ids]
+    for pair in sorted(pairs, key=lambda one: (str(one["left_id"]), str(one["right_id"]))):
+        yield record_line("pair", pair | {"pair_id": _pair_id(pair["left_id"], pair["right_id"]), "made_at": _VOTED_AT})
+
+
+def _fields(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name not in ("kind", "schema")}
+
+
+def _pair_id(left: str, right: str) -> str:
+    return digest("invented pair", left, right)
+
+
+def paired_players(lines: list[str]) -> list[PlayersPair]:
+    """The pairs of `paired_lines`, of players."""
+    records = [json.loads(line) for line in lines]
+    player = {one["response_id"]: one["player"] for one in records if one["kind"] == "response"}
+    return [
+        PlayersPair(one["pair_id"], one["family"], one["item_id"], player[one["left_id"]], player[one["right_id"]], False)
+        for one in records
+        if one["kind"] == "pair"
+    ]
+
+
 if __name__ == "__main__":
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent / "stored_votes.jsonl"
-    with VoteStore(Settings.from_environment().responses_url) as store:
-        found = [pair for pair in pairs_and_votes(store)[0] if pair.family == "rubric" and pair.item_id.startswith("demo-")]
-    out.write_text("".join(f"{line}\n" for line in invented_votes(found)), encoding="utf-8")
+    with VoteStore(Settings.from_environment().responses_url) as votes:
+        made = list(paired_lines(votes))
+    out.write_text("".join(f"{line}\n" for line in [*made, *invented_votes(paired_players(made))]), encoding="utf-8")
