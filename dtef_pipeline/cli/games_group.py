@@ -84,7 +84,7 @@ def play(**given: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write the list as one JSON object.")
 @reports_errors
 def list_games(as_json: bool) -> None:
-    """List the scenarios with their status, version, seats and baselines, and the personas.
+    """List the scenarios with their status, version, seats, usual seeds and baselines, and the personas with their status.
 
     Beside the shipped ones these are those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
     """

@@ -65,6 +65,7 @@ def _scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) 
         "status": one.status,
         "version": one.version,
         "seats": one.seats,
+        "seeds": f"{one.seeds.first}-{one.seeds.first + one.seeds.count - 1}",
         "baselines": list(_baselines(one.id, manifests)),
         "description": one.description,
     }

@@ -87,6 +87,12 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     assert len(server.calls) == bought
 
 
+def test_the_list_has_seats_status_and_seeds_of_a_scenario_of_ones_own(server: FakeLLM) -> None:
+    (own,) = [one for one in json.loads(dtef_games("list", "--json").stdout)["scenarios"] if one["scenario"] == SHOW_CARDS]
+    assert len(own["seats"]) == 2
+    assert (own["status"], own["seeds"].partition("-")[0]) == ("experimental", "1")
+
+
 def test_check_names_scenarios_of_ones_own_and_where_they_are(
     server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
