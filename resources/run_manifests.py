@@ -6,26 +6,14 @@ import hashlib
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
 
 from dtef_pipeline.identity import digest
+from resources.responses.asking_run import AskingRun
 from resources.settings import Settings, shipped
 
 _SOURCES_ROOT = Path(__file__).parents[1]
 _HASHED_FOLDERS = ("dtef_pipeline", "resources", "assets")
 _RELEASED_AS = "dtef-pipeline"
-
-
-class AskingRun(NamedTuple):
-    """The software and its set-up, as they were when responses were stored."""
-
-    code_version: str
-    config_hash: str
-
-    @property
-    def run_id(self) -> str:
-        """32 hexadecimal digits: runs of the same code and configuration have the same."""
-        return digest("asking run", *self)
 
 
 @cache

@@ -21,6 +21,7 @@ from resources.gateway import Gateway
 from resources.gateway.progress import Display, RunProgress, shown_progress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -98,7 +99,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def responses(self) -> ResponseStore:
-        return ResponseStore(self.responses_url or self.settings.responses_url)
+        return ResponseStore(self.responses_url or self.settings.responses_url, this_run)
 
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:

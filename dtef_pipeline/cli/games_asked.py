@@ -14,6 +14,7 @@ from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.players import Player
 from resources.gateway import Gateway
 from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
 
 
@@ -40,7 +41,9 @@ class ModelSeats:
         assert player.model is not None
         messages = game.messages(seat, player.persona)
         request = Request.of_messages(messages, player.model, self._draw, self._snapshot)
-        gateway = self._gateway = self._gateway or Gateway(ResponseStore(self._settings.responses_url), budget=self._budget)
+        gateway = self._gateway = self._gateway or Gateway(
+            ResponseStore(self._settings.responses_url, this_run), budget=self._budget
+        )
         if sys.stderr.isatty():
             click.echo(f"{player.name} is asked", err=True)
         failures = gateway.answer([request]).failures

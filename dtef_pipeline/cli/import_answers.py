@@ -25,6 +25,7 @@ from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
@@ -76,7 +77,7 @@ def import_answers(path: Path, suite: str, how: ImportedHow) -> None:
             f"{counted(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
         )
     found = imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
-    with ResponseStore(Settings.from_environment().responses_url) as store:
+    with ResponseStore(Settings.from_environment().responses_url, this_run) as store:
         other = _answered_otherwise(store, found.responses)
         added = store.add(found.responses)
         there = len(found.responses) - added

@@ -26,6 +26,7 @@ from resources.gateway.progress import RunProgress, shown_progress
 from resources.judged_votes import JudgedPair, add_judge, own_pairs, take_judged
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
+from resources.run_manifests import this_run
 from resources.settings import Settings
 from resources.votes import VoteStore
 
@@ -61,7 +62,7 @@ def judge(
     if given["budgets"] or given["role_budgets"]:
         raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number alone, as everybody who is asked judges")
     unvoted = 0
-    with ResponseStore(settings.responses_url) as responses, VoteStore(settings.responses_url) as store:
+    with ResponseStore(settings.responses_url, this_run) as responses, VoteStore(settings.responses_url) as store:
         gateway = Gateway(responses, budget=budget)
         refuse_early(judges, "base", gateway.accounts, responses, os.environ)
         for spec in judges:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.request import CANDIDATE, Response
 from resources.responses import database as db
+from resources.responses.asking_run import AskingRun
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
-from resources.run_manifests import AskingRun, this_run
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,11 +55,12 @@ class StoredModel(NamedTuple):
 class ResponseStore:
     """The responses of every run so far. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path) -> None:
+    def __init__(self, location: str | Path, run: Callable[[], AskingRun] | None = None) -> None:
         """Open the store, and make it (with its parent folders) if it is not there.
 
         Args:
             location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), or the path of an SQLite file.
+            run: gives the code and configuration at work, which are noted with each response that is added; None: nothing is noted.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
@@ -67,7 +68,7 @@ class ResponseStore:
         """
         self.database = ResponseDatabase(location)
         self.name = self.database.name
-        self._run: AskingRun | None = None
+        self._run = run and cache(run)
         self._insert = self.database.insert(db.responses).on_conflict_do_nothing(index_elements=["request_key"])
 
     def add(self, responses: Iterable[Response]) -> int:
@@ -165,16 +166,14 @@ class ResponseStore:
 
     def _add(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         added = connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
-        if added:
-            self._note_run(connection, [row["request_key"] for row in rows])
+        if added and self._run is not None:
+            self._note_run(connection, self._run(), [row["request_key"] for row in rows])
         ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
 
-    def _note_run(self, connection: sa.Connection, keys: Sequence[str]) -> None:
+    def _note_run(self, connection: sa.Connection, run: AskingRun, keys: Sequence[str]) -> None:
         """Note what code and configuration stored the responses. Who did first stays."""
-        run = this_run() if self._run is None else self._run
-        self._run = run
         known = self.database.insert(db.asking_runs).on_conflict_do_nothing()
         connection.execute(known, [{"run_id": run.run_id, **run._asdict()}])
         connection.execute(

@@ -177,7 +177,7 @@ def test_pairs_in_which_a_name_stood_are_left_out_on_demand(store: VoteStore) ->
 
 def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(location: str) -> None:
     keys = {player: request_key(f"{ord(player):032x}", f"{player}[t=0]", 0, "base") for player in "ab"}
-    with ResponseStore(location) as stored:
+    with ResponseStore(location, this_run) as stored:
         stored.add(
             Response(
                 request_key=keys[player],
