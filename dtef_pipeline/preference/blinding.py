@@ -2,7 +2,8 @@
 
 A name counts in any case, with accents, invisible or look-alike characters in it, and with a hyphen, an underscore, white space or, beside a
 number, nothing for each other. With a name goes what its maker and the maker's models are called. Longer names go first. A word that only
-holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does a name that is an everyday word, where it is not written as a name.
+holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does what a maker or its models are called beside the given names, if it is
+an everyday word and not written as a name.
 """
 
 from __future__ import annotations
@@ -63,14 +64,17 @@ class Blinding:
 def blinding(names: Iterable[str]) -> Blinding:
     """What takes these names out of texts, and all that they tell: the family, the maker, its other products.
 
-    A name without a letter is none, and neither is a single Latin letter.
+    A name without a letter is none, and neither is a single Latin letter. The given names are names wherever they stand as whole words; parts of
+    them and what their makers are called besides are not where they stand as the everyday words that they are too.
     """
+    names = set(names)
     given = {part for name in names for part in _parts_of(name)}
+    words = EVERYDAY_NAMES - {_plain(name) for name in names}
     found = {_plain(name): spelling(name) for name in given} | _of_makers(given)
     known = {plain: one for plain, one in found.items() if one is not None}
     return Blinding(
-        _longest_first(one for plain, one in known.items() if plain not in EVERYDAY_NAMES),
-        _longest_first(one for plain, one in known.items() if plain in EVERYDAY_NAMES),
+        _longest_first(one for plain, one in known.items() if plain not in words),
+        _longest_first(one for plain, one in known.items() if plain in words),
     )
 
 

@@ -141,12 +141,8 @@ PEOPLE_SAY = (
 
 
 def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
-    """Independent of the code under test: hyphens, underscores and spaces are one, a name is a whole word, and everyday words have a capital."""
-    spelled = []
-    for name in names:
-        inside = "[\\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
-        everyday = name.lower() in ("together", "command", "weaver")
-        spelled.append(rf"(?<![.?!]\s)(?-i:{name.capitalize()})" if everyday else inside)
+    """Independent of the code under test: hyphens, underscores and spaces are one, and a name is a whole word in any case."""
+    spelled = ["[\\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names]
     return re.compile("|".join(rf"(?<![a-z0-9])(?:{one})(?![a-z0-9])" for one in spelled), re.IGNORECASE)
 
 
@@ -159,14 +155,21 @@ def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
         ("I am Command, made by Cohere", "I am [model], made by [model]"),
         ("As Command, I run at Together.", "As [model], I run at [model]."),
         ("Command R and Together AI", "[model] R and [model]"),
-        ("cohere/command and command-3", "[model]/[model] and [model]"),
+        ("cohere/command and command-3", "[model] and [model]"),
         ("Cohere's Command", "[model]'s [model]"),
         ("Claude Opus: magnum opus", "[model] [model]: magnum opus"),
     ],
 )
 def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
-    names = ["Together", "Command", "command", "Cohere", "a", "anthropic/claude-opus-4"]
+    names = ["togethercomputer/redpajama", "cohere/command", "Cohere", "a", "anthropic/claude-opus-4"]
     assert blinding(names).scrub(text).text == (expected or text)
+
+
+def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
+    assert (
+        blinding(["Together", "Command"]).scrub("They come together at her command.").text
+        == "They come [model] at her [model]."
+    )
 
 
 @pytest.mark.parametrize(
