@@ -19,7 +19,7 @@ from dtef_pipeline.games.metrics import BESIDE_METRICS
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
-from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, with_coverage
+from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
@@ -103,13 +103,13 @@ def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.Data
 
     if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
         if games == OWN_GAMES:
-            return _named(frame).assign(coverage=np.nan, games_note="")
+            return whole_coverage(_named(frame), np.nan)
         raise WarehouseError(f"--games shared: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         if games == OWN_GAMES:
             return with_coverage(connection, frame)
-        return shared_results(connection, frame).assign(coverage=1.0, games_note="")
+        return whole_coverage(shared_results(connection, frame), 1.0)
 
     return _named(reader.query(made, only=GAME_RESULTS_READS))
 

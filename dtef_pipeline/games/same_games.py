@@ -46,6 +46,11 @@ def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
     return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
 
 
+def whole_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
+    """The rows with the same `coverage`, 0-1 or NaN where it is not known, and no words on it."""
+    return results.assign(**{PLAYED_COVERAGE: coverage, GAMES_NOTE: ""})
+
+
 def shared_results(
     connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, options: GameBoardOptions | None = None
 ) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
-from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, with_coverage
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
 from dtef_pipeline.report.stored_rows import StoredRows
 
 REFUSED_RATE = "refused_rate"
@@ -86,7 +86,7 @@ def played_scenarios(
     every, met = rows.frame("persona_results"), rows.frame("matchups")
     results, shared = every, every.iloc[:0]
     if len(every):
-        covered = latest_versions(every).assign(coverage=np.nan, games_note="")
+        covered = whole_coverage(latest_versions(every), np.nan)
         if all(map(rows.has, GAME_RESULTS_READS)):
             covered = with_coverage(connection, latest_versions(every))
             shared = shared_results(connection, _of_unlike_games(covered))

@@ -6,7 +6,7 @@ from dtef_pipeline.games.metrics import EXPECTED_RETURN
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.player_board import board_of
-from dtef_pipeline.games.same_games import PLAYED_COVERAGE
+from dtef_pipeline.games.same_games import PLAYED_COVERAGE, whole_coverage
 from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.page import Chapter
 
@@ -25,6 +25,6 @@ def same_games_chapters(found: ScenarioResults) -> list[Chapter]:
     body, rows = paragraph(_NO_GAMES_SHARED), found.shared
     if len(rows):
         own = rows[(rows["metric"] == EXPECTED_RETURN) & (rows["opponent"] == ALL_OPPONENTS)]
-        alike = own.assign(coverage=1.0, games_note="")
+        alike = whole_coverage(own, 1.0)
         body = board_of(alike, f"{found.name}: mean reward on the games that all players have")
     return [Chapter("same-games", "Same games", section("same-games", "Same games", _SAME_GAMES_HOW, body))]
