@@ -1,7 +1,9 @@
 """Decision points asked of models, `decision_answers`, and what the strategies are worth that follow, `strategy_values`."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import dagster as dg
@@ -10,8 +12,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.games.known_games import known_personas
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, pack_of
-from assets.stage.asked import RolesConfig, asking, models_of
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, UnapprovedConfig, pack_of, refuse_unapproved
+from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -25,6 +27,7 @@ from dtef_pipeline.games.decision_rows import (
     POINTS_AT_MOST_UNASKED,
     USUAL_POINT_DRAWS,
     DecisionPlan,
+    PointAsked,
     answer_rows,
     answer_table,
     merged_answers,
@@ -37,10 +40,10 @@ from dtef_pipeline.games.strategy_rows import StrategyOptions, merged_values, pl
 from dtef_pipeline.games.strategy_values import STRATEGY_RESAMPLES
 
 POINTS_AT_A_TIME = 5_000
-"""Requests that are sent together."""
+"""Requests that are sent together, of all scenarios of a run."""
 
 
-class DecisionsConfig(RolesConfig):
+class DecisionsConfig(RolesConfig, UnapprovedConfig):
     """Who is asked in which decision points, and how often."""
 
     players: list[str] = Field(
@@ -102,17 +105,39 @@ def decision_answers(context: dg.AssetExecutionContext, config: DecisionsConfig,
             expected[player.model_name] += len(planned.plan.points) * config.draws
     specs = models_among([player for planned in plans for player in planned.plan.players])
     with asking(context, store, config, specs, expected) as ask:
-        for planned in plans:
-            with run.attempt(planned.key), store.writing("decision_answers", [planned.key]):
-                _write(run, store, planned, _answered(planned.plan, ask, store))
+        for group in groups(plans, [one.plan.size for one in plans], POINTS_AT_A_TIME):
+            together = _answered_together(group, ask, store) if len(group) > 1 else {}
+            for planned in group:
+                with run.attempt(planned.key):
+                    new = together.pop(planned.key, None)
+                    new = _answered(planned.plan, ask, store) if new is None else new
+                    with store.writing("decision_answers", [planned.key]):
+                        _write(run, store, planned, new)
     return run.result()
 
 
 def _plan(store: Store, models: Models, config: DecisionsConfig, key: str) -> DecisionPlan:
     pack = pack_of(store, key)
     players = entrants(pack, models, known_personas(store.settings), config.players, config.personas)
+    refuse_unapproved(config, players)
     points = points_to_ask(pack.scenario, config.sample)
     return DecisionPlan(pack, points, [one for one in players if one.model is not None], config.draws, config.snapshot)
+
+
+def _answered_together(group: Sequence[_PlannedPoints], ask: Ask, store: Store) -> dict[str, pa.Table]:
+    """The answers of several scenarios, by key, all asked at once; none at all where one scenario cannot be asked or read.
+
+    Each is then tried by itself, so that what is wrong is told of that one. Nothing is asked twice by that: what was answered is stored.
+    """
+    try:
+        made: dict[str, list[PointAsked]] = {one.key: list(one.plan.asked()) for one in group}
+        played = iter(play([point for own in made.values() for point in own], ask, store.responses.responses))
+        return {
+            one.key: answer_table(list(answer_rows(one.plan, made[one.key], islice(played, len(made[one.key])))))
+            for one in group
+        }
+    except Exception:
+        return {}
 
 
 def _answered(plan: DecisionPlan, ask: Ask, store: Store) -> pa.Table:

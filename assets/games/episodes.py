@@ -13,7 +13,7 @@ from pydantic import Field
 
 from assets.games.known_games import known_personas
 from assets.games.prompts import episode_prompts
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, UnapprovedConfig, pack_of, refuse_unapproved
 from assets.stage.asked import RolesConfig, asking, groups, models_of
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -39,7 +39,7 @@ REPLAYED_EPISODES = 20
 """Episodes of a partition that the check replays."""
 
 
-class EpisodesConfig(RolesConfig, EntrantsConfig):
+class EpisodesConfig(RolesConfig, EntrantsConfig, UnapprovedConfig):
     """Who plays, how often, and against whom."""
 
     draws: int = Field(default=1, ge=1, description="Repetitions of each item by a model.")
@@ -95,6 +95,7 @@ def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> 
     players = entrants(pack, models, personas, config.players, config.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}
     opponents = {name: opponent_named(pack, models, personas, name) for name in names}
+    refuse_unapproved(config, [*players, *opponents.values()])
     stored = store.warehouse.read("scenario_items", columns=["seed", "version", "optimum"], **LEAGUE_SPACE.levels(key))
     own = stored.filter(pc.equal(stored["version"], pack.manifest.version))
     optima = dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))

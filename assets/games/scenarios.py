@@ -1,6 +1,6 @@
 """The scenarios that can be played: a partition per scenario of a league."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 from pydantic import Field
@@ -8,7 +8,9 @@ from pydantic import Field
 from assets.games.known_games import known_scenarios
 from assets.stage.noted_files import partitions_of
 from assets.stage.resources import Store
+from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.packs import Pack, pack
+from dtef_pipeline.games.players import Player
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
@@ -35,6 +37,21 @@ class EntrantsConfig(LeagueConfig):
     personas: list[str] = Field(
         default=[], description="Ids of the personas that every model plays, or none: as itself; empty: as itself."
     )
+
+
+class UnapprovedConfig(dg.Config):
+    """Whether personas are asked that nobody approved."""
+
+    unapproved: bool = Field(
+        default=False,
+        description="Let personas play that are drafts or retired; otherwise a run that names one stops before it asks.",
+    )
+
+
+def refuse_unapproved(config: UnapprovedConfig, players: Iterable[Player]) -> None:
+    """Raises ConfigError for personas that are drafts or retired, unless the run lets them play."""
+    if not config.unapproved:
+        require_approved(players, ", or any with `unapproved: true` in the run's configuration")
 
 
 def pack_of(store: Store, key: str) -> Pack:

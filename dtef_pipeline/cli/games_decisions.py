@@ -14,7 +14,7 @@ from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_decisions_shown import show
-from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios
+from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
 from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, print_planned
@@ -63,7 +63,13 @@ class DecisionOptions:
         sample = {} if self.sample is None else {"sample": self.sample}
         fill = {} if self.fill is None else {"fill": self.fill}
         return {
-            "decision_answers": {**asked, **sample, **snapshot, **budgets_given(self.max_cost_usd, self.max_calls)},
+            "decision_answers": {
+                **asked,
+                **sample,
+                **snapshot,
+                **budgets_given(self.max_cost_usd, self.max_calls),
+                **unapproved_config(self.unapproved),
+            },
             "strategy_values": {**snapshot, **fill},
         }
 

@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 OR_UNAPPROVED = ", or any with --unapproved"
 
 
+def unapproved_config(unapproved: bool) -> dict[str, bool]:
+    """What run configuration says of personas that nobody approved: nothing, unless they may play."""
+    return {"unapproved": True} if unapproved else {}
+
+
 @dataclass(frozen=True)
 class LeagueOptions:
     """Options of `dtef games run` and `dtef games estimate`."""
@@ -83,7 +88,7 @@ class LeagueOptions:
         return {
             "scenario_items": items,
             "episode_prompts": entered,
-            "episodes": {**entered, **asking, "draws": self.draws},
+            "episodes": {**entered, **asking, **unapproved_config(self.unapproved), "draws": self.draws},
             "episode_scores": snapshot,
         }
 
