@@ -26,10 +26,21 @@ from tests.made.responses import stored
 
 PASSING_FAULTS = (Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503), Fault("reset"))
 AT_ONCE = 2
+SOLITAIRE_TEXTS = 12
+"""After so many a player resigns: each text is a commit, a busy disk takes its time for it, and nothing here is about the length of a game."""
 
 
 def league_server(**given: Any) -> FakeLLM:
-    return FakeLLM(lambda call: REPLIES_IN_LEAGUES[call.body["model"]](call), **given)
+    return FakeLLM(reply_in_short, **given)
+
+
+def reply_in_short(call: Call) -> str:
+    """What a player of the leagues says, but that those who can play solitaire resign early."""
+    own = [one for one in call.body["messages"] if one["role"] == "assistant"]
+    is_solitaire = "solitaire" in call.body["messages"][0]["content"]
+    if is_solitaire and len(own) >= SOLITAIRE_TEXTS and call.body["model"] in ("legal", "sloppy"):
+        return "ACTION: resign"
+    return REPLIES_IN_LEAGUES[call.body["model"]](call)
 
 
 def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
@@ -135,14 +146,14 @@ def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monk
     what = ["--scenario", "thirteen", "--player", "legal", "--seeds", "1-2", "--draws", "2"]
     with league_server() as server:
         know_players(server, state, monkeypatch, max_tokens=64)
-        dtef("games", "run", "--no-roll-ups", *what, "--max-cost-usd", "0.1")
+        dtef("games", "run", "--no-roll-ups", *what, "--max-cost-usd", "0.02")
         episodes = query("SELECT status, n_turns, reason FROM episodes")
         states = Counter(row["status"] for row in episodes)
         assert states["skipped_budget"] > 0
         assert states.total() == 4
         assert sum(row["n_turns"] for row in episodes) == len(server.calls)
         spent = query("SELECT sum(cost_usd) AS spent FROM episode_turns")[0]["spent"]
-        assert 0.05 < spent <= 0.1
+        assert 0.01 < spent <= 0.02
         ok("games", "run", "--no-roll-ups", *what)
         assert {row["status"] for row in query("SELECT status FROM episodes")} == {"played"}
         requests = query("SELECT count(DISTINCT request_key) AS n FROM episode_turns")[0]["n"]
