@@ -57,7 +57,7 @@ class League:
     def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> Launched:
         """All four stages. `config`: of the league; what it names of `episodes` alone goes there."""
         snapshot = {"snapshot": config.pop("snapshot", "base")}
-        asking = {name: config.pop(name) for name in ("max_calls", "draws") if name in config}
+        asking = {name: config.pop(name) for name in ("max_calls", "draws", "unapproved") if name in config}
         entered = {**config, "players": list(players), "personas": config.pop("personas", [])}
         own = {name: value for name, value in entered.items() if name not in ("players", "personas")}
         by_asset = {

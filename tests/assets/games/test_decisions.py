@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from assets.games.scenarios import add_scenarios
@@ -9,10 +11,11 @@ from assets.launch import DECISION_STAGE_NAMES, OF_SCENARIOS, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.packs import adapters
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from tests.assets.games.conftest import SHOW_CARDS, League
+from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League
+from tests.fake_llm_server import Call
 
-KUHN_KEY = "poker/kuhn"
-OF_KUHN = adapters()[KUHN_KEY]
+KUHN_KEY, LEDUC_KEY = "poker/kuhn", "poker/leduc"
+OF_KUHN, OF_LEDUC = adapters()[KUHN_KEY], adapters()[LEDUC_KEY]
 
 
 def test_scenarios_without_decision_points_have_empty_tables(league: League, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,3 +36,25 @@ def test_scenarios_without_decision_points_have_empty_tables(league: League, mon
     assert shown == pytest.approx(
         {"baseline/nash": 0, "baseline/always-bet": 1 / 3, "baseline/always-pass": 1, "baseline/random": 0.4583333}, abs=1e-6
     )
+
+
+def test_decision_points_of_all_scenarios_are_asked_side_by_side(league: League, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: a model that was slow in one scenario held up the next one."""
+    leduc_was_asked, waited_for_nothing = threading.Event(), list[str]()
+
+    def reply(call: Call) -> str:
+        if "Leduc" in call.body["messages"][0]["content"]:
+            leduc_was_asked.set()
+        elif not leduc_was_asked.wait(60):
+            waited_for_nothing.append(call.user)
+        return "ACTION: bet"
+
+    monkeypatch.setitem(REPLIES, "legal", reply)
+    monkeypatch.setattr(packs, "adapters", lambda: {KUHN_KEY: OF_KUHN, LEDUC_KEY: OF_LEDUC})
+    add_scenarios(league.instance, [KUHN_KEY, LEDUC_KEY])
+    config = {"decision_answers": {"players": ["legal"], "draws": 1, "sample": 2}}
+    launched = materialize(league.instance, DECISION_STAGE_NAMES[:1], [KUHN_KEY, LEDUC_KEY], config, space=OF_SCENARIOS)
+    assert (launched.failures, waited_for_nothing) == ((), [])
+    for key in (KUHN_KEY, LEDUC_KEY):
+        answers = league.house.read("decision_answers", **LEAGUE_SPACE.levels(key), snapshot="base")
+        assert answers["call_status"].to_pylist() == ["answered"] * 2

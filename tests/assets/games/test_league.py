@@ -15,6 +15,20 @@ from tests.assets.games.conftest import League, write_made_models
 from tests.conftest import ROOT
 
 
+def test_a_run_of_the_ui_lets_no_draft_play_unless_its_configuration_says_so(league: League, state: Path) -> None:
+    """Regression: commands and nights refused drafts, and a run that was launched from the UI played them."""
+    place = state / "personas" / "calm.yaml"
+    place.write_text(place.read_text(encoding="utf-8").replace("approved", "draft"), encoding="utf-8")
+    as_opponent = league.run("baseline/waits", seeds="1", opponents=["calm@legal"])
+    as_player = league.run("legal", seeds="1", personas=["calm"])
+    for failure in (*as_opponent.failures, *as_player.failures):
+        assert "calm:v2 (draft): not approved" in failure
+        assert "`unapproved: true`" in failure
+    assert (len(as_opponent.failures), len(as_player.failures), len(league.server.calls)) == (1, 1, 0)
+    assert league.run("legal", seeds="1", personas=["calm"], unapproved=True).failures == ()
+    assert len(league.server.calls) > 0
+
+
 def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
     assert league.run("baseline/all", seeds="1-6").failures == ()
     episodes = league.rows("episodes")

@@ -77,27 +77,28 @@ def test_a_night_is_one_run_of_all_stages_in_a_snapshot_of_the_date(night: Night
     assert league.instance.has_dynamic_partition(LEAGUE_SPACE.name, SHOW_CARDS), "it was never played, and becomes a partition"
 
 
-@pytest.mark.parametrize("panel", ["models: [baselines]\n", "games: {models: [legal]}\n"])
-def test_a_panel_without_scenarios_plays_nothing(night: Night, panel: str) -> None:
-    assert "no panel file with a section `games` that names scenarios" in night(panel, 1).skip_message
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("scenarios: [chess]", "games.scenarios: 'chess' fits none; known: made/show-cards"),
-        ("scenarios: [show-cards], models: [nobody]", "nobody"),
-        ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: not known"),
-        ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
-        ("scenarios: [show-cards], models: [legal], seeds: 9-1", "seeds '9-1'"),
-        ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),
-        ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 or more"),
-        ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: scenarios, models"),
-    ],
+UNKNOWN_NAMES = (
+    ("scenarios: [chess]", "games.scenarios: 'chess' fits none; known: made/show-cards"),
+    ("scenarios: [show-cards], models: [nobody]", "nobody"),
+    ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: not known"),
+    ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
+    ("scenarios: [show-cards], models: [legal], seeds: 9-1", "seeds '9-1'"),
+    ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),
+    ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 or more"),
+    ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: scenarios, models"),
 )
-def test_a_name_that_nothing_has_fails_the_tick(night: Night, given: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        night(f"games: {{{given}}}\n", 1)
+"""What a panel may have wrong, and what the tick then says."""
+
+
+def test_a_panel_without_scenarios_plays_nothing_and_a_name_that_nothing_has_fails_the_tick(
+    night: Night, subtests: pytest.Subtests
+) -> None:
+    for panel in ("models: [baselines]\n", "games: {models: [legal]}\n"):
+        with subtests.test(panel):
+            assert "no panel file with a section `games` that names scenarios" in night(panel).skip_message
+    for given, said in UNKNOWN_NAMES:
+        with subtests.test(given), pytest.raises(ConfigError, match=said):
+            night(f"games: {{{given}}}\n")
 
 
 def test_the_example_panel_has_a_section_that_can_be_read(tmp_path: Path) -> None:
