@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from assets.games.drift import games_drift
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import known_persona_versions, known_scenarios
 from assets.games.results import persona_results
 from assets.games.scenarios import GAMES_GROUP
 from assets.preference.voted_scores import preference_scores
@@ -26,5 +26,6 @@ def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     episodes are shown move by move. The first page says who plays worse than in earlier snapshots. Kept in the folder `games_report` of the
     warehouse, where pages that belong to nothing any more are removed; `dtef games report` writes the pages elsewhere.
     """
-    pages = partial(games_pages, manifests=known_scenarios(store.settings))
+    personas = known_persona_versions(store.settings)
+    pages = partial(games_pages, manifests=known_scenarios(store.settings), personas=personas)
     return published_pages(context, store, GAMES_PAGES_FOLDER, pages, GAME_PAGES_READ)

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from assets.games.known_games import known_persona_versions
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.players import BASELINE_PREFIX
@@ -23,11 +25,13 @@ from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAG
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
+from resources.settings import Settings
 from resources.table_reader import TableReader
 
 EVERY_METRIC = "all"
 _PLAYER_TOLD = {
     "player": "Player under test: baseline/NAME, a model, or PERSONA@MODEL",
+    PERSONA_STATUS: "What its file says of the player's persona today: draft, approved or retired; empty without a persona",
     PLAYED_COVERAGE: "Share of the games (seed, seat and opponent) of all players shown that the player has, 0-1",
     "baseline": "yes: a baseline, which plays for nothing and always alike",
 }
@@ -42,6 +46,7 @@ class GamesView:
             "league",
             "scenario",
             "player",
+            PERSONA_STATUS,
             "baseline",
             "opponent",
             "metric",
@@ -55,7 +60,7 @@ class GamesView:
         *BESIDE_METRICS,
     )
     kept: tuple[str, ...] = ("scenario", "player", "mean", "interval")
-    first_out: tuple[str, ...] = ("league", "n_clusters", "unit", "baseline")
+    first_out: tuple[str, ...] = ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS)
     estimate: str = "mean"
     notes: str = "note"
     who: tuple[str, ...] = ("scenario", "player")
@@ -88,6 +93,8 @@ def show(
             if games == OWN_GAMES
             else "nothing to show: the players have no game in common; --player NAME chooses some of them"
         )
+    known = known_persona_versions(Settings.from_environment())
+    frame = frame.assign(**{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), known)})
     frame = frame.assign(
         baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_notes(frame)
     )
@@ -95,6 +102,8 @@ def show(
     lines = list(_lines_on_games(chosen, frame, games))
     if output == "table" and not (frame[PLAYED_COVERAGE] < 1).any():
         frame = frame.drop(columns=PLAYED_COVERAGE)
+    if output == "table" and frame[PERSONA_STATUS].isin(["", APPROVED]).all():
+        frame = frame.drop(columns=PERSONA_STATUS)
     print_rows(GamesView(), frame.drop(columns=GAMES_NOTE), output, lines, {**meanings, **_PLAYER_TOLD})
 
 
@@ -138,9 +147,10 @@ def _of_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
 
 
 def _notes(frame: pd.DataFrame) -> list[str]:
-    """What is to be known of each row: why it has no interval, and that others played other games."""
-    pairs = zip(frame["reason"].fillna(""), frame[GAMES_NOTE].fillna(""), strict=True)
-    return ["; ".join(filter(None, pair)) for pair in pairs]
+    """What is to be known of each row: why it has no interval, that others played other games, and that nobody approved its persona."""
+    marks = [f"a {mark}" if mark else "" for mark in map(unapproved_mark, frame[PERSONA_STATUS])]
+    parts = zip(frame["reason"].fillna(""), frame[GAMES_NOTE].fillna(""), marks, strict=True)
+    return ["; ".join(filter(None, own)) for own in parts]
 
 
 def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.written_report import write_report
 from dtef_pipeline.games.report.pages import GAME_PAGES_READ, games_pages
@@ -16,5 +16,6 @@ from resources.table_reader import TableReader
 @reads_tables
 def report(reader: TableReader, out: Path) -> None:
     """Write the pages into a folder, which is made; say where they are."""
-    manifests = known_scenarios(Settings.from_environment())
-    write_report(reader, out, partial(games_pages, manifests=manifests), GAME_PAGES_READ)
+    settings = Settings.from_environment()
+    pages = partial(games_pages, manifests=known_scenarios(settings), personas=known_persona_versions(settings))
+    write_report(reader, out, pages, GAME_PAGES_READ)

@@ -48,7 +48,7 @@ def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
 
 def whole_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
     """The rows with the same `coverage`, 0-1 or NaN where it is not known, and no words on it."""
-    return results.assign(**{PLAYED_COVERAGE: coverage, GAMES_NOTE: ""})
+    return results.assign(**{PLAYED_COVERAGE: coverage}).assign(**{GAMES_NOTE: ""})
 
 
 def shared_results(

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import duckdb
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.games.approved import PERSONA_STATUS, persona_statuses
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import metrics_of
 from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
+from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
 from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
@@ -39,7 +42,7 @@ class ScenarioResults:
     """League and scenario."""
     version: int
     results: pd.DataFrame
-    """Rows of `persona_results`, best first, with `player`, `is_baseline` and `refused_rate`; none: nothing is rolled up."""
+    """Rows of `persona_results`, best first, with `player`, `persona_status`, `is_baseline` and `refused_rate`; none: nothing is rolled up."""
     matchups: pd.DataFrame
     pack: Pack | None
     """None: the scenario is not installed any more."""
@@ -80,9 +83,12 @@ def _family_place(family: str) -> int:
 
 
 def played_scenarios(
-    rows: StoredRows, manifests: Mapping[str, ScenarioManifest], connection: duckdb.DuckDBPyConnection
+    rows: StoredRows,
+    manifests: Mapping[str, ScenarioManifest],
+    connection: duckdb.DuckDBPyConnection,
+    personas: Mapping[str, Persona] = MappingProxyType({}),
 ) -> list[ScenarioResults]:
-    """All scenarios with episodes or results, by name. `connection`: that of `rows`."""
+    """All scenarios with episodes or results, by name. `connection`: that of `rows`; `personas`: those that are known, by id and version."""
     every, met = rows.frame("persona_results"), rows.frame("matchups")
     results, shared = every, every.iloc[:0]
     if len(every):
@@ -90,7 +96,7 @@ def played_scenarios(
         if all(map(rows.has, GAME_RESULTS_READS)):
             covered = with_coverage(connection, latest_versions(every))
             shared = shared_results(connection, _of_unlike_games(covered))
-        results, shared = (_with_players(ranked_players(one)) for one in (covered, shared))
+        results, shared = (_with_players(ranked_players(one), personas) for one in (covered, shared))
     versions = _versions(rows, results)
     return [
         ScenarioResults(
@@ -134,12 +140,13 @@ def _of_version(frame: pd.DataFrame, name: str, version: int) -> pd.DataFrame:
     return own[own["version"] == version] if len(own) else own
 
 
-def _with_players(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_players(frame: pd.DataFrame, personas: Mapping[str, Persona]) -> pd.DataFrame:
     keys = ["league", "scenario", "version", *PLAYER_KEYS, "opponent"]
     refused = frame[frame["metric"] == REFUSED_RATE][[*keys, "mean"]].rename(columns={"mean": REFUSED_RATE})
     named = frame.assign(
         player=player_names(frame["persona"].tolist(), frame["model"].tolist()),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
+        **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), personas)},
     )
     return named.merge(refused, on=keys, how="left")
 

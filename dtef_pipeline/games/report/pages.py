@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import duckdb
 
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.report.chosen_episodes import ChosenEpisode, chosen_episodes
 from dtef_pipeline.games.report.drift_part import GAMES_DRIFT_SHOWN
 from dtef_pipeline.games.report.episode_page import episode_page
@@ -33,15 +35,20 @@ GAME_PAGES_READ = (
 """The tables that the pages are made of."""
 
 
-def games_pages(connection: duckdb.DuckDBPyConnection, manifests: Mapping[str, ScenarioManifest]) -> Iterator[tuple[str, str]]:
+def games_pages(
+    connection: duckdb.DuckDBPyConnection,
+    manifests: Mapping[str, ScenarioManifest],
+    personas: Mapping[str, Persona] = MappingProxyType({}),
+) -> Iterator[tuple[str, str]]:
     """(file name, HTML) of each page, `index.html` first, one at a time. Equal tables give equal pages.
 
     `connection` has views named as GAME_PAGES_READ; a part of a page whose table is missing says what makes it. `manifests`: the scenarios that
-    are known, by name: what lies on the table is shown of episodes that play again by them. Raises ConfigError for a manifest with settings
+    are known, by name: what lies on the table is shown of episodes that play again by them. `personas`: those that are known, by id
+    and version: drafts and retired ones are marked on boards. Raises ConfigError for a manifest with settings
     that its game does not take.
     """
     rows = StoredRows(connection)
-    played = played_scenarios(rows, manifests, connection)
+    played = played_scenarios(rows, manifests, connection, personas)
     files = page_names(one.name.replace("/", "__") for one in played)
     pages = {one.name: files[one.name.replace("/", "__")] for one in played}
     voted = preference_chapters(connection, "games", GAMES_PAIRED.metrics, always=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.games.approved import PERSONA_STATUS, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
 from dtef_pipeline.games.report.league_rows import REFUSED_RATE, ScenarioResults
 from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
@@ -57,7 +58,19 @@ _PLAYER_COLUMNS_SHOWN = (
     Column("forfeit_rate", "Forfeited", per_turn, "Episodes lost for want of a legal move, of all episodes"),
 )
 _PLAIN_BOARD = (
-    *("player", "model_variant", "snapshot", "opponent", "metric", "unit", "mean", "low", "high", "interval_kind"),
+    *(
+        "player",
+        PERSONA_STATUS,
+        "model_variant",
+        "snapshot",
+        "opponent",
+        "metric",
+        "unit",
+        "mean",
+        "low",
+        "high",
+        "interval_kind",
+    ),
     *("n_episodes", "n_total", "n_clusters", PLAYED_COVERAGE, *BESIDE_METRICS, REFUSED_RATE, "reason"),
 )
 
@@ -129,12 +142,16 @@ def _places(rows: pd.DataFrame) -> pd.Series[Any]:
 
 
 def who(rows: pd.DataFrame) -> list[str]:
-    """The players as markup, baselines said to be such; where two have one name, with the variant, and with the snapshot where these differ."""
+    """The players as markup, with what is to be known of each: that it is a baseline, or a persona that nobody approved.
+
+    Where two have one name, with the variant; where snapshots differ, with the snapshot.
+    """
     several = set(rows["player"][rows["player"].duplicated(keep=False)])
     snapshots = len(set(rows["snapshot"][~rows["is_baseline"]])) > 1
     names = []
     for row in rows.to_dict("records"):
         told = ["baseline"] if row["is_baseline"] else []
+        told += [mark] if (mark := unapproved_mark(row.get(PERSONA_STATUS))) else []
         told += [row["model_variant"]] if row["player"] in several else []
         told += [f"snapshot {row['snapshot']}"] if snapshots and not row["is_baseline"] else []
         names.append(name_with_notes(str(row["player"]).removeprefix("baseline/"), told))

@@ -45,7 +45,7 @@ def test_an_estimate_says_what_its_highest_numbers_assume(server: FakeLLM) -> No
     assert "judge has" not in told
 
 
-def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
+def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) -> None:
     league = [
         "--scenario",
         "show-cards",
@@ -76,6 +76,7 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     rows = json.loads(shown.stdout)
     assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
+    _the_board_marks_a_persona_that_nobody_approved(state)
     assert dtef_games("rollup").exit_code == 0
     of_family = [CliRunner().invoke(main, [name, "--family", "games", "--format", "json"]) for name in ("leaderboard", "costs")]
     assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
@@ -85,6 +86,20 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM) -> None:
     assert "baseline/careful" in by_opponent.output
     assert dtef_games("run", "--no-roll-ups", *league).exit_code == 0
     assert len(server.calls) == bought
+
+
+def _the_board_marks_a_persona_that_nobody_approved(state: Path) -> None:
+    """What counts is what its file says today."""
+    place, board = state / "personas" / "calm.yaml", ("board", "--scenario", "show-cards")
+    approved, own = place.read_text(encoding="utf-8"), "calm:v2@legal"
+    assert "persona_status" not in dtef_games(*board).output
+    for status, note in (("approved", ""), ("draft", "a draft persona"), ("retired", "a retired persona")):
+        place.write_text(approved.replace("approved", status), encoding="utf-8")
+        rows = {row["player"]: row for row in json.loads(dtef_games(*board, "--format", "json").stdout)}
+        assert (rows[own]["persona_status"], rows["baseline/waits"]["persona_status"]) == (status, "")
+        assert [one for one in rows[own]["note"].split("; ") if "persona" in one] == [note] * bool(note)
+        assert note in " ".join(dtef_games(*board).output.split())
+    place.write_text(approved, encoding="utf-8")
 
 
 def test_the_list_has_seats_status_and_seeds_of_a_scenario_of_ones_own(server: FakeLLM) -> None:

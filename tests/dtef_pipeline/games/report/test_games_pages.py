@@ -12,10 +12,11 @@ from dtef_pipeline.games.decision_tables import DECISION_ANSWERS
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.report.episode_steps import TextParts, text_parts
+from dtef_pipeline.games.report.pages import games_pages
 from dtef_pipeline.games.strategy_rows import StrategyOptions, strategy_rows
 from dtef_pipeline.report.page_files import INDEX_PAGE
 from dtef_pipeline.tables import in_schema
-from tests.made.game_pages import SCENARIOS, games_pages_of, played_league
+from tests.made.game_pages import CALM, SCENARIOS, connected_games, games_pages_of, played_league
 from tests.made.read_page import ReadPage
 
 KUHN, ALLOCATION = "poker__kuhn.html", "negotiation__allocation.html"
@@ -47,6 +48,16 @@ def section_of(page: str, anchor: str) -> str:
 
 def episodes_of(pages: dict[str, str], page: str) -> list[str]:
     return [name for name in pages if name.startswith(page.removesuffix("html") + "episode-")]
+
+
+def test_personas_that_nobody_approved_are_marked_on_boards(league: dict[str, pa.Table], pages: dict[str, str]) -> None:
+    kuhn = {name: rows.filter(pc.equal(rows["scenario"], "kuhn")) for name, rows in league.items()}
+    connection, manifests = connected_games(kuhn), read_manifests(SCENARIOS)
+    for status in ("retired", "approved"):
+        persona = CALM.model_copy(update={"status": status})
+        page = dict(games_pages(connection, manifests, {CALM.name: persona}))[KUHN]
+        assert ("retired persona" in ReadPage(page).text, "approved persona" in page) == (status == "retired", False)
+    assert "draft persona" not in pages[KUHN], "nothing is said of a persona that is not known"
 
 
 def test_each_scenario_has_a_page_and_some_episodes_and_no_link_leads_nowhere(pages: dict[str, str]) -> None:
