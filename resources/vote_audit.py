@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from resources.responses.database import asked_in, asking_runs, responses
+from resources.responses.database import asking_runs, responses
 from resources.vote_tables import judging_requests, manifests, paired_requests, paired_responses, pairs, voids, votes
 
 _OF_VOTE = (
@@ -49,8 +49,7 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
         .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
         .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
         .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
-        .join(asked_in, asked_in.c.request_key == paired_requests.c.request_key, isouter=True)
-        .join(asking_runs, asking_runs.c.run_id == asked_in.c.run_id, isouter=True)
+        .join(asking_runs, asking_runs.c.run_id == responses.c.run_id, isouter=True)
         .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
         .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
         .where(votes.c.vote_id == vote_id)

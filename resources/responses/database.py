@@ -40,7 +40,15 @@ _WRITERS_LOCK = 0x64746566
 
 metadata = sa.MetaData()
 versions = sa.Table("response_store", metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
-responses = sa.Table("responses", metadata, *(column.sql() for column in RESPONSE_COLUMNS))
+responses = sa.Table(
+    "responses",
+    metadata,
+    *(column.sql() for column in RESPONSE_COLUMNS),
+    # The code and configuration that stored the response; null in those of before this was noted, and of files.
+    sa.Column("run_id", sa.String(32)),
+)
+response_fields = tuple(responses.c[column.name] for column in RESPONSE_COLUMNS)
+"""The columns that are fields of `Response`, which also a store has that may only be read and notes no runs yet."""
 # Who is asking now, and what: gone when the responses are there. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
@@ -59,19 +67,13 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
-# The code and configuration that stored a response. Responses of before this was noted have no row here.
+# What `run_id` of a response means.
 asking_runs = sa.Table(
     "asking_runs",
     metadata,
     sa.Column("run_id", sa.String(32), primary_key=True),
     sa.Column("code_version", sa.Text, nullable=False),
     sa.Column("config_hash", sa.String(32), nullable=False),
-)
-asked_in = sa.Table(
-    "asked_in",
-    metadata,
-    sa.Column("request_key", sa.String(32), primary_key=True),
-    sa.Column("run_id", sa.String(32), nullable=False),
 )
 
 Returned = TypeVar("Returned")
@@ -179,12 +181,21 @@ class ResponseDatabase:
         return StoreError(f"cannot {action} the response store {self.name}: {said}")
 
     def _prepare(self) -> None:
-        if not self._reading(self._is_up_to_date):
+        if self._reading(self._is_up_to_date):
+            return
+        try:
             self._writing(self._bring_up_to_date, alone=True)
+        except sa.exc.SQLAlchemyError:
+            # One who may only read does without what no response is read from.
+            if not self._reading(self._is_readable):
+                raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
-        has_runs = sa.inspect(connection).has_table(asked_in.name)
+        has_runs = sa.inspect(connection).has_table(asking_runs.name)
         return self._version(connection) == SCHEMA_VERSION and has_runs and not _missing_columns(connection)
+
+    def _is_readable(self, connection: sa.Connection) -> bool:
+        return self._version(connection) == SCHEMA_VERSION and not {*_missing_columns(connection)} & {*response_fields}
 
     def _version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""

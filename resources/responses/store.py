@@ -109,7 +109,7 @@ class ResponseStore:
     def responses(self, keys: Iterable[str]) -> pa.Table:
         """The responses to the request keys, in the order of the keys; keys without a response have no row."""
         wanted = list(dict.fromkeys(keys))
-        chunks = [_batch(rows, RESPONSES) for rows in self._select(sa.select(db.responses), wanted) if rows]
+        chunks = [_batch(rows, RESPONSES) for rows in self._select(sa.select(*db.response_fields), wanted) if rows]
         found = pa.Table.from_batches(chunks, schema=RESPONSES).combine_chunks()
         place = {key: row for row, key in enumerate(found["request_key"].to_pylist())}
         return found.take(pa.array([place[key] for key in wanted if key in place], pa.int64()))
@@ -120,7 +120,7 @@ class ResponseStore:
         Each page is a transaction of its own, so that a long reading holds up no writer. What is added meanwhile may be left out.
         """
         column = db.responses.c
-        statement = sa.select(db.responses).order_by(column.request_key).limit(PAGE)
+        statement = sa.select(*db.response_fields).order_by(column.request_key).limit(PAGE)
         for chosen, values in ((column.model, models), (column.snapshot, snapshots)):
             statement = statement.where(chosen.in_(values)) if values else statement
         rows = self.database.read(partial(_rows, statement, {}))
@@ -165,21 +165,17 @@ class ResponseStore:
         self.close()
 
     def _add(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
+        if self._run is not None:
+            run = self._run()
+            noted = self.database.insert(db.asking_runs).on_conflict_do_nothing()
+            run_id = run.run_id
+            connection.execute(noted, {"run_id": run_id, **run._asdict()})
+            for row in rows:
+                row["run_id"] = run_id
         added = connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
-        if added and self._run is not None:
-            self._note_run(connection, self._run(), [row["request_key"] for row in rows])
         ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
-
-    def _note_run(self, connection: sa.Connection, run: AskingRun, keys: Sequence[str]) -> None:
-        """Note what code and configuration stored the responses. Who did first stays."""
-        known = self.database.insert(db.asking_runs).on_conflict_do_nothing()
-        connection.execute(known, [{"run_id": run.run_id, **run._asdict()}])
-        connection.execute(
-            self.database.insert(db.asked_in).on_conflict_do_nothing(),
-            [{"request_key": key, "run_id": run.run_id} for key in keys],
-        )
 
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(db.responses.c.request_key.in_(self.database.listed))

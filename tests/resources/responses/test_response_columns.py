@@ -16,7 +16,7 @@ SQL = """
     draw INTEGER NOT NULL, snapshot TEXT NOT NULL, text TEXT NOT NULL, finish_reason TEXT, served_model TEXT, fingerprint TEXT,
     prompt_tokens INTEGER, completion_tokens INTEGER, cost_usd DOUBLE PRECISION, latency_s DOUBLE PRECISION NOT NULL,
     attempts INTEGER NOT NULL, answered_at BIGINT NOT NULL, reasoning TEXT, role TEXT DEFAULT 'candidate' NOT NULL,
-    PRIMARY KEY (request_key)
+    run_id VARCHAR(32), PRIMARY KEY (request_key)
 """
 ARROW = """
     request_key: string; prompt_id: string; model: string; model_variant: string; draw: int32; snapshot: string; text: string;
@@ -55,7 +55,7 @@ def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> No
         connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
         connection.exec_driver_sql(f"CREATE TABLE responses ({SQL})")
         connection.exec_driver_sql("CREATE TABLE claims (request_key VARCHAR(32) PRIMARY KEY, owner VARCHAR(32) NOT NULL)")
-        row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge'"
+        row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge', NULL"
         connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")
     engine.dispose()
     with ResponseStore(location) as store:
