@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field, vote_of
+from dtef_pipeline.text.counted import and_more
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase, chunks
 from resources.returned_votes import under_own_names
@@ -20,10 +21,11 @@ from resources.votes import VoteStore
 _NEITHER = "is neither in the store nor in the file"
 _MAY_DIFFER: Mapping[str, frozenset[str]] = {
     "response": frozenset({"manifest_id"}),
+    "request": frozenset({"run_id"}),
     "pair": frozenset({"replaced", "made_at"}),
     "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
 }
-"""Fields in which two records of one thing may differ: who paired responses first does not matter."""
+"""Fields in which two records of one thing may differ: who asked or paired first does not matter."""
 _OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
 """Fields of a vote that no reviewer hands in."""
 _ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}
@@ -135,6 +137,8 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
     """Raises SourceError for a record about something that is not there."""
     for kind, name, other in (
         ("response", "manifest_id", "manifest"),
+        ("request", "run_id", "run"),
+        ("request", "response_id", "response"),
         ("vote", "pair_id", "pair"),
         ("void", "vote_id", "vote"),
     ):
@@ -143,6 +147,7 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
         for line in fresh[kind]:
             if line.record[name] is not None and line.record[name] not in found:
                 raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+    _check_requests(connection, database, fresh)
     wanted = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
     responses = _found(connection, database, "response", wanted, fresh)
     for line in fresh["pair"]:
@@ -152,6 +157,14 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
                 raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
             if any(response[one] != line.record[one] for one in _SHARED_BY_SIDES):
                 raise _refused(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+
+
+def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    wanted = {line.record["response_id"] for line in fresh["request"]}
+    found = _found(connection, database, "response", wanted, fresh)
+    for line in fresh["request"]:
+        if line.record["request_key"] not in (keys := found[line.record["response_id"]]["request_keys"]):
+            raise _refused(line, "request_key: no request of the response has it", and_more(keys, 3) or "none")
 
 
 def _found(

@@ -7,8 +7,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.identity import digest
-from resources.responses.asking_run import AskingRun
 from resources.settings import Settings, shipped
 
 _SOURCES_ROOT = Path(__file__).parents[1]

@@ -7,8 +7,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from resources.responses.database import asking_runs, responses
-from resources.vote_tables import judging_requests, manifests, paired_requests, paired_responses, pairs, voids, votes
+from resources.responses.database import responses
+from resources.vote_tables import (
+    judging_requests,
+    manifests,
+    paired_requests,
+    paired_responses,
+    paired_runs,
+    pairs,
+    run_requests,
+    voids,
+    votes,
+)
 
 _OF_VOTE = (
     "vote_id",
@@ -30,6 +40,10 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
     of_vote = judging_requests.c.vote_id == votes.c.vote_id
     judging = sa.select(sa.func.aggregate_strings(judging_requests.c.request_key, " ")).where(of_vote).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
+    asked_for = sa.and_(
+        run_requests.c.response_id == paired_requests.c.response_id,
+        run_requests.c.request_key == paired_requests.c.request_key,
+    )
     return (
         sa.select(
             *(votes.c[name] for name in _OF_VOTE),
@@ -40,7 +54,7 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
             *(paired_responses.c[name] for name in ("response_id", "player", "snapshot")),
             paired_requests.c.request_key,
             *(responses.c[name] for name in _OF_STORED),
-            *(asking_runs.c[name] for name in ("run_id", "code_version", "config_hash")),
+            *(paired_runs.c[name] for name in ("run_id", "code_version", "config_hash")),
             *(manifests.c[name].label(f"paired_{name}") for name in ("manifest_id", "code_version", "config_hash")),
             judging.label("judge_request_keys"),
         )
@@ -49,7 +63,8 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
         .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
         .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
         .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
-        .join(asking_runs, asking_runs.c.run_id == responses.c.run_id, isouter=True)
+        .join(run_requests, asked_for, isouter=True)
+        .join(paired_runs, paired_runs.c.run_id == run_requests.c.run_id, isouter=True)
         .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
         .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
         .where(votes.c.vote_id == vote_id)
@@ -61,9 +76,11 @@ def why_incomplete(row: Mapping[str, Any]) -> str | None:
     """Why a row of the audit does not lead back to a run; None: it does."""
     if row["request_key"] is None:
         return "the response came from a file of another tool: no request stands behind it"
+    if row["run_id"] is not None:
+        return None
     if row["prompt_id"] is None:
-        return "the stored response is not in this store: it was asked into another one, whose pairs were imported"
-    return None if row["run_id"] else "the response was stored before runs were noted"
+        return "the stored response is not in this store, and the pair came from a file that says nothing of runs"
+    return "the pair was made before runs were noted, or of a response that was stored before or came from a file"
 
 
 def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:

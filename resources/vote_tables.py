@@ -19,8 +19,8 @@ from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
 
-VOTE_SCHEMA_VERSION = 2
-"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most."""
+VOTE_SCHEMA_VERSION = 3
+"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
@@ -60,6 +60,17 @@ paired_requests = sa.Table(
     sa.Column("response_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), primary_key=True),
     sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("request_key", _Text, nullable=False),
+)
+# The runs that asked for paired responses, also in another store; of before they were noted there are none.
+paired_runs = sa.Table("preference_runs", vote_metadata, _key("run_id"), *_texts("code_version", "config_hash"))
+run_requests = sa.Table(
+    "preference_run_requests",
+    vote_metadata,
+    _key("request_id"),
+    sa.Column("response_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
+    *_texts("request_key"),
+    sa.Column("run_id", _Hash, sa.ForeignKey(paired_runs.c.run_id), nullable=False),
+    sa.UniqueConstraint("response_id", "request_key"),
 )
 pairs = sa.Table(
     "preference_pairs",
@@ -123,6 +134,8 @@ actions = sa.Table(
 TABLE_OF_KIND: Mapping[str, sa.Table] = {
     "manifest": manifests,
     "response": paired_responses,
+    "run": paired_runs,
+    "request": run_requests,
     "pair": pairs,
     "reviewer": reviewers,
     "vote": votes,

@@ -31,6 +31,7 @@ from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.responses.database import ResponseDatabase
 from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
+from resources.vote_runs import runs_behind
 
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
@@ -77,11 +78,14 @@ class VoteStore:
         }
 
         def work(connection: sa.Connection) -> int:
-            added = 0
-            for kind, rows in records.items():
-                added = tables.add_rows(connection, self.database, kind, rows)
-            tables.note_action(connection, who, now, "pairs", {}, {"new": added, "manifest_id": manifest_id})
-            return added
+            every = records | runs_behind(connection, self.database, records["response"])
+            added = {
+                kind: tables.add_rows(connection, self.database, kind, every[kind])
+                for kind in tables.TABLE_OF_KIND
+                if kind in every
+            }
+            tables.note_action(connection, who, now, "pairs", {}, {"new": added["pair"], "manifest_id": manifest_id})
+            return added["pair"]
 
         return self.database.write(work) if made else 0
 

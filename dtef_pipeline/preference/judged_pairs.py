@@ -50,6 +50,7 @@ Choose exactly one of these classes:
 Reply in exactly this form, with nothing before or after it:
 <reflection>the reason for your choice, in one or two sentences</reflection>
 <classification>the name of the class</classification>"""
+_LONGEST_MODEL_SHOWN = 140
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
 _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 
@@ -98,8 +99,10 @@ def pair_judges(selectors: Sequence[str], models: Models) -> list[ModelSpec]:
 
 def judge_reviewer_id(model: ModelSpec) -> str:
     """The judge as a reviewer: `pairs(openai/gpt-4.1-mini[...])#1a2b3c4d`, by what it is shown and how it is read. Another wording is another
-    reviewer. An id that would be too long has the hash of the variant in place of it."""
-    variant = model.variant if len(model.variant) <= 150 else digest("judge of pairs", model.variant)
+    reviewer. In an id that would be too long a hash stands for the settings; the model, and with it its maker, can be read from every id."""
+    variant = model.variant
+    if len(variant) > 150:
+        variant = f"{model.model[:_LONGEST_MODEL_SHOWN]}[{digest('judge of pairs', variant)}]"
     return f"pairs({variant})#{_pair_template()}"
 
 

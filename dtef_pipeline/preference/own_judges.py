@@ -16,7 +16,7 @@ _PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
 
 def judging_model(reviewer_id: str) -> str:
     """The model string of a judge, whatever its settings and what it is told: `openai/gpt-4.1-mini` of
-    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's, or one too long for its variant) the id."""
+    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's) the id."""
     found = _JUDGE_ID.fullmatch(reviewer_id)
     return found[1] if found else reviewer_id
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID, is_id, read_ballot
@@ -127,6 +128,8 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "request_keys": _SEVERAL_TEXTS,
         "manifest_id": _or_null(_A_HASH),
     },
+    "run": {"run_id": _A_HASH, "code_version": _A_TEXT, "config_hash": _A_TEXT},
+    "request": {"request_id": _A_HASH, "response_id": _A_HASH, "request_key": _A_TEXT, "run_id": _A_HASH},
     "pair": {
         "pair_id": _A_HASH,
         "family": _A_TEXT,
@@ -274,6 +277,24 @@ def response_of(record: Record) -> PairedResponse:
     )
 
 
+def run_record(run: AskingRun) -> Record:
+    return {"run_id": run.run_id, **run._asdict()}
+
+
+def request_record(response_id: str, request_key: str, run_id: str) -> Record:
+    """By which run a request behind a response was made."""
+    return {
+        "request_id": _request_id(response_id, request_key),
+        "response_id": response_id,
+        "request_key": request_key,
+        "run_id": run_id,
+    }
+
+
+def _request_id(response_id: str, request_key: str) -> str:
+    return digest("request behind", response_id, request_key)
+
+
 def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Record:
     return {
         "pair_id": pair.pair_id,
@@ -308,6 +329,8 @@ _IDS: Mapping[str, Callable[[Record], str]] = {
         RunManifest(record["family"], record["snapshot"], record["code_version"], record["config_hash"]).manifest_id
     ),
     "response": lambda record: response_of(record).response_id,
+    "run": lambda record: AskingRun(record["code_version"], record["config_hash"]).run_id,
+    "request": lambda record: _request_id(record["response_id"], record["request_key"]),
     "void": lambda record: void_id(record["vote_id"]),
 }
 """The id that a record has to have, of the kinds whose id is a hash of what the line says. Ids of pairs are keyed by a salt that no file has."""

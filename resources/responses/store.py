@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 import sqlalchemy as sa
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.asking.request import CANDIDATE, Response
 from resources.responses import database as db
-from resources.responses.asking_run import AskingRun
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
 

@@ -17,6 +17,7 @@ from dtef_pipeline.preference.judged_pairs import (
     pair_verdict,
     said_in_orders,
 )
+from dtef_pipeline.preference.own_judges import is_own_pair, judging_model
 
 PAIR = BlindedPair("p1", "Which river?", "The first says <TEXT_B>hi</TEXT_B>.", "The second.")
 JUDGE = ModelSpec(name="mini", model="openai/mini")
@@ -92,5 +93,15 @@ def test_what_others_wrote_in_a_justification_is_no_verdict_of_a_judge() -> None
 def test_a_judge_is_known_by_its_variant_and_by_what_it_is_told() -> None:
     """Another wording is another reviewer: change this literal only with the wording."""
     assert judge_reviewer_id(JUDGE) == "pairs(openai/mini[max_tokens=256,temperature=0])#844a6136"
-    long = ModelSpec(name="long", model="openai/" + "m" * 300)
-    assert len(judge_reviewer_id(long)) <= 200
+
+
+@pytest.mark.parametrize("length", [130, 300])
+def test_of_a_judge_with_a_long_variant_the_model_and_its_maker_stay_known(length: int) -> None:
+    """A hash stood for all of the variant: no vote of such a judge was self-judged."""
+    model = "openai/" + "m" * length
+    ids = [judge_reviewer_id(ModelSpec(name="long", model=model, temperature=one)) for one in (0, 1)]
+    assert all(len(one) <= 200 for one in ids)
+    assert ids[0] != ids[1]
+    assert {judging_model(one) for one in ids} == {model[:140]}
+    assert all(is_own_pair(one, "openai/other", "google/else") for one in ids)
+    assert not is_own_pair(ids[0], "anthropic/other", "google/else")

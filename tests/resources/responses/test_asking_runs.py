@@ -7,10 +7,10 @@ from dataclasses import asdict
 import pytest
 import sqlalchemy as sa
 
+from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
-from resources.responses.asking_run import AskingRun
 from resources.responses.store import ResponseStore
 from tests.made.responses import keys, response
 from tests.postgres import Postgres
