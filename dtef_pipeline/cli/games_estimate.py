@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -17,7 +17,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.foreseen import foreseen
 from dtef_pipeline.games.foreseen_calls import ForeseenCalls
 from dtef_pipeline.games.matches import LeaguePlan, Match
-from dtef_pipeline.judging.call_ledger import CallLedger, UsualLengths
+from dtef_pipeline.judging.call_ledger import USUAL_TURN_TOKENS, CallLedger, UsualLengths
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
@@ -61,10 +61,20 @@ def estimate(options: LeagueOptions, output: str) -> None:
         f"{counted(len(plans), 'scenario')}, {counted(episodes, 'episode')} that models play, snapshot {options.snapshot}\n"
     )
     config = options.config()["episodes"]
-    lines = [HIGHEST_ASSUMES, *lines_of_run_budgets(config, frame)]
+    lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger), *lines_of_run_budgets(config, frame)]
     for name, limits in config["budgets"].items():
         lines += budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
     print_planned(frame, lines, _OF_LEAGUES)
+
+
+def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
+    """Of which models it is not known how much they write; every later prompt of an episode holds it again."""
+    names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
+    if names:
+        yield (
+            f"No text of {' and '.join(names)} was played yet: each is taken to have {USUAL_TURN_TOKENS} tokens, or max_tokens if that is less, "
+            "and later prompts of its episode hold it again. Once some seeds are played, the mean of what was written counts."
+        )
 
 
 def _count(plan: LeaguePlan, matches: Sequence[Match], store: ResponseStore | None, calls: ForeseenCalls) -> None:

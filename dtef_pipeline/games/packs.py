@@ -53,7 +53,10 @@ def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
     if name not in manifests:
         raise ConfigError(f"scenario {name}: not known; allowed: {nearest(name, manifests)}")
     if name not in adapters():
-        raise ConfigError(f"scenario {name}: no adapter; allowed: an entry point of that name in the group {ADAPTERS_GROUP}")
+        raise ConfigError(
+            f"scenario {name}: no adapter; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
+            "or, for another one's rules with other settings, its id"
+        )
     return Pack(manifests[name], adapters()[name](manifests[name]))
 
 

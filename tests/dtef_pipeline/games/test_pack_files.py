@@ -11,7 +11,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import pack_files
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
-from dtef_pipeline.games.packs import OfManifest
+from dtef_pipeline.games.packs import OfManifest, pack
 from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
 
@@ -78,6 +78,12 @@ def test_a_pack_without_an_adapter_is_not_whole(checkout: Path, monkeypatch: pyt
     assert faults(checkout) == [f"it lacks an adapter: an entry point {NAME} in the group dtef.scenarios"]
     (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
     assert faults(checkout)[0].endswith("pyproject.toml names made:of_manifest: install the package again")
+
+
+def test_a_copy_of_a_manifest_under_another_id_is_refused_with_what_to_do() -> None:
+    copy = show_pack().manifest.model_copy(update={"id": "made/copy"})
+    with pytest.raises(ConfigError, match=r"made/copy: no adapter; .* for another one's rules with other settings, its id"):
+        pack(copy.id, {copy.id: copy})
 
 
 def test_an_adapter_that_cannot_be_used_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
