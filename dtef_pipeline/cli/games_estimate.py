@@ -72,8 +72,9 @@ def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:
     names = [row.model.name for row in ledger.sorted_rows() if row.calls and row.model.variant not in ledger.usual.turns]
     if names:
         yield (
-            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, or max_tokens if that is less, "
-            "and later prompts of its episode hold it again. Once some seeds are played, the mean of what was written counts."
+            f"No text of {' and '.join(names)} was played yet: each is taken to have {counted(USUAL_TURN_TOKENS, 'token')}, "
+            "or max_tokens if that is less, and later prompts of its episode hold it again. "
+            "Once some seeds are played, the mean of what was written counts."
         )
 
 
