@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dtef_pipeline.asking.models import is_computed
 from resources.responses.database import responses
 from resources.vote_tables import (
     judging_requests,
@@ -38,7 +39,11 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
     """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that asked for it;
     and -> manifest of the pair's making."""
     of_vote = judging_requests.c.vote_id == votes.c.vote_id
-    judging = sa.select(sa.func.aggregate_strings(judging_requests.c.request_key, " ")).where(of_vote).scalar_subquery()
+    # Neither engine aggregates in the order in which rows were added.
+    in_order = (
+        sa.select(judging_requests.c.request_key).where(of_vote).order_by(judging_requests.c.place).correlate(votes).subquery()
+    )
+    judging = sa.select(sa.func.aggregate_strings(in_order.c.request_key, " ")).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
     asked_for = sa.and_(
         run_requests.c.response_id == paired_requests.c.response_id,
@@ -78,6 +83,8 @@ def why_incomplete(row: Mapping[str, Any]) -> str | None:
         return "the response came from a file of another tool: no request stands behind it"
     if row["run_id"] is not None:
         return None
+    if is_computed(row["player"]):
+        return "the response was computed from the data: no model was asked"
     if row["prompt_id"] is None:
         return "the stored response is not in this store, and the pair came from a file that says nothing of runs"
     return "the pair was made before runs were noted, or of a response that was stored before or came from a file"

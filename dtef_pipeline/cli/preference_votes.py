@@ -127,9 +127,10 @@ def audit_vote(vote_id: str, output: str) -> None:
         _table(rows, output, [])
         return
     # A row has more columns than a terminal: one line each.
+    width = 2 + max(map(len, rows[0]))
     for row in rows:
         for name, value in row.items():
-            click.echo(f"{name:<16}{printable(str('-' if value is None else value))}")
+            click.echo(f"{name:<{width}}{printable(str('-' if value is None else value))}")
         click.echo()
 
 

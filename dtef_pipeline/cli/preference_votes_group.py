@@ -142,7 +142,7 @@ def audit(vote: str, output: str) -> None:
 @of_admin
 @reports_errors
 def export_file(file: Path, justifications: bool, who: str | None) -> None:
-    """Write all pairs, with their responses and votes, to FILE: JSON lines (.jsonl, .jsonl.gz), sorted.
+    """Write all pairs, with their responses, votes and the runs that asked, to FILE: JSON lines (.jsonl, .jsonl.gz), sorted.
 
     Reviewers who gave no consent stand under pseudonyms, and their votes under other ids in each export, with the day alone. What decides
     which text is shown as A stays here.
@@ -153,7 +153,7 @@ def export_file(file: Path, justifications: bool, who: str | None) -> None:
 
 
 @click.command(short_help="List what administrators did.")
-@of_format
+@writes_a_table
 @reports_errors
 def actions(output: str) -> None:
     """List what administrators did, the first first: who, when, what, and what was before and after, as JSON.

@@ -64,6 +64,20 @@ def test_an_audit_ends_at_the_same_run_in_a_store_that_only_imported_the_vote(lo
         assert import_votes(store, again).added == {}
 
 
+def test_of_a_computed_response_an_audit_says_that_no_model_was_asked(tmp_path: Path) -> None:
+    """It said that the response was in another store."""
+    rows = [
+        paired_response("survey", "1", player, f"{player} says", prompt="?", snapshot="base", request_keys=("key",))
+        for player in ("baseline/uniform", "baseline/other")
+    ]
+    with VoteStore(tmp_path / "one.sqlite") as store:
+        store.add_pairs(rows, new_pairs(rows), MANIFEST)
+        vote_id = store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
+        assert {row["reason"] for row in store.audit(vote_id)} == {
+            "the response was computed from the data: no model was asked"
+        }
+
+
 def test_a_store_that_asked_the_same_itself_keeps_the_run_of_the_response_that_was_voted_on(tmp_path: Path) -> None:
     with voted(tmp_path / "one.sqlite") as store:
         export_votes(store, path := tmp_path / "x.jsonl")

@@ -233,6 +233,13 @@ def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) ->
     assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {f"{'a' * 32} {'b' * 32}"}
 
 
+def test_a_judges_requests_stand_in_the_order_of_its_looks_whatever_was_stored_first(store: VoteStore) -> None:
+    vote_id = store.take(Ballot(filled(store)[0], "a judge", "A", 3), "judge")
+    rows = [{"vote_id": vote_id, "place": place, "request_key": f"key {place}"} for place in (2, 0, 1)]
+    store.database.write(lambda one: one.execute(sa.insert(vote_tables.judging_requests), rows))
+    assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {"key 0 key 1 key 2"}
+
+
 def test_no_code_changes_or_takes_away_what_is_stored() -> None:
     changing = {"delete", "update", "drop", "drop_all", "on_conflict_do_update", "exec_driver_sql"}
     files = [*(ROOT / "resources").glob("*vote*.py")]
