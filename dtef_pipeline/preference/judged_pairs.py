@@ -50,7 +50,8 @@ Choose exactly one of these classes:
 Reply in exactly this form, with nothing before or after it:
 <reflection>the reason for your choice, in one or two sentences</reflection>
 <classification>the name of the class</classification>"""
-_LONGEST_MODEL_SHOWN = 140
+_LONGEST_MODEL_SHOWN = 200
+"""As long as `judging_model` reads."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
 _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -94,21 +93,28 @@ def test_who_knows_the_responses_but_not_the_salt_cannot_tell_which_pair_is_whos
     assert stored.isdisjoint(keyed_pair(pair, "another").pair_id for pair in made)
 
 
-def test_pairs_made_before_ids_were_keyed_stay_and_are_not_made_again(tmp_path: Path) -> None:
+def test_pairs_made_before_ids_were_keyed_stay_and_are_not_made_again(location: str) -> None:
     rows = responses(3)
     made = new_pairs(rows)
-    with VoteStore(tmp_path / "r.sqlite", lambda: TIME) as store:
+    with VoteStore(location, lambda: TIME) as store:
         store.add_pairs(rows, made[:1])
-    with sqlite3.connect(tmp_path / "r.sqlite") as raw:
-        raw.execute("DROP INDEX preference_pairs_of_two")
-        raw.execute("UPDATE preference_store SET schema_version = 1")
-        raw.execute("UPDATE preference_pairs SET pair_id = ?", [made[0].pair_id])
-    with VoteStore(tmp_path / "r.sqlite", lambda: TIME) as later:
+    engine = sa.create_engine(location)
+    with engine.begin() as raw:
+        for table in (vote_tables.run_requests, vote_tables.paired_runs):
+            raw.exec_driver_sql(f"DROP TABLE {table.name}")
+        raw.exec_driver_sql("DROP INDEX preference_pairs_of_two")
+        raw.exec_driver_sql("UPDATE preference_store SET schema_version = 1")
+        raw.execute(sa.update(vote_tables.pairs).values(pair_id=made[0].pair_id))
+    engine.dispose()
+    with VoteStore(location, lambda: TIME) as later:
         assert later.salt == store.salt
         assert new_pairs(rows, later.pairs()) == [pair for pair in made if pair != made[0]]
         assert later.add_pairs(rows, made) == 2
         assert made[0].pair_id in {pair.pair_id for pair in later.pairs()}
         assert later.take(Ballot(made[0].pair_id, "r1", "A", 3))
+        again = vote_tables.stored_row(vote_tables.record_of("pair", later._rows(sa.select(vote_tables.pairs))[0]))
+        with pytest.raises(StoreError, match=r"(?i)unique"):
+            later.database.write(lambda one: one.execute(sa.insert(vote_tables.pairs).values(**again | {"pair_id": "f" * 32})))
 
 
 def test_a_vote_on_a_pair_that_is_not_there_is_refused(store: VoteStore) -> None:
