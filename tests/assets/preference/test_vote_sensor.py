@@ -64,6 +64,6 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
                 for name, text in (("alpha", "Yes "), ("beta", "yes"))
             ]
             store.add_pairs(same, [pair := vote_pair(*same)], who="test")
-            vote = store.take(Ballot(pair.pair_id, "r1", "A", 3))
+            vote = store.take(Ballot(store.keyed(pair).pair_id, "r1", "A", 3))
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
         assert found["votes_are_on_different_texts"].metadata["first"].value == [vote]
