@@ -56,11 +56,14 @@ def make_pairs(
     if not found:
         raise ConfigError(f"no stored response of {family} fits; `dtef responses show --family {family}` lists what there is")
     with _store() as store:
-        made = new_pairs(found, store.pairs(family), per_item=per_item, most=most)
+        names = store.hidden_names(found)
+        made = new_pairs(found, store.pairs(family), names=names, per_item=per_item, most=most)
         added = store.add_pairs(found, made, _manifest(family, snapshot), who or _user())
         click.echo(f"{store.name}: {counted(added, 'new pair')} of {counted(len(found), 'response')}")
     if not made:
-        click.echo("Nothing is left to pair: each pair needs two players with different texts on the same item and draw.")
+        click.echo(
+            "Nothing is left to pair: each pair needs two players with different texts, names aside, on the same item and draw."
+        )
 
 
 def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
