@@ -30,6 +30,7 @@ from dtef_pipeline.preference.vote_records import (
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
+from resources.judge_ids import JUDGE_KIND, refuse_judge
 from resources.responses.database import ResponseDatabase
 from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
 from resources.vote_runs import runs_behind
@@ -146,9 +147,12 @@ class VoteStore:
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
 
-        Raises UnknownPair, and DuplicateVote when the reviewer has voted on the pair before: the first vote stays, also a voided one.
+        Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote when the reviewer has voted on the pair
+        before: the first vote stays, also a voided one.
         """
         self._pair(ballot.pair_id)
+        if reviewer_kind != JUDGE_KIND:
+            refuse_judge(self.database, ballot.reviewer_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
         added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
         if not added:
