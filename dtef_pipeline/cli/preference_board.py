@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.cli.chosen_votes import stored_votes
+from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import roll_up
@@ -30,6 +31,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 _NARROW_SHOWN = 3
+_JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
@@ -137,9 +139,14 @@ def partition_among(frame: pd.DataFrame, partition: str) -> str:
 
 
 def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
-    """The rows of this kind of reviewers, and of judges that fit a pattern. Raises WarehouseError where there are none."""
+    """The rows of this kind of reviewers, and of judges that fit a pattern or have the name. Raises WarehouseError where there are none."""
+    voted = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
+        judges = with_named_judges(judges, voted)
         frame = frame[[isinstance(judge, str) and is_judge_meant(judge, judges) for judge in frame["judge"]]]
+    if not len(frame) and judges:
+        known = and_more(voted, _JUDGES_THAT_VOTED) if voted else "none"
+        raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {known}")
     frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
     if not len(frame):
         raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")

@@ -48,6 +48,10 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
     assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
     assert "holds no votes of people" in refused("preference", "fit", "--json")
     assert json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))["votes"] == 6
+    # The name of the models file meant nothing to `fit` and `board`.
+    assert json.loads(ok("preference", "fit", "--json", "--judge", "mine"))["votes"] == 6
+    none = refused("preference", "fit", "--judge", "min")
+    assert "--judge min: got none that voted; 1 judge voted: pairs(" in none
     again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 0
     assert "no pair left to judge" in again

@@ -94,7 +94,9 @@ def test_players_without_finite_scores_and_groups_that_never_met_are_said_in_wor
 
 def test_a_chapter_warns_of_intervals_that_are_too_narrow_in_the_words_of_the_board() -> None:
     said = _chapter([*_ROUND_ROBIN, *(_voted("fox", "owl", "left" if at % 2 else "right", "r1") for at in range(40))])
-    assert "Few reviewers gave most of the votes (6 reviewers are worth 1.8 equally busy ones): intervals are too narrow" in said
+    assert (
+        "Few reviewers gave most of the votes (6 reviewers are worth 1.8 equally busy ones): intervals are too narrow" in said
+    )
     assert "intervals count reviewers" not in said
 
 
