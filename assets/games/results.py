@@ -25,8 +25,8 @@ def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig
     """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
 
     Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
-    variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric. Beside it stands `matchups`: the mean reward
-    of each player against each opponent.
+    variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric.
+    Beside it stands `matchups`: the mean reward of each player against each opponent.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
     options = GameBoardOptions(resamples=config.resamples, seed=config.seed)

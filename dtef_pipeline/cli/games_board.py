@@ -111,7 +111,8 @@ def show(
 def _results(reader: TableReader, snapshot: str | None) -> pd.DataFrame:
     """The rows of `persona_results`, or made anew of one snapshot."""
     if snapshot is None:
-        return reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        stored: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        return stored
     if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
         raise WarehouseError(f"--snapshot: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
 
