@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.games.known_games import known_persona_versions, known_scenarios
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
@@ -49,13 +50,18 @@ def make_pairs(
     only: Sequence[str],
     models: Sequence[str],
     snapshot: str,
+    baselines: bool,
     most: int | None,
     per_item: int | None,
     who: str | None,
 ) -> None:
-    found = _responses(next(one for one in FAMILIES if one.name == family), only, models, snapshot)
+    every = _responses(next(one for one in FAMILIES if one.name == family), only, models, snapshot)
+    found = [one for one in every if baselines or not is_computed(one.player)]
     if not found:
-        raise ConfigError(f"no stored response of {family} fits; `dtef responses show --family {family}` lists what there is")
+        also = "; baselines, which there are, stand in pairs with --baselines" if every else ""
+        raise ConfigError(
+            f"no stored response of {family} fits{also}; `dtef responses show --family {family}` lists what there is"
+        )
     with _store() as store:
         names = store.hidden_names(found)
         made = new_pairs(found, store.pairs(family), names=names, per_item=per_item, most=most)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.options import of_family, of_format, writes_a_table
+from dtef_pipeline.cli.preference_fit_group import of_voted_family
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.text.counted import counted
 
@@ -31,6 +32,11 @@ of_confidence = click.IntRange(1, 5)
 )
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only responses of this model; may be repeated.")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
+@click.option(
+    "--baselines",
+    is_flag=True,
+    help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.",
+)
 @click.option("--most", type=click.IntRange(min=1), help="Most new pairs in all.  [default: all there can be]")
 @click.option(
     "--per-item",
@@ -42,7 +48,8 @@ of_confidence = click.IntRange(1, 5)
 def pairs(**given: Any) -> None:
     """Make pairs of stored responses: two players' texts on the same item and draw, for reviewers to compare.
 
-    A pair is made once. Players stand in about as many pairs as each other. The same command again adds what is missing.
+    A pair is made once. Players stand in about as many pairs as each other; baselines stand in none, unless they are let in. The same command
+    again adds what is missing.
     """
     from dtef_pipeline.cli import preference_votes
 
@@ -51,7 +58,7 @@ def pairs(**given: Any) -> None:
 
 @click.command("next", short_help="Show a pair at the terminal and take the vote.")
 @of_reviewer
-@of_family(None, "Only pairs of this family.  [default: all]")
+@of_voted_family("Only pairs of this family.  [default: all]")
 @click.option(
     "--pairs", "most", type=click.IntRange(min=1), default=1, show_default=True, help="Pairs to show one after another."
 )
@@ -110,7 +117,7 @@ def reviewer(reviewer: str, consent: bool, who: str | None) -> None:
 
 
 @click.command(short_help="List the votes.")
-@of_family(None, "Only votes on responses of this family.  [default: all]")
+@of_voted_family("Only votes on responses of this family.  [default: all]")
 @writes_a_table
 @reports_errors
 def votes(output: str, family: str | None) -> None:
@@ -198,7 +205,7 @@ def import_file(file: Path, form: str, responses: Path | None, prompts: Path | N
 @click.command(short_help="Write a page with pairs for a reviewer without a server.")
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write the page into.")
 @of_reviewer
-@of_family(None, "Only pairs of this family.  [default: all]")
+@of_voted_family("Only pairs of this family.  [default: all]")
 @click.option("--pairs", "most", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Most pairs on the page.")
 @reports_errors
 def page(out: Path, reviewer: str, family: str | None, most: int) -> None:
