@@ -170,8 +170,9 @@ def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh
 
 
 def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
-    """Raises SourceError for a person's vote under the id of a judge, known here or in the file."""
-    of_people = [line for line in fresh["vote"] if line.record["reviewer_kind"] != JUDGE_KIND]
+    """Raises SourceError for a person's vote under the id of a judge, known here or in the file. One that another store took before this was
+    refused comes in: its exports can be imported."""
+    of_people = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
     judges = judges_among(connection, database, {line.record["reviewer_id"] for line in of_people})
     judges |= {
         line.record["reviewer_id"]

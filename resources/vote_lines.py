@@ -21,6 +21,8 @@ class Line(NamedTuple):
     record: Record
     is_ballot: bool = False
     """Whether a reviewer hands it in, so that it has no time of its own."""
+    is_of_another_tool: bool = False
+    """Whether it stood in no store like this one before."""
 
     def having(self, **values: object) -> Line:
         """The line with other values in its record."""

@@ -239,7 +239,7 @@ def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: P
         record = store.imported_vote(
             pairs[one.pair.pair_id].pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence
         )
-        lines.append(Line(str(path), one.line, "vote", record))
+        lines.append(Line(str(path), one.line, "vote", record, is_of_another_tool=True))
     return add_lines(store, lines, who, str(path))
 
 

@@ -59,3 +59,8 @@ def test_votes_in_a_judges_name_from_before_are_counted_and_stay(tmp_path: Path)
         assert pairs_voted_on_in_its_name(store, "r1") == 0
         (path := tmp_path / "v.jsonl").write_text(ballot(pair, NOT_YET_A_JUDGE))
         assert import_votes(store, path).added == {}
+        add_judge(store, NOT_YET_A_JUDGE)
+        export_votes(store, path)
+    with VoteStore(tmp_path / "two.sqlite") as again:
+        assert import_votes(again, path).added["vote"] == 1
+        assert pairs_voted_on_in_its_name(again, NOT_YET_A_JUDGE) == 1

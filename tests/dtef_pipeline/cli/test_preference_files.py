@@ -16,6 +16,12 @@ def test_a_vote_told_from_the_other_side_is_the_same_vote(state: Path) -> None:
     assert "2 responses, 1 pair, 1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
 
 
+def test_a_csv_holds_no_votes_under_the_id_of_a_judge(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,pairs(openai/x)#844a6136\n")
+    said = " ".join(refused("preference", "import", state / "v.csv", "--format", "pairs-csv").split())
+    assert re.search(r"v\.csv:3: reviewer_id: the id 'pairs\(openai/x\)#844a6136' belongs to a judge", said)
+
+
 def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
     assert "1 vote added" in ok("preference", "import", state / "v.csv", "--format", "pairs-csv")
