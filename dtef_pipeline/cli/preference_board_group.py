@@ -101,6 +101,12 @@ def board(**given: Any) -> None:
     "--metric", metavar="PATTERN", default="*", show_default=True, help="Only metrics that fit, such as 'expected_return*'."
 )
 @_of_reviewers
+@click.option(
+    "--all",
+    "every_metric",
+    is_flag=True,
+    help="Name each metric that cannot be compared, with the reason, in a line beneath the table.  [default: count them]",
+)
 @writes_a_table
 @reports_errors
 def compare(**given: Any) -> None:
@@ -108,7 +114,7 @@ def compare(**given: Any) -> None:
 
     Agreement is Kendall's tau: 1 the same order, 0 nothing to do with each other, -1 reversed; its 95 % interval speaks of other players like
     these and needs 8 of them. Metrics of which less is better are reversed first. The scores of models that judge count as a metric beside
-    people's votes.
+    people's votes. The table has the metrics that can be compared; JSON and CSV have the rows of all, with the reason where there is no tau.
     """
     from dtef_pipeline.cli import preference_compare
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.preference_board import partition_among, said_of_group, score_frame
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.families import FAMILIES
@@ -39,7 +40,13 @@ class BesideView:
 
 @reads_tables
 def compare(
-    reader: TableReader, family: str | None, partition: str, metric: str, reviewer_kind: str | None, output: str
+    reader: TableReader,
+    family: str | None,
+    partition: str,
+    metric: str,
+    reviewer_kind: str | None,
+    every_metric: bool,
+    output: str,
 ) -> None:
     scores = score_frame(reader)
     scores = scores[(scores["family"] == family) | (family is None)]
@@ -58,7 +65,13 @@ def compare(
             "nothing to compare: no player has both votes and a metric that fits; the boards of the families have the metrics"
         )
     shown = pd.concat(found, ignore_index=True)
-    print_rows(BesideView(), shown, output, _lines(shown), BESIDE_COLUMNS)
+    with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
+    lines = [*_lines(with_tau), *_without_tau(shown[shown["tau"].isna()], every_metric)]
+    if len(with_tau):
+        print_rows(BesideView(), with_tau, output, lines, BESIDE_COLUMNS)
+        return
+    for line in lines:
+        say(line)
 
 
 def _metrics(reader: TableReader, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -83,6 +96,16 @@ def _read_metrics(reader: TableReader, source: MetricSource) -> pd.DataFrame:
 
 def _fitting(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
     return metrics[metrics["metric"].map(lambda name: fnmatchcase(str(name), pattern)).astype(bool)]
+
+
+def _without_tau(rows: pd.DataFrame, every_metric: bool) -> Iterator[str]:
+    """The metrics that cannot be compared: a line each, or how many they are for which reason."""
+    if every_metric:
+        yield from _lines(rows)
+        return
+    for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
+        metrics = counted(some["metric"].nunique(), "metric")
+        yield f"not shown: {metrics}, as there is {reason}; --all names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
 def _lines(shown: pd.DataFrame) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +24,10 @@ PLAYERS = tuple(f"player-{letter}" for letter in "abcdefghi")
 
 
 @pytest.fixture
-def voted(state: Path) -> Path:
+def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """200 votes of people on two suites and 40 of a judge, and a board of questions on which the players stand in nearly the same order."""
+    # The salt decides who votes on which pair: with some, another player came first, or the judge's votes had no finite answer.
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "5a" * size)
     store_votes(160, PLAYERS, suite="made", reviewers=8)
     store_votes(40, PLAYERS, suite="other", reviewers=8)
     store_votes(40, PLAYERS, suite="judged", reviewer_kind="judge")
@@ -41,6 +44,7 @@ def voted(state: Path) -> Path:
     rows = [
         base | {"model": one, "model_variant": one, "score": 1 - place / 10} for one, place in zip(PLAYERS, order, strict=True)
     ]
+    rows += [row | {"metric": name, "score": score} for name, score in (("even", 0.5), ("unknown", None)) for row in rows]
     Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
     ok("preference", "rollup")
     return state
@@ -52,7 +56,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert {row["partition"] for row in board} == {"all"}
     assert sorted(row["rank"] for row in people) == list(range(1, 10))
     assert {(row["votes"], row["reviewers"], row["ties"], row["degrees"]) for row in people} == {(200, 8, "half", "reviewers")}
-    assert people[0]["player"] in PLAYERS[:5], "who is told apart depends on the salt"
+    assert people[0]["player"] in PLAYERS[:3]
     assert all(row["low"] < row["beta"] < row["high"] for row in people)
     assert {row["flip_rate"] for row in board} == {None}, "these judges do not say what they saw"
     made = strict(ok("preference", "board", "--partition", "made", "--format", "json"))
@@ -64,8 +68,17 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
 
     both = strict(ok("preference", "compare", "--format", "json"))
     metrics = {row["metric"] for row in both if row["reviewer_kind"] == "person"}
-    assert metrics == {"made: accuracy [plain]", "preference of a judge"}
-    of_accuracy = [row for row in both if row["metric"].startswith("made") and row["reviewer_kind"] == "person"]
+    assert metrics == {"made: accuracy [plain]", "made: even [plain]", "made: unknown [plain]", "preference of a judge"}
+    shown = ok("preference", "compare", "--wide")
+    assert "accuracy" in shown.partition("Kendall")[0]
+    assert "even" not in shown, "a metric that puts all players at one place was a wall of rows"
+    assert "not shown: 1 metric, as there is no tau: one order puts all players at the same place; --all names it" in " ".join(
+        shown.split()
+    )
+    every = " ".join(ok("preference", "compare", "--all").split())
+    assert "person, made: unknown [plain]: 0 players; no tau: at least 2 players are needed" in every
+    assert "no tau" in ok("preference", "compare", "--metric", "made: even*")
+    of_accuracy = [row for row in both if row["metric"].startswith("made: acc") and row["reviewer_kind"] == "person"]
     assert {row["n_players"] for row in of_accuracy} == {9}
     tau = of_accuracy[0]["tau"]
     pairs = [(a, b) for a in of_accuracy for b in of_accuracy if a["player"] < b["player"]]
