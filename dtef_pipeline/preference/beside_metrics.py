@@ -58,9 +58,14 @@ def of_judges(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores by votes of each judge as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
     judged = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
     found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(
-        metric="preference of " + judged["judge"].astype(str), direction="higher"
+        metric=[of_judge(str(judge)) for judge in judged["judge"]], direction="higher"
     )
     return found[list(BESIDE_METRIC)]
+
+
+def of_judge(judge: str) -> str:
+    """What the scores by votes of a judge are called as a metric."""
+    return f"preference of {judge}"
 
 
 def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:

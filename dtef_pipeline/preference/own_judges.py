@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.asking.makers import maker_of
@@ -24,6 +25,15 @@ def judging_model(reviewer_id: str) -> str:
 def is_id_of_judge(reviewer_id: str) -> bool:
     """Whether an id has the form that the ids of judges have here, whoever has voted under it."""
     return _JUDGE_ID.fullmatch(reviewer_id) is not None
+
+
+def short_judges(reviewer_ids: Iterable[str]) -> dict[str, str]:
+    """What each judge is called where there is little room: its model without maker and settings, or its id where two would be called alike."""
+    ids = sorted(set(reviewer_ids))
+    models = {one: judging_model(one) for one in ids}
+    short = {one: one if model == one else model.rpartition("/")[2] for one, model in models.items()}
+    said = Counter(short.values())
+    return {one: name if said[name] == 1 else one for one, name in short.items()}
 
 
 def is_judge_meant(reviewer_id: str, patterns: Sequence[str]) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, of_judges
+from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, of_judge, of_judges
+from dtef_pipeline.preference.own_judges import short_judges
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.charts import forest
@@ -24,7 +26,6 @@ from dtef_pipeline.report.markup import (
     paragraph,
     section,
     table,
-    text,
     three,
     whole,
     with_interval,
@@ -40,7 +41,8 @@ MOST_IN_GRID = 20
 """Players whose grid of who met whom is shown; one of more is only for download."""
 _PREFERENCE_HOW = (
     "Reviewers saw two responses to the same item without names, and said which is better. Beta: strength in logits, 0 on average; a "
-    "difference of 0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95 %) are by whole reviewers. A tier holds players that "
+    "difference of 0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95 %) say how far scores might move if other reviewers had "
+    "voted. A tier holds players that "
     "the votes do not tell apart from its first. People's votes and those of models that judge are never mixed."
 )
 _NO_VOTES_YET = (
@@ -52,14 +54,19 @@ _SCORE_TABLE = (
     Column("rank", "Place", whole),
     Column("tier", "Tier", whole, "Players of one tier are not told apart from its first"),
     Column("who", "Player", named),
-    Column("strength", "Beta", as_is, "Strength in logits, higher is preferred; 95 % interval by whole reviewers beneath"),
+    Column(
+        "strength",
+        "Beta",
+        as_is,
+        "Strength in logits, higher is preferred; beneath it the 95 % interval: how far it might move with other reviewers",
+    ),
     Column("share", "Share", three, "Share of exp(beta) in the sum of its group, 0-1"),
     Column("n_votes", "Votes", whole, "Votes that count, on pairs with the player"),
     Column("n_reviewers", "Reviewers", whole, "Reviewers who gave them"),
     Column("reason", "Remark", note),
 )
 _AGREEMENT_TABLE = (
-    Column("metric", "Metric", text),
+    Column("metric", "Metric", as_is),
     Column("n_players", "Players", whole, "Players that have both"),
     Column("agreement", "Kendall's tau", as_is, "1: the same order, 0: nothing to do with each other, -1: reversed; 95 % interval over players"),
     Column("first", "First by votes", named),
@@ -93,6 +100,7 @@ def _fits(scores: pd.DataFrame, met: pd.DataFrame, metrics: pd.DataFrame) -> Ite
     """Each fit: the whole family first, people before judges; partitions folded beneath."""
     scores = scores.assign(_whole=scores["partition"] != EVERY_PARTITION, _judge=scores["reviewer_kind"] == "judge")
     several = len(set(scores["partition"])) > 2
+    short = short_judges(str(one) for one in scores["judge"] if not is_unknown(one))
     for _, own in scores.groupby(["_whole", "_judge", *_FIT_KEYS], sort=True, dropna=False):
         fit = own.sort_values(["component", "rank", "player"], ignore_index=True)
         first = fit.iloc[0]
@@ -101,15 +109,22 @@ def _fits(scores: pd.DataFrame, met: pd.DataFrame, metrics: pd.DataFrame) -> Ite
             continue
         judge = "" if is_unknown(first["judge"]) else str(first["judge"])
         here = met[(met["partition"] == partition) & (met["judge"].fillna("") == judge)] if len(met) else met
-        by = wrapping_name(judge) if judge else "people"
+        by = _titled(short[judge], judge) if judge else "people"
         beside = _beside(fit, scores[scores["partition"] == partition], metrics)
         heading = f"{'All together' if partition == EVERY_PARTITION else inline(partition)}, {by}"
-        yield fold(heading, _fit(fit, here, beside, f"{partition}, {judge or kind}"), is_open=partition == EVERY_PARTITION)
+        named_fit = f"{partition}, {short[judge] if judge else kind}"
+        agreement = _agreement(beside, named_fit, {of_judge(one): of_judge(name) for one, name in short.items()})
+        yield fold(heading, _fit(fit, here, agreement, named_fit), is_open=partition == EVERY_PARTITION and not judge)
 
 
-def _fit(fit: pd.DataFrame, met: pd.DataFrame, beside: pd.DataFrame, named_fit: str) -> str:
+def _titled(short: str, full: str) -> str:
+    """A name, with the string that it stands for where the mouse rests on it."""
+    return wrapping_name(full) if short == full else f'<span title="{escape(full)}">{wrapping_name(short)}</span>'
+
+
+def _fit(fit: pd.DataFrame, met: pd.DataFrame, agreement: str, named_fit: str) -> str:
     told = "".join(map(paragraph, fit_in_words(fit, met)))
-    return told + "".join(_charts(fit)) + _board_of(fit, named_fit) + _agreement(beside, named_fit) + _grid(met, fit, named_fit)
+    return told + "".join(_charts(fit)) + _board_of(fit, named_fit) + agreement + _grid(met, fit, named_fit)
 
 
 def _charts(fit: pd.DataFrame) -> Iterator[str]:
@@ -155,12 +170,14 @@ def _beside(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> p
     return beside_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
 
 
-def _agreement(beside: pd.DataFrame, named_fit: str) -> str:
+def _agreement(beside: pd.DataFrame, named_fit: str, short: Mapping[str, str]) -> str:
+    """`short`: what metrics with long names are called."""
     title = "<h4>Beside automated metrics</h4>"
     if not len(beside):
         return title + paragraph("No player has both votes and a metric.")
     lines = pd.DataFrame([_agreeing(rows) for _, rows in beside.groupby("metric", sort=True)])
-    shown = lines.assign(agreement=with_interval(lines, "tau", ("tau_low", "tau_high")))
+    names = [_titled(short.get(str(one), str(one)), str(one)) for one in lines["metric"]]
+    shown = lines.assign(agreement=with_interval(lines, "tau", ("tau_low", "tau_high")), metric=names)
     return title + table(shown, _AGREEMENT_TABLE, caption=f"Beside metrics: {named_fit}", row_head="metric", data=beside)
 
 

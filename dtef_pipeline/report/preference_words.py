@@ -17,8 +17,8 @@ _TIES_TOLD = {
     "drop": "ties do not count",
 }
 _DEGREES_TOLD = {
-    "reviewers": "the more reviewers voted, the narrower the intervals, however many votes each of them gave",
-    "effective": "the more reviewers voted, the narrower the intervals; reviewers with few votes hardly count for that",
+    "reviewers": "intervals take all votes of one reviewer together, since they share a taste, and every reviewer for one",
+    "effective": "intervals take all votes of one reviewer together, since they share a taste, and those with few votes for less than one",
 }
 
 

@@ -107,6 +107,23 @@ def test_each_judge_stands_apart_from_people_who_are_compared_with_it() -> None:
     assert "preference of pairs(x)#1" in said[: said.index("All together, pairs(x)#1")]
 
 
+def test_judges_are_folded_beneath_people_under_their_models_names() -> None:
+    """Each judge was open at once, under a string of a hundred characters."""
+    judge = "pairs(openai/gpt-4o[max_tokens=2048,temperature=0])#01234567"
+    votes = [*_ROUND_ROBIN, *(_voted("fox", "owl", "right" if at else "left", judge, "judge") for at in range(4))]
+    (found,) = preference_chapters(_connected(votes), "qa", [_SCORED])
+    said = _words(re.sub(r"<script.*?</script>", "", found.markup, flags=re.DOTALL))
+    assert "All together, gpt-4o" in said
+    assert "preference of gpt-4o" in said
+    assert judge not in said
+    assert f'title="{judge}"' in found.markup
+    folds = re.findall(r"<details( open)?><summary><h3>All together, (people)?", found.markup)
+    assert folds == [(" open", "people"), ("", "")]
+    other = "pairs(openai/gpt-4o[temperature=1])#01234567"
+    both = _chapter([*votes, _voted("fox", "owl", "left", other, "judge")])
+    assert f"All together, {other}" in both, "two judges of one model are told apart"
+
+
 def test_partitions_are_folded_beneath_and_one_alone_is_not_shown_twice() -> None:
     assert "mmlu, people" not in _chapter(_ROUND_ROBIN)
     said = _chapter([*_ROUND_ROBIN, _voted("fox", "owl", "left", "r1", item="gsm8k/all/1")])
