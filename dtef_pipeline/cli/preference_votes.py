@@ -81,7 +81,7 @@ def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
             if pair is None:
                 click.echo("There is no pair left to vote on." if place else "There is no pair to vote on.")
                 return
-            _show(pair)
+            _show(*_for_people(store, [pair]))
             choice = click.prompt("Which is better", type=click.Choice(["A", "B", "tie"], case_sensitive=False))
             confidence = click.prompt("How certain (1 to 5)", type=click.IntRange(1, 5))
             why = click.prompt("Why (may be empty)", default="", show_default=False)
@@ -179,7 +179,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
         _person(store, reviewer)
         names = store.hidden_names()
-        pairs = [store.served(one, names) for one in store.waiting(reviewer, most, family)]
+        pairs = _for_people(store, [store.served(one, names) for one in store.waiting(reviewer, most, family)])
     if not pairs:
         raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"
@@ -191,6 +191,13 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     click.echo(
         f"{path}: {counted(len(pairs), 'pair')}; `dtef preference import FILE` takes the votes that the reviewer downloads"
     )
+
+
+def _for_people(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
+    """The pairs as their families lay them out for people."""
+    layouts = {one.name: one.paired.laid_out for one in FAMILIES if one.paired and one.paired.laid_out}
+    laid_out = {pair.pair_id: layout for name, layout in layouts.items() for pair in store.pairs(name)}
+    return [laid_out[pair.pair_id](pair) if pair.pair_id in laid_out else pair for pair in pairs]
 
 
 def _responses(family: Family, only: Sequence[str], models: Sequence[str], snapshot: str) -> list[PairedResponse]:

@@ -3,6 +3,7 @@ what the game answered; and the results that preference can be compared with."""
 
 from __future__ import annotations
 
+from dtef_pipeline.games.laid_out import laid_out
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 
 _NAMED_PLAYER = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"
@@ -39,4 +40,5 @@ GAMES_PAIRED = PairedSource(
     WHERE e.status = 'played'
     """,
     (_GAMES_RESULTS,),
+    laid_out,
 )

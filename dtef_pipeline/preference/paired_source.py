@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.blinding import names_of_model
 from dtef_pipeline.preference.votes import PairedResponse, paired_response
 from dtef_pipeline.text.plain import without_thinking
@@ -38,6 +39,8 @@ class PairedSource:
     """SQL over the tables that gives `SOURCE_COLUMNS`, one row per response, only those that were answered."""
     metrics: tuple[MetricSource, ...] = ()
     """What preference can be compared with; tables that are not there are passed over."""
+    laid_out: Callable[[BlindedPair], BlindedPair] | None = None
+    """How people read its pairs, where that is not the text as it is. Models that judge, ids and lengths have the text itself."""
 
 
 def paired_rows(
