@@ -124,6 +124,8 @@ def run(options: LeagueOptions) -> int:
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
+    if not options.players:
+        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'scenario')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for line in (*_not_played(warehouse, keys, options.snapshot), *(f"error: {failure}" for failure in outcome.failures)):

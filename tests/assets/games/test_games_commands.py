@@ -156,6 +156,13 @@ def test_what_cannot_be_played_is_told_before_anything_is_bought(server: FakeLLM
     assert len(server.calls) == 0
 
 
+def test_without_a_player_nobody_plays_and_a_line_says_so(server: FakeLLM) -> None:
+    """Regression: where nothing was ever played, the check that episodes replay failed on an empty table."""
+    found = dtef_games("run", "--scenario", "show-cards", "--seeds", "1")
+    assert (found.exit_code, "no player was given: nobody played" in found.output) == (0, True), found.output
+    assert len(server.calls) == 0
+
+
 def test_a_board_without_results_says_what_makes_some(server: FakeLLM) -> None:
     shown = dtef_games("board")
     assert shown.exit_code != 0
