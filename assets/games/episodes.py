@@ -29,6 +29,7 @@ from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
+from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.replays import replay_fault
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
@@ -92,6 +93,7 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
 
 def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> _Planned:
     pack, personas = pack_of(store, key), known_personas(store.settings)
+    require_weighable([pack])
     items = items_given(pack.manifest, config.seeds, [opponent_item_name(pack, name) for name in config.opponents])
     players = entrants(pack, models, personas, config.players, config.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}

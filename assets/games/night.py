@@ -16,6 +16,7 @@ from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.night_panel import GAMES_PANEL_SECTION, GamesPanel
+from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
@@ -48,6 +49,7 @@ def _require_players(panel: GamesPanel, store: Store, manifests: Mapping[str, Sc
     """Raises ConfigError for what is not known of players, personas, opponents and seeds, and for a persona that is not approved."""
     models, personas = models_of(store), known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
+    require_weighable(packs.values())
     absent_by_scenario(packs, panel.players)
     for found in packs.values():
         require_approved(entrants(found, models, personas, panel.players, panel.personas))

@@ -37,6 +37,7 @@ from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.matches import LeaguePlan
+from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.space import LEAGUE_SPACE
@@ -145,6 +146,7 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
     """
     manifests, personas = known_scenarios(settings), known_personas(settings)
     packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
+    require_weighable(packs.values())
     _tell_useless_opponents(options, packs, manifests)
     refuse_unknown_models(list(packs.values()), models, personas, options.players)
     absent = absent_by_scenario(packs, options.players)

@@ -44,7 +44,7 @@ class GameResult:
     outcomes: tuple[EpisodeOutcome, ...]
     """By seat."""
     flags: tuple[str, ...] = ()
-    """Words for what was noticed: turn_limit, forfeit, resigned, ..."""
+    """Words for what was noticed: turn_limit, forfeit, resigned, ... Those beside the first two stand in the scenario's attribute `flags`."""
 
 
 class GameEnding(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
@@ -62,6 +62,13 @@ class ScenarioManifest(Part):
     settings: dict[str, str | int | float | bool] = {}
     """What the engine is told besides: `price: second`."""
     evaluation: Weighing = Weighing()
+
+    @field_validator("seats")
+    @classmethod
+    def _told_apart(cls, seats: list[str]) -> list[str]:
+        if len(set(seats)) < len(seats):
+            raise ValueError(f"got {', '.join(seats)}; allowed: each once")
+        return seats
 
     @property
     def league(self) -> str:

@@ -177,7 +177,13 @@ def require_composite(where: str, weights: Mapping[str, float], metrics: Mapping
             raise ConfigError(f"{where}: {name}: not a metric of the scenario; allowed: {nearest(name, metrics)}")
         if not is_on_unit_scale(metrics[name]):
             allowed = ", ".join(one.name for one in metrics.values() if is_on_unit_scale(one))
-            raise ConfigError(f"{where}: {name} has no bounds (its unit: {metrics[name].unit}); allowed: {allowed}")
+            raise ConfigError(f"{where}: {name} {_why_not_weighed(metrics[name])}; allowed: {allowed}")
+
+
+def _why_not_weighed(metric: GameMetric) -> str:
+    if metric.unit not in UNIT_SCALE:
+        return f"has no bounds (its unit: {metric.unit})"
+    return "has no better end: neither more nor less of it is better"
 
 
 def composite(

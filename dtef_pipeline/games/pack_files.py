@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, adapters
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.games.pack_faults import opponent_faults, weighing_faults
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"
@@ -101,10 +100,9 @@ def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
             yield f"its adapter makes {scenario.name}; allowed: {one.name}"
         if len(scenario.seats) != len(one.manifest.seats):
             yield f"its manifest has {len(one.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
-        known_baselines = baselines_of(scenario)
-        for name in one.manifest.opponents:
-            if name not in known_baselines:
-                yield f"its manifest names the opponent {name}; allowed: {nearest(name, known_baselines)}"
+        made = Pack(one.manifest, scenario)
+        yield from opponent_faults(made)
+        yield from (f"its manifest: {fault}" for fault in weighing_faults(made))
 
 
 def _of_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:

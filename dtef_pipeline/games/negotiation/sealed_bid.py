@@ -71,6 +71,7 @@ class SealedBid:
     unit = "points"
     zero_sum = False
     metrics = SEALED_BID_METRICS
+    flags = ("tie_by_lot", OVERBID_FLAG)
 
     def __init__(self, name: str, seats: tuple[str, ...], price: Price, flags_overbids: bool = False) -> None:
         self.name, self.seats, self.price = name, seats, price

@@ -92,6 +92,7 @@ class Thirteen:
     unit = "solved"
     zero_sum = False
     metrics: tuple[GameMetric, ...] = _OF_A_GAME
+    flags = ("resigned", "stuck")
     oracles = ("optimal",)
     """Baselines that know the cards that lie face down: yardsticks, which the information test leaves out."""
 

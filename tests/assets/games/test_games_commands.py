@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,7 +15,7 @@ from dtef_pipeline.cli.games_group import games
 from dtef_pipeline.games import pack_files
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, write_made_models, write_made_scenarios
 from tests.fake_llm_server import FakeLLM
-from tests.made.made_games import ShowCards
+from tests.made.made_games import ShowCards, show_pack
 
 
 def dtef_games(*words: str) -> Result:
@@ -135,6 +136,25 @@ def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server
         assert f"calm:v2 ({status}): not approved" in refused.output
         assert "--unapproved" in refused.output
     assert dtef_games("estimate", *league, "calm@legal", "--unapproved").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"evaluation": {"algorithmic": {"nope": 1}}}, "made/show-cards: evaluation, algorithmic: nope: not a metric"),
+        ({"severities": {"odd": "high"}}, "made/show-cards: severities: odd: no flag of the scenario"),
+    ],
+)
+def test_what_could_not_be_scored_is_told_before_anything_is_bought(
+    server: FakeLLM, state: Path, given: dict[str, Any], told: str
+) -> None:
+    """Regression: the league was played, paid for, and failed when it was scored."""
+    manifest = show_pack(**given).manifest.model_dump(mode="json")
+    (state / "scenarios" / "made" / "show-cards.yaml").write_text(json.dumps(manifest), encoding="utf-8")
+    for command in ("estimate", "run"):
+        refused = dtef_games(command, "--scenario", "show-cards", "--player", "legal", "--seeds", "1")
+        assert (refused.exit_code, told in refused.output) == (2, True), refused.output
+    assert len(server.calls) == 0
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,12 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
         ("id: made/show-cards", "id: made/hide-cards", "got made/hide-cards; allowed: made/show-cards"),
         ("seats:\n- A\n- B", "seats: [A]", "its manifest has 1 seats; allowed: 2"),
         ("- careful", "- carefull", "its manifest names the opponent carefull; allowed: "),
+        ("seats:\n- A\n- B", "seats: [A, A]", "seats: got A, A; allowed: each once"),
+        ("opponents:\n- careful", "opponents: []", "opponents: none for 2 seats; allowed: one or more of random, first-legal"),
+        ("algorithmic: {}", "algorithmic: {nope: 1}", "evaluation, algorithmic: nope: not a metric of the scenario"),
+        ("algorithmic: {}", "algorithmic: {expected_return: 1}", "expected_return has no bounds (its unit: points)"),
+        ("algorithmic: {}", "algorithmic: {show_rate: 1}", "show_rate has no better end: neither more nor less"),
+        ("severities: {}", "severities: {odd: high}", "severities: odd: no flag of the scenario; allowed: forfeit, turn_limit"),
         ("id: made", "id: [made", "not a readable scenario"),
     ],
 )
