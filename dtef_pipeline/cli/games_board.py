@@ -104,7 +104,14 @@ def show(
         frame = frame.drop(columns=PLAYED_COVERAGE)
     if output == "table" and frame[PERSONA_STATUS].isin(["", APPROVED]).all():
         frame = frame.drop(columns=PERSONA_STATUS)
-    print_rows(GamesView(), frame.drop(columns=GAMES_NOTE), output, lines, {**meanings, **_PLAYER_TOLD})
+    of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
+    print_rows(
+        GamesView(who=(*GamesView().who, *of_a_player)),
+        frame.drop(columns=GAMES_NOTE),
+        output,
+        lines,
+        {**meanings, **_PLAYER_TOLD},
+    )
 
 
 def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.decision_rows import DecisionPlan, has_decision_points, points_to_ask
@@ -79,9 +79,9 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     settings = Settings.from_environment()
     check_home_path(settings)
     require_safe(options.snapshot)
-    open_warehouse(new=True)
     models = known_models(settings, COMPUTED_MODELS)
     plans = decision_plans(options, settings, models)
+    _open(options)
     specs = models_among([player for plan in plans.values() for player in plan.players])
     require_imported(specs, options.snapshot, settings)
     config = with_owners(options, {spec.name for spec in specs}, models).config()
@@ -107,6 +107,16 @@ def run(options: DecisionOptions, by_point: bool, output: str) -> int:
     if outcome.done:
         show({key: plans[key] for key in outcome.done}, by_point, output)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def _open(options: DecisionOptions) -> None:
+    """Raises WarehouseError where no model is to be asked and none was asked before: there is nothing to value."""
+    warehouse = open_warehouse(new=True)
+    if options.models:
+        return
+    if not warehouse.tables(["decision_answers"]):
+        raise WarehouseError(f"no model was given, and {warehouse.root} has no answers to value: --model NAME asks a model")
+    say("no model was given: nobody is asked, and what is stored is valued", err=True)
 
 
 def estimate(options: DecisionOptions, output: str) -> None:

@@ -25,6 +25,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.entrants import (
+    ALL_BASELINES,
     absent_by_scenario,
     entrants,
     models_among,
@@ -40,6 +41,7 @@ from dtef_pipeline.games.matches import LeaguePlan
 from dtef_pipeline.games.pack_faults import require_weighable
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
@@ -149,6 +151,12 @@ def league_plans(options: LeagueOptions, settings: Settings, models: Models) -> 
     require_weighable(packs.values())
     _tell_useless_opponents(options, packs, manifests)
     refuse_unknown_models(list(packs.values()), models, personas, options.players)
+    if (
+        options.personas
+        and options.players
+        and all(one.startswith(BASELINE_PREFIX) or one in ALL_BASELINES for one in options.players)
+    ):
+        say(f"warning: --persona {', '.join(options.personas)} has no effect, as baselines play no personas", err=True)
     absent = absent_by_scenario(packs, options.players)
     for key, names in absent.items():
         say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)

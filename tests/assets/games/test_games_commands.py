@@ -125,6 +125,13 @@ def test_check_names_scenarios_of_ones_own_and_where_they_are(
     assert "its manifest names the opponent clever" in checked.output
 
 
+def test_a_line_says_that_baselines_play_no_persona(server: FakeLLM) -> None:
+    estimate = ("estimate", "--scenario", "show-cards", "--seeds", "1", "--persona", "calm", "--player", "baselines")
+    line = "warning: --persona calm has no effect, as baselines play no personas"
+    assert line in " ".join(dtef_games(*estimate).output.split())
+    assert line not in " ".join(dtef_games(*estimate, "--player", "legal").output.split())
+
+
 @pytest.mark.parametrize("status", ["draft", "retired"])
 def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server: FakeLLM, state: Path, status: str) -> None:
     place = state / "personas" / "calm.yaml"

@@ -48,6 +48,13 @@ def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house
     assert [row["player"] for row in strict(ok(*BOARD, "--player", "l*", "--format", "json"))] == ["little"]
 
 
+def test_notes_name_the_metric_where_all_are_shown_and_the_opponent_where_each_is(house: Warehouse) -> None:
+    """Regression: `made, little: the episode says nothing of it`, and nobody could tell of what."""
+    told = " ".join(ok(*BOARD, "--metric", "all", "--by-opponent", "--player", "little").split())
+    assert "made, little, baseline/a, expected_return" in told
+    assert "made, little, baseline/a" not in " ".join(ok(*BOARD, "--player", "little").split())
+
+
 def test_players_without_a_common_game_and_unknown_ones_are_refused_in_words(house: Warehouse) -> None:
     assert "no game in common" in refused(*BOARD, "--games", "shared")
     assert "--player 'nobody' fits none" in refused(*BOARD, "--player", "nobody")

@@ -63,6 +63,7 @@ def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM
     assert (own["unreadable"], own["draws"], own["points"]) == (0, 48, 12)
     assert found["baseline/random"]["exploitability"] == pytest.approx(0.4583333)
     assert found["baseline/always-pass"]["of_random"] == pytest.approx(1 / 0.4583333)
+    assert "no model was given: nobody is asked" in dtef("games", "decisions", "--scenario", "poker/kuhn").output
     points = strict(ok(*ASKS_KUHN, "--by-point", "--format", "json"))
     assert len(server.calls) == 12 * DRAWS
     by_point = {row["point"]: row for row in points}
@@ -93,6 +94,13 @@ def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> N
     assert len(server.calls) == 10
     assert shown()["fake"]["exploitability"] is not None
     assert len(server.calls) == 12 * DRAWS
+
+
+def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server: FakeLLM, state: Path) -> None:
+    told = refused("games", "decisions", "--scenario", "poker/kuhn")
+    assert "no model was given, and" in told
+    assert "has no answers to value: --model NAME asks a model" in " ".join(told.split())
+    assert not (state / "warehouse").exists()
 
 
 @pytest.mark.parametrize(
