@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from types import TracebackType
 
+from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.games.packs import ADAPTERS_GROUP, adapter_words
 
 _OWN_PACKAGE = "dtef_pipeline"
+
+
+@contextmanager
+def adapters_named() -> Iterator[None]:
+    """What the engine of another package raises within is raised as ConfigError, with the adapter and its package; all else as it is."""
+    try:
+        yield
+    except DtefError:
+        raise
+    except Exception as error:
+        if (whose := adapter_at_fault(error)) is None:
+            raise
+        raise ConfigError(f"{whose} fails: {type(error).__name__}: {error}") from error
 
 
 def adapter_at_fault(error: BaseException) -> str | None:

@@ -19,6 +19,9 @@ class StrangeCards(ShowCards):
     def ending(self, state):
         raise KeyError("lost")
 
+    def measured(self, state, seat):
+        raise KeyError("lost")
+
 def of_manifest(manifest):
     if "retired" in manifest.description:
         raise RuntimeError("the engine is gone")
@@ -53,6 +56,9 @@ def test_what_an_engine_of_somebody_else_raises_is_no_fault_of_this_project(inst
     told = in_one_line("play", "made/show-cards", "--players", "baseline/careful,baseline/careful")
     assert f"error: scenario made/show-cards: {WHOSE} fails: KeyError: 'lost'" in told
     assert "fault of dtef-pipeline" not in told
+    assert f"made/show-cards (scenario made/show-cards: {WHOSE} fails: KeyError" in in_one_line(
+        "run", "--scenario", "show-cards", "--seeds", "1", "--player", "baseline/careful"
+    )
     assert "made/show-cards: not whole" in (checked := in_one_line("check"))
     assert "its adapter fails where baseline/random plays seed 1" in checked
 
