@@ -196,7 +196,8 @@ def test_scenarios_and_personas_are_listed() -> None:
 def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
     result = dtef("games", "check", made_scenario.parent)
     assert result.exit_code == 1
-    assert "made/show-cards: not whole\n  it lacks tests: " in result.stdout
+    place = made_scenario / "made" / "show-cards.yaml"
+    assert f"made/show-cards: not whole ({place})\n  it lacks tests: " in result.stdout
     assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not whole" in result.stdout
 
 
