@@ -13,6 +13,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_records import BALLOT_KIND, Record, key_field, vote_of
 from dtef_pipeline.text.counted import and_more
 from resources import vote_tables as tables
+from resources.judge_ids import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
 from resources.responses.database import ResponseDatabase, chunks
 from resources.returned_votes import under_own_names
 from resources.vote_lines import Line, Lines, under_own_pairs
@@ -62,6 +63,7 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
         here = under_own_pairs(connection, store.database, told)
         fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
         _check_references(connection, store.database, fresh)
+        _check_judges(connection, store.database, fresh)
         fresh["reviewer"] = _who_is_new(fresh, here)
         added = {
             kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
@@ -165,6 +167,21 @@ def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh
     for line in fresh["request"]:
         if line.record["request_key"] not in (keys := found[line.record["response_id"]]["request_keys"]):
             raise _refused(line, "request_key: no request of the response has it", and_more(keys, 3) or "none")
+
+
+def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
+    """Raises SourceError for a person's vote under the id of a judge, known here or in the file."""
+    of_people = [line for line in fresh["vote"] if line.record["reviewer_kind"] != JUDGE_KIND]
+    judges = judges_among(connection, database, {line.record["reviewer_id"] for line in of_people})
+    judges |= {
+        line.record["reviewer_id"]
+        for kind in ("reviewer", "vote")
+        for line in fresh[kind]
+        if line.record["reviewer_kind"] == JUDGE_KIND
+    }
+    for line in of_people:
+        if line.record["reviewer_id"] in judges:
+            raise _refused(line, of_a_judge(line.record["reviewer_id"]), NOT_OF_A_JUDGE)
 
 
 def _found(

@@ -12,9 +12,8 @@ from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import Choice
 from resources import vote_tables as tables
+from resources.judge_ids import JUDGE_KIND
 from resources.votes import VoteStore
-
-JUDGE_KIND = "judge"
 
 
 class JudgedPair(NamedTuple):
@@ -41,6 +40,15 @@ def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] =
     )
     rows = store.database.read(lambda connection: connection.execute(statement).all())
     return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
+
+
+def pairs_voted_on_in_its_name(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
+    """How many pairs the judge is not asked about because a vote that is not its own stands under its id."""
+    vote, pair = tables.votes.c, tables.pairs.c
+    statement = sa.select(sa.func.count()).where(vote.reviewer_id == reviewer_id, vote.reviewer_kind != JUDGE_KIND)
+    if family is not None:
+        statement = statement.join_from(tables.votes, tables.pairs, pair.pair_id == vote.pair_id).where(pair.family == family)
+    return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
 
 
 def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:

@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from resources.vote_tables import paired_responses, pairs, voids, votes
-from resources.votes import VoteStore
+from resources.votes import VoteStore, read_alike
 
 _LEFT_TEXT, _RIGHT_TEXT = paired_responses.alias("of_left"), paired_responses.alias("of_right")
 _ALL_PAIRS = (
@@ -29,7 +28,14 @@ _ALL_CAST = (
     .order_by(votes.c.vote_id)
 )
 _SAME_TEXT = (
-    sa.select(votes.c.vote_id, _LEFT_TEXT.c.text.label("left"), _RIGHT_TEXT.c.text.label("right"))
+    sa.select(
+        votes.c.vote_id,
+        pairs.c.pair_id,
+        _LEFT_TEXT.c.text.label("left_text"),
+        _RIGHT_TEXT.c.text.label("right_text"),
+        _LEFT_TEXT.c.player.label("left_player"),
+        _RIGHT_TEXT.c.player.label("right_player"),
+    )
     .join(pairs, pairs.c.pair_id == votes.c.pair_id)
     .join(_LEFT_TEXT, _LEFT_TEXT.c.response_id == pairs.c.left_id)
     .join(_RIGHT_TEXT, _RIGHT_TEXT.c.response_id == pairs.c.right_id)
@@ -61,7 +67,9 @@ def _cast(row: Mapping[str, Any]) -> CastVote:
 
 
 def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
-    """How many votes count, and the ids of those on two texts that differ in nothing but case and white space; texts that nobody has count as
-    different."""
+    """How many votes count, and the ids of those on two texts that differ in nothing but case and white space as reviewers read them; texts
+    that nobody has count as different."""
     rows = store.database.read(lambda connection: _rows(connection, _SAME_TEXT))
-    return len(rows), [row["vote_id"] for row in rows if row["left"] and normalized(row["left"]) == normalized(row["right"])]
+    names = store.hidden_names()
+    alike = {pair: read_alike(row, names) for pair, row in {row["pair_id"]: row for row in rows}.items()}
+    return len(rows), [row["vote_id"] for row in rows if row["left_text"] and alike[row["pair_id"]]]

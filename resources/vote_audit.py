@@ -123,10 +123,16 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
 
 
 def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
-    """One row per pair: `left_text` and `right_text`."""
+    """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`."""
     left, right = paired_responses.alias("of_left"), paired_responses.alias("of_right")
     return (
-        sa.select(pairs.c.pair_id, left.c.text.label("left_text"), right.c.text.label("right_text"))
+        sa.select(
+            pairs.c.pair_id,
+            left.c.text.label("left_text"),
+            right.c.text.label("right_text"),
+            left.c.player.label("left_player"),
+            right.c.player.label("right_player"),
+        )
         .join(left, left.c.response_id == pairs.c.left_id)
         .join(right, right.c.response_id == pairs.c.right_id)
         .where(pairs.c.pair_id.in_(pair_ids))

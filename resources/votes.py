@@ -6,15 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
-from dtef_pipeline.identity import digest, normalized
+from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, shown_as_a
+from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
 from dtef_pipeline.preference.vote_records import (
     Record,
@@ -29,6 +30,7 @@ from dtef_pipeline.preference.vote_records import (
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
+from resources.judge_ids import JUDGE_KIND, refuse_judge
 from resources.responses.database import ResponseDatabase
 from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
 from resources.vote_runs import runs_behind
@@ -110,7 +112,8 @@ class VoteStore:
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first.
 
-        Pairs whose texts nobody has are left out, and those of other tools whose texts are the same but for case and white space.
+        Pairs whose texts nobody has are left out, and those whose texts are the same but for case and white space as reviewers read them: pairs
+        of other tools, and those in which names alone told the texts apart that were not known yet when they were made.
         """
         pair, vote = tables.pairs.c, tables.votes.c
         left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
@@ -127,14 +130,14 @@ class VoteStore:
         if family is not None:
             statement = statement.where(pair.family == family)
         ids = [row["pair_id"] for row in self._rows(statement)]
-        found: list[str] = []
+        found, names = list[str](), self.hidden_names()
         for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
             if len(found) >= most:
                 break
             some = ids[start : start + _LOOKED_AT_TOGETHER]
             texts = {row["pair_id"]: row for row in self._rows(texts_statement(some))}
-            found += [one for one in some if normalized(texts[one]["left_text"]) != normalized(texts[one]["right_text"])]
-        return found[:most]
+            found += islice((one for one in some if not read_alike(texts[one], names)), most - len(found))
+        return found
 
     def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
         """The next pair for a reviewer; None: there is none left."""
@@ -144,9 +147,12 @@ class VoteStore:
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
 
-        Raises UnknownPair, and DuplicateVote when the reviewer has voted on the pair before: the first vote stays, also a voided one.
+        Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote when the reviewer has voted on the pair
+        before: the first vote stays, also a voided one.
         """
         self._pair(ballot.pair_id)
+        if reviewer_kind != JUDGE_KIND:
+            refuse_judge(self.database, ballot.reviewer_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
         added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
         if not added:
@@ -188,7 +194,8 @@ class VoteStore:
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
-        found = {one: names.scrub(response.text).replaced for one, response in by_id.items()}
+        used = {side for pair in made for side in (pair.left, pair.right)}
+        found = {one: names.scrub(by_id[one].text).replaced for one in used}
         return {pair.pair_id: found[pair.left] + found[pair.right] for pair in made}
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
@@ -301,6 +308,12 @@ class VoteStore:
 
 def _mappings(statement: sa.Select[Any], connection: sa.Connection) -> Sequence[Mapping[str, Any]]:
     return connection.execute(statement).mappings().all()  # type: ignore[return-value]
+
+
+def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
+    """Whether the texts of a row of `texts_statement` differ in nothing but case and white space, as reviewers read them."""
+    left, right = (compared_text(row[f"{side}_text"], row[f"{side}_player"], names) for side in ("left", "right"))
+    return left == right
 
 
 def votes_of_store(

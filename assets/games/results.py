@@ -20,13 +20,13 @@ class GameResultsConfig(dg.Config):
     seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
 
 
-@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="1"), **GAMES_GROUP})
+@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="2"), **GAMES_GROUP})
 def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
 
     Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
-    variant, or a baseline. Rates of illegal, unparsed and forfeited play stand beside every metric. Beside it stands `matchups`: the mean reward
-    of each player against each opponent.
+    variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric.
+    Beside it stands `matchups`: the mean reward of each player against each opponent.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
     options = GameBoardOptions(resamples=config.resamples, seed=config.seed)

@@ -24,7 +24,7 @@ class EpisodeScoresConfig(dg.Config):
     snapshot: str = Field(default="base", description="Label of the evaluation pass.")
 
 
-@dg.asset(deps=[episodes], **{**stage(LEAGUE_SCENARIO, 4, "episode_scores", code_version="1"), **GAMES_GROUP})
+@dg.asset(deps=[episodes], **{**stage(LEAGUE_SCENARIO, 4, "episode_scores", code_version="2"), **GAMES_GROUP})
 def episode_scores(context: dg.AssetExecutionContext, config: EpisodeScoresConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What each episode says of each metric: one row per episode and metric, of the seat under test, as a numerator and a denominator.
 

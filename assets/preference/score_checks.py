@@ -26,7 +26,8 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=preference_scores)
 def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
-    """Surprising votes: on two texts that differ in nothing but case and white space. Pairs of such are never made; they were imported."""
+    """Surprising votes: on two texts that differ, as reviewers read them, in nothing but case and white space. Such pairs are neither made nor
+    served; they were imported, or voted on before a name was known that alone told the texts apart."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
         checked, offenders = votes_on_equal_texts(votes)
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

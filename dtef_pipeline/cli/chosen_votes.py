@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.preference.stored_votes import CountedVotes, WhichVotes, counted_votes, votes_of_reviewers
 from dtef_pipeline.preference.votes import PlayersVote
@@ -45,7 +46,8 @@ def chosen_votes(chosen: ChosenVotes) -> tuple[str, CountedVotes]:
     where, votes = stored_votes(chosen.reviewer_kind, chosen.family)
     if not votes:
         raise StoreError(_nothing(where, chosen))
-    meant = votes_of_reviewers(votes, chosen.reviewers, chosen.judges)
+    judges = with_named_judges(chosen.judges, {vote.reviewer_id for vote in votes})
+    meant = votes_of_reviewers(votes, chosen.reviewers, judges)
     if not meant:
         given = " ".join([*(f"--reviewer {one}" for one in chosen.reviewers), *(f"--judge {one}" for one in chosen.judges)])
         raise ConfigError(f"{given}: got none that voted; {_known(votes)}")

@@ -47,8 +47,8 @@ def main() -> None:
         dtef ui                       look at the same results in Dagster, in a browser
 
     `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers,
-    `dtef games --help` those of games that models, personas, baselines and you play.
-    With --family rubric or qa the commands costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui serve all.
+    `dtef games --help` those of games that models, personas, baselines and you play, `dtef preference --help` those of votes on two responses.
+    With --family rubric, qa or games the commands costs, drift, leaderboard, report and responses are about these; the others serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.

@@ -17,12 +17,14 @@ from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.approved import APPROVED, PERSONA_STATUS, persona_statuses, unapproved_mark
-from dtef_pipeline.games.metrics import BESIDE_METRICS
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
+from dtef_pipeline.games.latest_play import latest_scores
+from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
 from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
+from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE, UNPLAYED_READS, all_played, with_unplayed
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
@@ -56,11 +58,12 @@ class GamesView:
             "n_episodes",
             "n_clusters",
             PLAYED_COVERAGE,
+            "snapshot",
         ),
         *BESIDE_METRICS,
     )
-    kept: tuple[str, ...] = ("scenario", "player", "mean", "interval")
-    first_out: tuple[str, ...] = ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS)
+    kept: tuple[str, ...] = ("scenario", "player", "snapshot", "mean", "interval")
+    first_out: tuple[str, ...] = ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE)
     estimate: str = "mean"
     notes: str = "note"
     who: tuple[str, ...] = ("scenario", "player")
@@ -75,6 +78,7 @@ def show(
     metric: str,
     by_opponent: bool,
     games: str,
+    snapshot: str | None,
     output: str,
 ) -> None:
     if not reader.warehouse.tables(["persona_results"]):
@@ -82,9 +86,8 @@ def show(
             f"no persona_results in {reader.warehouse.root} yet: `dtef games run` makes it, and `dtef games rollup`"
         )
     say_stale(reader, "persona_results", "episode_scores", "dtef games rollup")
-    frame: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-    frame = _of_players(_of_scenarios(frame, leagues, scenarios), players)
-    chosen, frame = frame, _with_games(reader, frame, games)
+    frame = _of_players(_of_scenarios(_results(reader, snapshot), leagues, scenarios), players)
+    chosen, frame = frame, _with_games(reader, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = ranked_players(_of_metric(frame, metric))
     if not len(frame):
@@ -100,23 +103,48 @@ def show(
     )
     meanings = {column.name: description(column) for column in GAMES_TABLES["persona_results"].schema or ()}
     lines = list(_lines_on_games(chosen, frame, games))
-    if output == "table" and not (frame[PLAYED_COVERAGE] < 1).any():
-        frame = frame.drop(columns=PLAYED_COVERAGE)
-    if output == "table" and frame[PERSONA_STATUS].isin(["", APPROVED]).all():
-        frame = frame.drop(columns=PERSONA_STATUS)
+    shown = (frame.drop(columns=_told_alike(frame)) if output == "table" else frame).drop(columns=[GAMES_NOTE, UNPLAYED_NOTE])
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
-    print_rows(
-        GamesView(who=(*GamesView().who, *of_a_player)),
-        frame.drop(columns=GAMES_NOTE),
-        output,
-        lines,
-        {**meanings, **_PLAYER_TOLD},
-    )
+    print_rows(GamesView(who=(*GamesView().who, *of_a_player)), shown, output, lines, {**meanings, **_PLAYER_TOLD})
 
 
-def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.DataFrame:
-    """The rows with `coverage`, or of the games alone that all players have in common."""
+def _results(reader: TableReader, snapshot: str | None) -> pd.DataFrame:
+    """The rows of `persona_results`, or made anew of one snapshot."""
+    if snapshot is None:
+        stored: pd.DataFrame = reader.rows("persona_results").to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        return stored
+    if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
+        raise WarehouseError(f"--snapshot: no {lacking[0]} in {reader.warehouse.root}: `dtef games run` makes it")
 
+    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
+        known = [name for (name,) in rows]
+        if snapshot not in known:
+            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {nearest(snapshot, known)}")
+        return results_of(connection, latest_scores(connection, snapshot))
+
+    return reader.query(made, only=GAME_RESULTS_READS)
+
+
+def _told_alike(frame: pd.DataFrame) -> list[str]:
+    """Columns that say the same of all rows, for which a table has no room."""
+    alike = {
+        PLAYED_COVERAGE: not (frame[PLAYED_COVERAGE] < 1).any(),
+        PERSONA_STATUS: frame[PERSONA_STATUS].isin(["", APPROVED]).all(),
+        "snapshot": frame.loc[frame["baseline"] == "", "snapshot"].nunique() < 2,
+    }
+    return [name for name, is_alike in alike.items() if is_alike]
+
+
+def _with_games(reader: TableReader, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
+    """The rows with `coverage`, or of the games alone that all players have in common; and what is said of those that were not played."""
+    frame = _with_coverage(reader, frame, games, snapshot)
+    if not reader.warehouse.tables(UNPLAYED_READS):
+        return all_played(frame)
+    return reader.query(lambda connection: with_unplayed(connection, frame), only=UNPLAYED_READS)
+
+
+def _with_coverage(reader: TableReader, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
     if lacking := [name for name in GAME_RESULTS_READS if not reader.warehouse.tables([name])]:
         if games == OWN_GAMES:
             return whole_coverage(_named(frame), np.nan)
@@ -124,14 +152,16 @@ def _with_games(reader: TableReader, frame: pd.DataFrame, games: str) -> pd.Data
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         if games == OWN_GAMES:
-            return with_coverage(connection, frame)
-        return whole_coverage(shared_results(connection, frame), 1.0)
+            return with_coverage(connection, frame, snapshot)
+        return whole_coverage(shared_results(connection, frame, snapshot=snapshot), 1.0)
 
     return _named(reader.query(made, only=GAME_RESULTS_READS))
 
 
 def _lines_on_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
-    """Whether the players are compared on the same games."""
+    """Whether the players are compared on the same games, and on all that they were to play."""
+    if (frame[UNPLAYED_NOTE] != "").any():
+        yield "episodes that a budget ended are the long ones, rather: a mean of the others may differ from that of all"
     if games == OWN_GAMES:
         if (frame[PLAYED_COVERAGE] < 1).any():
             yield "not all players have played the same games, so that their order is no comparison: --games shared makes one"
@@ -154,9 +184,9 @@ def _of_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
 
 
 def _notes(frame: pd.DataFrame) -> list[str]:
-    """What is to be known of each row: why it has no interval, that others played other games, and that nobody approved its persona."""
+    """What is to be known of each row: why it has no interval, what was not played, and that nobody approved its persona."""
     marks = [f"a {mark}" if mark else "" for mark in map(unapproved_mark, frame[PERSONA_STATUS])]
-    parts = zip(frame["reason"].fillna(""), frame[GAMES_NOTE].fillna(""), marks, strict=True)
+    parts = zip(frame["reason"].fillna(""), frame[UNPLAYED_NOTE], frame[GAMES_NOTE].fillna(""), marks, strict=True)
     return ["; ".join(filter(None, own)) for own in parts]
 
 

@@ -17,7 +17,7 @@ from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, print_planned
+from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_call_tokens, planned_frame, print_planned
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import say_used
@@ -124,7 +124,8 @@ def estimate(options: DecisionOptions, output: str) -> None:
     reader = open_reader(open_warehouse(new=True))
     settings = Settings.from_environment()
     plans = decision_plans(options, settings, known_models(settings, COMPUTED_MODELS))
-    ledger = CallLedger(usual=UsualLengths(mean_tokens(reader, "decision_answers", "model_variant", "1")))
+    of_games, of_points = (mean_call_tokens(reader, [table]) for table in ("episode_turns", "decision_answers"))
+    ledger = CallLedger(usual=UsualLengths({**of_games, **of_points}))
     with stored_responses(settings) as store:
         for plan in plans.values():
             _count(plan, store, ledger)

@@ -12,7 +12,7 @@ from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_run import LeagueOptions, league_plans
 from dtef_pipeline.cli.left_out import open_warehouse
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_tokens, planned_frame, planned_usage, print_planned
+from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_call_tokens, planned_frame, planned_usage, print_planned
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.foreseen import foreseen
 from dtef_pipeline.games.foreseen_calls import ForeseenCalls
@@ -44,7 +44,7 @@ def estimate(options: LeagueOptions, output: str) -> None:
     reader = TableReader(open_warehouse(new=True))  # a first league is estimated before there is one
     models = known_models(settings, COMPUTED_MODELS)
     plans = league_plans(options, settings, models)
-    ledger = CallLedger(usual=UsualLengths(mean_tokens(reader, "episode_turns", "model_variant", "1")))
+    ledger = CallLedger(usual=UsualLengths(mean_call_tokens(reader, ["episode_turns"])))
     episodes = 0
     with stored_responses(settings) as store:
         for plan in plans.values():

@@ -75,7 +75,7 @@ class GamesRuleView:
 
 def leaderboard(by: str, output: str) -> None:
     """`by` has one choice: overall."""
-    games_board.show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, output)
+    games_board.show((), (), (), EXPECTED_RETURN, False, OWN_GAMES, None, output)
 
 
 @reads_tables

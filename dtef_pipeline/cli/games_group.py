@@ -68,7 +68,8 @@ def play(**given: Any) -> None:
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
     seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (how many texts were no moves),
-    illegal_reasons, state (all that there is, also what seats hide) and legal (what is allowed now).
+    illegal_reasons, state (all that there is, also what seats hide) legal (the moves that are
+    allowed now) and always_legal (commands that may be given in every turn, such as hint and resign).
 
     \b
     Exit code: 0 done; 1 a model gave no response; 2 the options or the set-up need mending.

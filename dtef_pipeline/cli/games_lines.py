@@ -64,6 +64,11 @@ def typed_text(line: str, scenario: Scenario[object], legal: Sequence[str]) -> s
     return text_of(f"{words.strip()}\n{choice}" if mark else line, scenario)
 
 
+def free_lines(commands: Sequence[str]) -> list[str]:
+    """A line on the commands that may be given in every turn; none where there are none."""
+    return [f"  and in every turn: {', '.join(commands)}"] if commands else []
+
+
 def choice_lines(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
     """The choices for people, one per line and numbered; numbers in a row as one range, without a number in front."""
     if not _is_numbered(legal):

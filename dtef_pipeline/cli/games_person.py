@@ -6,8 +6,9 @@ import sys
 
 import click
 
-from dtef_pipeline.cli.games_lines import choice_lines, how_to_write, typed_text
+from dtef_pipeline.cli.games_lines import choice_lines, free_lines, how_to_write, typed_text
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import FreeCommands
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.text.printable import printable
 
@@ -28,7 +29,8 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
         written = _line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)
         if written == _ASKS_FOR_COMMANDS:
-            _tell("\n".join(["", *choice_lines(scenario, legal)]), to_stderr)
+            free = scenario.always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
+            _tell("\n".join(["", *choice_lines(scenario, legal), *free_lines(free)]), to_stderr)
         elif written.casefold() in _STOPS_PLAYING:
             raise Stopped
         elif written:

@@ -21,6 +21,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.baselines import baseline_of, baseline_rng
+from dtef_pipeline.games.contract import FreeCommands
 from dtef_pipeline.games.endings import ending_in_json
 from dtef_pipeline.games.in_play import GameInPlay
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -94,7 +95,7 @@ def full_name(name: str, manifests: Mapping[str, ScenarioManifest]) -> str:
 
 def played(game: GameInPlay) -> dict[str, Any]:
     """What came of an episode, as JSON has it."""
-    trace, seat = game.trace(), game.seat
+    trace, seat, scenario = game.trace(), game.seat, game.pack.scenario
     reasons = [move.illegal.reason for move in trace.moves if move.illegal]
     return {
         "rewards": list(trace.result.rewards) if trace.result else None,
@@ -103,8 +104,11 @@ def played(game: GameInPlay) -> dict[str, Any]:
         "actions": [[move.seat, move.command] for move in trace.moves if move.command is not None],
         "illegal": len(reasons),
         "illegal_reasons": reasons,
-        "state": game.pack.scenario.told(game.state),
-        "legal": list(game.pack.scenario.legal(game.state, seat)) if seat is not None else [],
+        "state": scenario.told(game.state),
+        "legal": list(scenario.legal(game.state, seat)) if seat is not None else [],
+        "always_legal": list(scenario.always_legal(game.state, seat))
+        if seat is not None and isinstance(scenario, FreeCommands)
+        else [],
     }
 
 

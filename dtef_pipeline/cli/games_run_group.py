@@ -127,13 +127,18 @@ def rollup() -> None:
     show_default=True,
     help="Games that a mean is over: all that a player has, or only those that all players shown have.",
 )
+@click.option(
+    "--snapshot", help="Only this snapshot, with baselines of others where it has none.  [default: the latest of each player]"
+)
 @writes_a_table
 @reports_errors
 def board(**given: Any) -> None:
     """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
 
     What is drawn anew for an interval is the seed: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
-    each number stands how often the player's texts were no legal moves: a player that cannot move is not careful.
+    each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
+    forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
+    players' latest snapshots differ, `snapshot` says which it is.
 
     A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
     many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.

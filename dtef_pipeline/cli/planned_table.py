@@ -64,7 +64,10 @@ def stored_in(store: ResponseStore | None) -> StoredResponses:
 
 
 def mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> dict[str, float]:
-    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has."""
+    """Mean tokens of a reply by model variant, of all rows of a table. `replies`: how many a row has.
+
+    A row without tokens is left out: its replies stand at another row, or nobody knows how long they are.
+    """
     if not reader.warehouse.tables([table]):
         return {}
     sql = (
@@ -73,6 +76,27 @@ def mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> 
     )
     rows = reader.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
     return {str(name): float(mean) for name, mean in rows}
+
+
+def mean_call_tokens(reader: TableReader, tables: Sequence[str]) -> dict[str, float]:
+    """Mean tokens of an answered request by model variant, of tables with a row per call; responses of 0 tokens count as they are.
+
+    A request counts once, though rows that share it have 0 tokens at all but the first. Requests whose tokens are not known are left out.
+    """
+    made = reader.warehouse.tables(tables)
+    if not made:
+        return {}
+    rows = " UNION ALL ".join(
+        f"SELECT model_variant, request_key, completion_tokens FROM {name} WHERE call_status = 'answered'" for name in made
+    )
+    sql = f"""
+    SELECT model_variant, avg(tokens) FROM (
+        SELECT model_variant, request_key, max(completion_tokens) AS tokens FROM ({rows})
+        GROUP BY ALL HAVING tokens > 0 OR count(*) = count(completion_tokens)
+    ) GROUP BY ALL
+    """
+    found = reader.query(lambda connection: connection.execute(sql).fetchall(), only=made)
+    return {str(name): float(mean) for name, mean in found}
 
 
 def _row(row: PlannedCalls) -> dict[str, Any]:

@@ -10,12 +10,14 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.cli.chosen_votes import stored_votes
-from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files, unreadable
+from dtef_pipeline.cli.judges_meant import with_named_judges
+from dtef_pipeline.cli.left_out import open_reader, open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.started_runs import roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
@@ -28,6 +30,8 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
+_NARROW_SHOWN = 3
+_JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
 
@@ -79,6 +83,9 @@ def rollup(
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_files(outcome)
+    if not outcome.failures and votes:
+        for line in _narrow(_score_rows(open_reader())):
+            say(line, err=True)
     return 1 if outcome.failures or outcome.left_out else 0
 
 
@@ -90,9 +97,16 @@ def show(
     frame = _of_family(frame, family)
     frame = frame[frame["partition"] == partition_among(frame, partition)]
     frame = of_reviewers(frame, reviewer_kind, judges)
-    shown = frame.reset_index(drop=True)
+    shown = with_note(frame.reset_index(drop=True))
     several = bool((shown["component"] != 0).any())
     print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
+
+
+def with_note(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `preference_scores` with a column `note`: that intervals of the fit are known to be too narrow; null: they are not."""
+    worth = [None if pd.isna(one) else float(one) for one in frame["effective_reviewers"]]
+    notes = map(why_narrow, map(int, frame["reviewers"]), worth, frame["degrees"])
+    return frame.assign(note=pd.Series(list(notes), index=frame.index, dtype=object))
 
 
 def score_frame(reader: TableReader) -> pd.DataFrame:
@@ -101,7 +115,7 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
         raise WarehouseError(
             f"no preference_scores in {reader.warehouse.root} yet: `dtef preference rollup` makes them of votes"
         )
-    frame: pd.DataFrame = reader.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+    frame = _score_rows(reader)
     if not len(frame) and reader.left_out:
         raise unreadable(reader, "preference_scores")
     if not len(frame):
@@ -109,6 +123,11 @@ def score_frame(reader: TableReader) -> pd.DataFrame:
     if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
         say("note: the votes have changed since this table was made; make it again with `dtef preference rollup`", err=True)
     return frame
+
+
+def _score_rows(reader: TableReader) -> pd.DataFrame:
+    found: pd.DataFrame = reader.rows("preference_scores").to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+    return found
 
 
 def partition_among(frame: pd.DataFrame, partition: str) -> str:
@@ -120,9 +139,14 @@ def partition_among(frame: pd.DataFrame, partition: str) -> str:
 
 
 def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
-    """The rows of this kind of reviewers, and of judges that fit a pattern. Raises WarehouseError where there are none."""
+    """The rows of this kind of reviewers, and of judges that fit a pattern or have the name. Raises WarehouseError where there are none."""
+    voted = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
+        judges = with_named_judges(judges, voted)
         frame = frame[[isinstance(judge, str) and is_judge_meant(judge, judges) for judge in frame["judge"]]]
+    if not len(frame) and judges:
+        known = and_more(voted, _JUDGES_THAT_VOTED) if voted else "none"
+        raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {known}")
     frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
     if not len(frame):
         raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
@@ -163,6 +187,17 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
         said += _of_choice(one)
         yield f"{said_of_group(group)}: {'; '.join(said)}"
+    yield from _narrow(frame)
+
+
+def _narrow(frame: pd.DataFrame) -> Iterator[str]:
+    """Which fits have intervals that are too narrow: those of fewest reviewers beside their number first."""
+    noted = with_note(frame).dropna(subset="note").drop_duplicates(_GROUPED_BY)
+    noted = noted.iloc[(noted["effective_reviewers"] / noted["reviewers"]).argsort(kind="stable")]
+    for row in noted.head(_NARROW_SHOWN).to_dict("records"):
+        yield f"note: {said_of_group(row[name] for name in _GROUPED_BY)}: {row['note']}"
+    if (more := len(noted) - _NARROW_SHOWN) > 0:
+        yield f"note: the same holds of {counted(more, 'more fit')}; the column effective_reviewers has them"
 
 
 def _of_choice(one: pd.Series[Any]) -> Iterator[str]:

@@ -78,7 +78,9 @@ def rollup(**given: Any) -> None:
 @of_voted_family("Only votes on responses of this family.  [default: each by itself]")
 @_of_partition
 @_of_reviewers
-@of_judges("Only judges whose id or model fits, as in gpt-4.1-mini; may be repeated.  [default: each by itself]")
+@of_judges(
+    "Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated.  [default: each by itself]"
+)
 @writes_a_table
 @reports_errors
 def board(**given: Any) -> None:

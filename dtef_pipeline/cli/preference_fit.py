@@ -16,6 +16,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
@@ -24,8 +25,6 @@ from dtef_pipeline.statistics.bradley_terry import Ties
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
 
-_FEW_WORTH = 0.6
-"""Of the reviewers: below it, intervals of t with R - 1 degrees held the truth in less than 93 % of simulations."""
 _JUDGES_SHOWN = 3
 _PREFERENCE_WORDS = {
     "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
@@ -135,9 +134,8 @@ def _lines(found: FittedPreference) -> Iterator[str]:
     who = "nobody says who voted" if found.reviewers is None else counted(found.reviewers, "reviewer")
     left_out = found.votes - found.counted
     yield f"{counted(found.counted, 'vote')}, {who}" + (f"; {counted(left_out, 'tie')} left out" if left_out else "")
-    worth, counts_all = found.effective_reviewers, found.options.degrees == "reviewers"
-    if worth is not None and found.reviewers is not None and counts_all and worth < _FEW_WORTH * found.reviewers:
-        yield f"few reviewers gave most of the votes (all are worth {worth:.0f}): intervals are too narrow; --degrees effective widens them"
+    if narrow := why_narrow(found.reviewers, found.effective_reviewers, found.options.degrees):
+        yield narrow
     if found.options.l2:
         yield f"prior l2={found.options.l2:g}: scores are pulled towards 0"
     if found.options.weight:

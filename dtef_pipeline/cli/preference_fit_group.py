@@ -73,8 +73,8 @@ no_own_judge = click.option(
     help="Only votes of reviewers whose id fits; may be repeated; without FILE.",
 )
 @of_judges(
-    "Only votes of judges whose id or model fits, as in gpt-4.1-mini; may be repeated; without FILE. Needed where several judges voted; '*' "
-    "takes all for reviewers of one fit, a model at two temperatures for one."
+    "Only votes of judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated; without FILE. Needed where "
+    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one."
 )
 @no_own_judge
 @click.option(

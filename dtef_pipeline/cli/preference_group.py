@@ -10,7 +10,7 @@ from dtef_pipeline.cli.preference_judge_group import judge
 from dtef_pipeline.cli.preference_votes_group import VOTE_COMMANDS
 
 
-@click.group(short_help="Fit scores to people's votes on pairs.")
+@click.group(short_help="Pair responses, take votes, and rank by them.")
 def preference() -> None:
     """Work with votes: which of two responses a reviewer prefers.
 

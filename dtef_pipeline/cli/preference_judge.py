@@ -23,7 +23,7 @@ from dtef_pipeline.text.counted import counted
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
 from resources.gateway.progress import RunProgress, shown_progress
-from resources.judged_votes import JudgedPair, add_judge, own_pairs, take_judged
+from resources.judged_votes import JudgedPair, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
@@ -75,9 +75,12 @@ def judge(
 def _waiting(
     spec: ModelSpec, store: VoteStore, family: str | None, most: int | None, own_servers: Collection[str], no_own_judge: bool
 ) -> list[str]:
-    """The pairs that are judged; says how many are, or are not, for holding a response of the judge's own maker."""
+    """The pairs that are judged; says how many are, or are not, for holding a response of the judge's own maker, and how many are not because
+    somebody voted in the judge's name."""
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
+    if taken := pairs_voted_on_in_its_name(store, reviewer_id, family):
+        say(f"{spec.name}: {counted(taken, 'pair')} left out: the vote of a person stands under this judge's id, {reviewer_id}")
     own = own_pairs(store, reviewer_id, own_servers)
     left_out = sum(one in own for one in every) if no_own_judge else 0
     waiting = [one for one in every if not (no_own_judge and one in own)][:most]

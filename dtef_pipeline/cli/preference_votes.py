@@ -32,7 +32,8 @@ from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.printable import printable
 from resources.added_votes import AddedVotes, add_lines
 from resources.exported_votes import export_votes, import_votes
-from resources.judged_votes import JUDGE_KIND, own_pairs
+from resources.judge_ids import JUDGE_KIND, refuse_judge
+from resources.judged_votes import own_pairs
 from resources.known_models import known_models
 from resources.run_manifests import code_version, config_hash
 from resources.settings import Settings
@@ -56,17 +57,21 @@ def make_pairs(
     if not found:
         raise ConfigError(f"no stored response of {family} fits; `dtef responses show --family {family}` lists what there is")
     with _store() as store:
-        made = new_pairs(found, store.pairs(family), per_item=per_item, most=most)
+        names = store.hidden_names(found)
+        made = new_pairs(found, store.pairs(family), names=names, per_item=per_item, most=most)
         added = store.add_pairs(found, made, _manifest(family, snapshot), who or _user())
         click.echo(f"{store.name}: {counted(added, 'new pair')} of {counted(len(found), 'response')}")
     if not made:
-        click.echo("Nothing is left to pair: each pair needs two players with different texts on the same item and draw.")
+        click.echo(
+            "Nothing is left to pair: each pair needs two players with different texts, names aside, on the same item and draw."
+        )
 
 
 def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
+        _person(store, reviewer)
         for place in range(most):
-            pair = store.next_pair(_id(reviewer), family)
+            pair = store.next_pair(reviewer, family)
             if pair is None:
                 click.echo("There is no pair left to vote on." if place else "There is no pair to vote on.")
                 return
@@ -92,7 +97,8 @@ def void_vote(vote_id: str, reason: str, who: str | None) -> None:
 
 def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
-        store.say_of_reviewer(_id(reviewer), consent=consent, who=who or _user())
+        _person(store, reviewer)
+        store.say_of_reviewer(reviewer, consent=consent, who=who or _user())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
 
@@ -165,8 +171,9 @@ def import_file(path: Path, form: str, responses: Path | None, prompts: Path | N
 
 def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
+        _person(store, reviewer)
         names = store.hidden_names()
-        pairs = [store.served(one, names) for one in store.waiting(_id(reviewer), most, family)]
+        pairs = [store.served(one, names) for one in store.waiting(reviewer, most, family)]
     if not pairs:
         raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"
@@ -243,9 +250,10 @@ def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], 
     click.echo(render(frame, output, fit=terminal_fit(list(kept))))
 
 
-def _id(reviewer: str) -> str:
+def _person(store: VoteStore, reviewer: str) -> None:
+    """Raises ConfigError for what is no id of a person."""
     try:
-        return read_id("--reviewer", reviewer)
+        refuse_judge(store.database, read_id("--reviewer", reviewer), "--reviewer")
     except BallotError as error:
         raise ConfigError(str(error)) from None
 

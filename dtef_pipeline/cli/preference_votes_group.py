@@ -71,7 +71,10 @@ def next_pair(reviewer: str, family: str | None, most: int) -> None:
 @click.option("--justification", default="", metavar="TEXT", help=f"Why, in at most {counted(_MOST_TOLD, 'character')}.")
 @reports_errors
 def vote(pair: str, reviewer: str, choice: str, confidence: int, justification: str) -> None:
-    """Store a vote on PAIR. A reviewer votes on a pair once: another vote is refused, and the first stays."""
+    """Store a vote on PAIR. A reviewer votes on a pair once: another vote is refused, and the first stays.
+
+    The id of a judge (`dtef preference judge`) is none of a reviewer: nobody else votes under it.
+    """
     from dtef_pipeline.cli import preference_votes
 
     preference_votes.take_vote(
@@ -181,7 +184,8 @@ def actions(output: str) -> None:
 @reports_errors
 def import_file(file: Path, form: str, responses: Path | None, prompts: Path | None, who: str | None) -> None:
     """Add the pairs, responses and votes of FILE. What is there already is passed over; if a line is faulty, it is named, and nothing
-    is added. Ids of reviewers have 1 to 200 printable characters, times lie between 1970 and now, and no key stands twice in a line.
+    is added. Ids of reviewers have 1 to 200 printable characters and are not those of judges, times lie between 1970 and now, and no key
+    stands twice in a line.
 
     A CSV has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence. Without
     --responses its votes count, but its pairs cannot be shown.

@@ -14,6 +14,7 @@ from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
+    mean_call_tokens,
     mean_tokens,
     planned_frame,
     planned_usage,
@@ -82,7 +83,7 @@ def _asked(
 def _usual_lengths(reader: TableReader) -> UsualLengths:
     """Mean tokens of what models wrote before, whatever the part and snapshot."""
     return UsualLengths(
-        mean_tokens(reader, "qa_responses", "model_variant", "1"),
+        mean_call_tokens(reader, ["qa_responses"]),
         mean_tokens(reader, "qa_judgements", "judge_variant", "len(raw)"),
     )
 

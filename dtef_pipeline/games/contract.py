@@ -146,6 +146,22 @@ class SpokenScenario(Protocol):
         """A legal command as people read it in a list, in one line that no other legal command has."""
 
 
+@runtime_checkable
+class FreeCommands(Protocol):
+    """A scenario with commands that may be said in every turn and are no moves of the game: its list of legal commands leaves them out."""
+
+    def always_legal(self, state: Any, seat: int) -> tuple[str, ...]:
+        """These commands; none where it is not the seat's turn."""
+
+
+@runtime_checkable
+class NobodyWins(Protocol):
+    """A scenario without winners: how many episodes a player won says nothing of it, whatever the outcome of an episode is."""
+
+    why_nobody_wins: str
+    """The reason in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class GameMove:
     """One text or one baseline's move in an episode, and what the game made of it."""

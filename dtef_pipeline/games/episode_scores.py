@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.contract import GameMetric, NobodyWins
 from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.in_play import FORFEIT_FLAG
@@ -37,8 +37,6 @@ _OF_EPISODES = {
     "tokens": ("tokens", "no model plays"),
     "dollars": ("cost_usd", "no model plays, or a price is not known"),
 }
-_SIDELESS = ("agreement", "no_agreement")
-"""Outcomes of episodes that nobody can win."""
 
 
 class _Counted(NamedTuple):
@@ -129,10 +127,9 @@ def _counted(name: str, episodes: pa.Table, pack: Pack) -> _Counted:
         return _over_optimal(episodes, charged=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
         return _Counted(_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
-    outcome = _texts(episodes["outcome"])
-    sideless = np.isin(outcome.astype(str), _SIDELESS)
-    won = np.where(sideless, np.nan, outcome == "win")
-    return _Counted(won, ones, _all(n, "nobody wins or loses such an episode"))
+    if isinstance(pack.scenario, NobodyWins):
+        return _Counted(np.full(n, np.nan), ones, _all(n, pack.scenario.why_nobody_wins))
+    return _Counted(np.asarray(_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
 
 
 def _over_optimal(episodes: pa.Table, *, charged: bool) -> _Counted:

@@ -25,7 +25,8 @@ EXPLOITATION = "exploitation"
 """The metric that compares players: of scenarios that name it, it is made of the results of baselines (`games.exploitation`)."""
 SUCCESS_RATE, EXPECTED_RETURN = "success_rate", "expected_return"
 ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE = "illegal_rate", "forfeit_rate", "unparsed_rate"
-BESIDE_METRICS = (ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE)
+REFUSED_RATE, DEFAULT_RATE = "refused_rate", "default_rate"
+BESIDE_METRICS = (ILLEGAL_RATE, UNPARSED_RATE, REFUSED_RATE, DEFAULT_RATE, FORFEIT_RATE)
 """Shown beside every other metric: a player that cannot move is not averse to risk."""
 OVER_OPTIMAL, OVER_OPTIMAL_CHARGED = "steps_over_optimal", "steps_over_optimal_charged"
 RED_FLAG_RATE, RED_FLAG_WEIGHTED = "red_flag_rate", "red_flag_weighted"
@@ -136,9 +137,9 @@ FORM_METRICS = (
         "lower",
         "Texts in which no command was found, over turns: a part of the illegal ones.",
     ),
-    GameMetric("refused_rate", "form", "per turn", "lower", "Texts that decline to play, over turns."),
+    GameMetric(REFUSED_RATE, "form", "per turn", "lower", "Texts that decline to play, over turns."),
     GameMetric(FORFEIT_RATE, "form", SHARE_UNIT, "lower", "Episodes forfeited for want of a legal move over episodes."),
-    GameMetric("default_rate", "form", "per turn", "lower", "Moves made for the player for want of a legal one over turns."),
+    GameMetric(DEFAULT_RATE, "form", "per turn", "lower", "Moves made for the player for want of a legal one over turns."),
     GameMetric("turns", "form", "turns", "none", "Mean turns of the player in an episode."),
     GameMetric("tokens", "form", "tokens", "none", "Mean tokens of the player's requests in an episode, of prompts and texts."),
     GameMetric(

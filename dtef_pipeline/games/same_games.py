@@ -30,13 +30,13 @@ _PLAYED_GAMES = f"""
 """
 
 
-def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None) -> pd.DataFrame:
     """The rows of `persona_results` with `coverage` and `games_note`: how many of the games of all players in `results` each has, 0-1, and
     in words where it is not all of them; in rows of one opponent, of the games against it. NaN and no words where the player has no game with a
-    result. `connection` has `episode_scores`."""
+    result. `connection` has `episode_scores`; `snapshot`: as in `latest_scores`."""
     import pandas as pd
 
-    played = _of_players(connection, results)
+    played = _of_players(connection, results, snapshot)
     whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
     every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
     keys = [*_PLAYED_KEYS[:3], "opponent"]
@@ -52,13 +52,17 @@ def whole_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
 
 
 def shared_results(
-    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, options: GameBoardOptions | None = None
+    connection: duckdb.DuckDBPyConnection,
+    results: pd.DataFrame,
+    options: GameBoardOptions | None = None,
+    snapshot: str | None = None,
 ) -> pd.DataFrame:
     """The rows of `persona_results` of the players in `results`, made anew of the games alone that all of them have in a scenario.
 
-    No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`.
+    No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`;
+    `snapshot`: as in `latest_scores`.
     """
-    source = latest_scores(connection)
+    source = latest_scores(connection, snapshot)
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     connection.execute(
         f"""
@@ -83,10 +87,10 @@ def shared_results(
     return results_of(connection, "shared_scores", options)
 
 
-def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
     """The games with a result of the players in `results`, of the snapshots that count."""
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
-    games = _PLAYED_GAMES.format(source=latest_scores(connection))
+    games = _PLAYED_GAMES.format(source=latest_scores(connection, snapshot))
     found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
     return found
 

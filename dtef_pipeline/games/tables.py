@@ -180,6 +180,8 @@ PERSONA_RESULTS = pa.schema(
         field("illegal_rate", pa.float64(), "Texts that were no legal move over turns of these episodes; null: no turns"),
         field("forfeit_rate", pa.float64(), "Episodes forfeited for want of a legal move over episodes, 0-1; null: none were played"),
         field("unparsed_rate", pa.float64(), "Texts in which no command was found over turns of these episodes; null: no turns"),
+        field("refused_rate", pa.float64(), "Texts that decline to play over turns of these episodes; null: no turns"),
+        field("default_rate", pa.float64(), "Moves made for the player for want of a legal one over turns; null: no turns"),
     ]
 )  # fmt: skip
 """One row per scenario, version, persona, model variant, metric and opponent, of the latest snapshot; and one of all opponents."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import NamedTuple
 
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.blinding import Blinding
 from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
+
+_MANY_DECIMALS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{3,25}(?:e-[0-9]{1,3})?|(?:\.[0-9]{1,2})?e-[0-9]{1,3})")
 
 
 class BlindedPair(NamedTuple):
@@ -33,4 +38,16 @@ def shown_as_a(pair_id: str, salt: str) -> Side:
 def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
     """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
     first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
-    return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, names.scrub(first.text).text, names.scrub(second.text).text)
+    texts = (read_text(one.text, one.player, names) for one in (first, second))
+    return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, *texts)
+
+
+def read_text(text: str, player: str, names: Blinding) -> str:
+    """What a reviewer reads of a response: its text without names; of a player that computes, its numbers with 2 decimals."""
+    shown = _MANY_DECIMALS.sub(lambda found: f"{float(found[0]):.2f}", text) if is_computed(player) else text
+    return names.scrub(shown).text
+
+
+def compared_text(text: str, player: str, names: Blinding) -> str:
+    """What two texts have in common that nobody can tell apart: what a reviewer reads, whatever its case and white space."""
+    return normalized(read_text(text, player, names))

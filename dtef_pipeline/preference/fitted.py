@@ -14,6 +14,7 @@ from dtef_pipeline.boards.comparisons import tiers
 from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.response_lengths import Lengths, LongerShare, doublings, lengths_of_votes, longer_share
 from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
@@ -127,6 +128,7 @@ class FittedPreference:
             "reviewers": self.reviewers,
             "effective_reviewers": self.effective_reviewers,
             "degrees": self.options.degrees,
+            "note": why_narrow(self.reviewers, self.effective_reviewers, self.options.degrees),
             "ties": self.options.ties,
             "prior": {"l2": self.options.l2} if self.options.l2 else None,
             "weight": self.options.weight,

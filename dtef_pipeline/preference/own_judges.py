@@ -21,6 +21,11 @@ def judging_model(reviewer_id: str) -> str:
     return found[1] if found else reviewer_id
 
 
+def is_id_of_judge(reviewer_id: str) -> bool:
+    """Whether an id has the form that the ids of judges have here, whoever has voted under it."""
+    return _JUDGE_ID.fullmatch(reviewer_id) is not None
+
+
 def is_judge_meant(reviewer_id: str, patterns: Sequence[str]) -> bool:
     """Whether a judge fits any pattern by its id, its model string (`openai/gpt-4.1-mini`), or what stands last in that (`gpt-4.1-mini`)."""
     model = judging_model(reviewer_id)

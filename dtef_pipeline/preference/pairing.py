@@ -9,24 +9,28 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from dtef_pipeline.identity import digest, normalized
+from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.blinded_pair import compared_text
+from dtef_pipeline.preference.blinding import Blinding
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
 
 _Candidates = tuple[PairedResponse, PairedResponse]
+_NO_NAMES = Blinding(())
 
 
 def new_pairs(
     responses: Iterable[PairedResponse],
     made: Iterable[VotePair] = (),
     *,
+    names: Blinding = _NO_NAMES,
     per_item: int | None = None,
     most: int | None = None,
 ) -> list[VotePair]:
     """Pairs that are not made yet, at most `per_item` of an item and `most` of all, spread over the items.
 
-    Both responses are of one family, item, draw and snapshot, of different players, and differ after normalising. Within an item no player
-    stands in more than one pair more than another, where enough pairs are left for it. `made` are the pairs that the responses stand in
-    already: they are not made again, and count in what is balanced and in `per_item`.
+    Both responses are of one family, item, draw and snapshot, of different players, and differ after normalising as reviewers read them,
+    without `names`. Within an item no player stands in more than one pair more than another, where enough pairs are left for it. `made` are
+    the pairs that the responses stand in already: they are not made again, and count in what is balanced and in `per_item`.
     """
     items: dict[tuple[str, str], list[PairedResponse]] = defaultdict(list)
     for response in {response.response_id: response for response in responses}.values():
@@ -35,14 +39,17 @@ def new_pairs(
     for pair in made:
         before[pair.family, pair.item_id].append(pair)
     found = (
-        _of_item(items[key], before[key], per_item) for key in sorted(items, key=lambda key: (digest("pairing", *key), key))
+        _of_item(items[key], before[key], names, per_item)
+        for key in sorted(items, key=lambda key: (digest("pairing", *key), key))
     )
     turns = zip_longest(*found)
     spread = [pair for turn in turns for pair in turn if pair is not None]
     return spread if most is None else spread[:most]
 
 
-def _of_item(responses: Sequence[PairedResponse], made: Sequence[VotePair], per_item: int | None) -> list[VotePair]:
+def _of_item(
+    responses: Sequence[PairedResponse], made: Sequence[VotePair], names: Blinding, per_item: int | None
+) -> list[VotePair]:
     """The new pairs of one item: each time of the player who was shown least, with the one of the others who was."""
     by_id = {response.response_id: response for response in responses}
     shown: Counter[str] = Counter()
@@ -51,7 +58,7 @@ def _of_item(responses: Sequence[PairedResponse], made: Sequence[VotePair], per_
     room = None if per_item is None else max(0, per_item - len(made))
     known = {(pair.left, pair.right) for pair in made}
     waiting: dict[str, dict[int, _Candidates]] = defaultdict(dict)
-    for place, candidates in enumerate(_candidates(responses)):
+    for place, candidates in enumerate(_candidates(responses, names)):
         if tuple(sorted(one.response_id for one in candidates)) not in known:
             for response in candidates:
                 waiting[response.player][place] = candidates
@@ -72,16 +79,16 @@ def _exposure(shown: Counter[str], candidates: _Candidates) -> int:
     return shown[candidates[0].player] + shown[candidates[1].player]
 
 
-def _candidates(responses: Sequence[PairedResponse]) -> Iterator[_Candidates]:
+def _candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
     """All pairs that may be made, as a tournament plays them: in turns in which everybody plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
-    written = {one.response_id: normalized(one.text) for one in responses}
+    read = {one.response_id: compared_text(one.text, one.player, names) for one in responses}
     for key in sorted(groups):
         seats = sorted(groups[key], key=lambda one: digest("seat", one.response_id))
         for left, right in _tournament(seats):
-            if left.player != right.player and written[left.response_id] != written[right.response_id]:
+            if left.player != right.player and read[left.response_id] != read[right.response_id]:
                 yield left, right
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.grouped_reasons import without_values
 from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds, place_words
 from dtef_pipeline.report.column_lines import in_width
@@ -102,7 +103,7 @@ def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: 
 
 def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
-    reasons = pd.Series([row["reason"] for row in silent], dtype=str, name="reason")
+    reasons = pd.Series([without_values(row["reason"]) for row in silent], dtype=str, name="reason")
     if not len(reasons):
         return ""
     counts = reasons.value_counts(sort=True).rename_axis("reason").reset_index(name="n_series")

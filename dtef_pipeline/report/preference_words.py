@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import counted
 
@@ -16,17 +17,18 @@ _TIES_TOLD = {
     "drop": "ties do not count",
 }
 _DEGREES_TOLD = {
-    "reviewers": "intervals count reviewers",
-    "effective": "intervals count how many equally busy reviewers they are worth",
+    "reviewers": "the more reviewers voted, the narrower the intervals, however many votes each of them gave",
+    "effective": "the more reviewers voted, the narrower the intervals; reviewers with few votes hardly count for that",
 }
-_FAR_FEWER = 0.6
-"""Equally busy reviewers, as a share of all, below which intervals that count all are too narrow."""
 
 
 def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
     """Sentences of one fit. `fit`: its rows of `preference_scores`, at least one; `met`: its rows of `preference_met`."""
     one: dict[Any, Any] = fit.iloc[0].to_dict()
     yield _counted_votes(one) + _options(one)
+    worth = None if is_unknown(one["effective_reviewers"]) else float(one["effective_reviewers"])
+    if narrow := why_narrow(int(one["reviewers"]), worth, str(one["degrees"])):
+        yield f"{narrow[0].upper()}{narrow[1:]}."
     if one["separable"]:
         yield (
             "Some players have no finite score: a player that won or lost all its votes can be as strong or as weak as one likes, so that no "
@@ -54,9 +56,7 @@ def _counted_votes(one: Mapping[Any, Any]) -> str:
     worth = one["effective_reviewers"]
     if is_unknown(worth):
         return told
-    told += f", worth {worth:.1f} equally busy ones"
-    is_narrow = one["degrees"] == "reviewers" and worth < _FAR_FEWER * one["reviewers"]
-    return told + (": a few gave most of the votes, so that intervals are too narrow" if is_narrow else "")
+    return f"{told}, worth {worth:.1f} equally busy ones"
 
 
 def _options(one: Mapping[Any, Any]) -> str:

@@ -75,11 +75,8 @@ function draft() {
   return drafts[pair.pair_id];
 }
 
-// Whoever leaves a pair without a vote has skipped it.
 function go(index) {
   draft();
-  const id = given.pairs[place].pair_id;
-  if (!isWhole(votes[id]) && !skipped.includes(id)) skipped.push(id);
   place = Math.min(given.pairs.length - 1, Math.max(0, index));
   keep();
   show();
@@ -104,7 +101,13 @@ function vote() {
   }
 }
 
-const skip = () => go((place + 1) % given.pairs.length);
+// Only that marks a pair as skipped: whoever goes back to an earlier one comes by again.
+function skip() {
+  const id = given.pairs[place].pair_id;
+  if (!isWhole(votes[id]) && !skipped.includes(id)) skipped.push(id);
+  go((place + 1) % given.pairs.length);
+}
+
 const back = () => go(place - 1);
 
 function lines() {

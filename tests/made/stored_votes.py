@@ -45,7 +45,9 @@ def store_votes(
         by_id = {one.response_id: one for one in responses}
         pairs = new_pairs(responses, per_item=len(players) - 1)
         store.add_pairs(responses, pairs, who="test")
-        known = [pair for pair in store.pairs() if pair.left in by_id][:votes]
+        # Ids of pairs are keyed by a salt of the store, so that their order is another one in each.
+        stored = sorted(store.pairs(), key=lambda pair: (pair.left, pair.right))
+        known = [pair for pair in stored if pair.left in by_id][:votes]
         records = [_vote(store, pair, by_id, players, at, reviewers, reviewer_kind) for at, pair in enumerate(known)]
 
         def add(connection: sa.Connection) -> int:

@@ -21,9 +21,9 @@ from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
 from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
 from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
+from dtef_pipeline.games.unplayed_games import UNPLAYED_READS, all_played, with_unplayed
 from dtef_pipeline.report.stored_rows import StoredRows
 
-REFUSED_RATE = "refused_rate"
 MADE_BY_LEAGUE = "`dtef games run --player NAME` has players play, and `dtef games rollup` makes boards"
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
@@ -42,7 +42,7 @@ class ScenarioResults:
     """League and scenario."""
     version: int
     results: pd.DataFrame
-    """Rows of `persona_results`, best first, with `player`, `persona_status`, `is_baseline` and `refused_rate`; none: nothing is rolled up."""
+    """Rows of `persona_results`, best first, with `player`, `persona_status` and `is_baseline`; none: nothing is rolled up."""
     matchups: pd.DataFrame
     pack: Pack | None
     """None: the scenario is not installed any more."""
@@ -101,7 +101,8 @@ def played_scenarios(
         if all(map(rows.has, GAME_RESULTS_READS)):
             covered = with_coverage(connection, latest_versions(every))
             shared = shared_results(connection, _of_unlike_games(covered))
-        results, shared = (_with_players(ranked_players(one), personas) for one in (covered, shared))
+        told = with_unplayed if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: all_played(found)
+        results, shared = (_with_players(ranked_players(told(connection, one)), personas) for one in (covered, shared))
     versions = _versions(rows, results)
     return [
         ScenarioResults(
@@ -146,14 +147,11 @@ def _of_version(frame: pd.DataFrame, name: str, version: int) -> pd.DataFrame:
 
 
 def _with_players(frame: pd.DataFrame, personas: Mapping[str, Persona]) -> pd.DataFrame:
-    keys = ["league", "scenario", "version", *PLAYER_KEYS, "opponent"]
-    refused = frame[frame["metric"] == REFUSED_RATE][[*keys, "mean"]].rename(columns={"mean": REFUSED_RATE})
-    named = frame.assign(
+    return frame.assign(
         player=player_names(frame["persona"].tolist(), frame["model"].tolist()),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), personas)},
     )
-    return named.merge(refused, on=keys, how="left")
 
 
 def not_played(rows: StoredRows, shown: list[ScenarioResults]) -> Iterator[dict[str, object]]:

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.approved import PERSONA_STATUS, unapproved_mark
-from dtef_pipeline.games.metrics import BESIDE_METRICS, SHARE_UNIT
-from dtef_pipeline.games.report.league_rows import REFUSED_RATE, ScenarioResults
+from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, REFUSED_RATE, SHARE_UNIT
+from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
 from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE
+from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import (
     DASH,
@@ -55,6 +56,7 @@ _PLAYER_COLUMNS_SHOWN = (
     Column("illegal_rate", "Illegal", per_turn, "Texts that were no legal move, refusals apart, per turn"),
     Column("unparsed_rate", "Unparsed", per_turn, "Texts in which no command was found, per turn: a part of the illegal ones"),
     Column(REFUSED_RATE, "Refused", per_turn, "Texts that decline to play, per turn"),
+    Column(DEFAULT_RATE, "Made for it", per_turn, "Moves that were made for the player for want of a legal one, per turn"),
     Column("forfeit_rate", "Forfeited", per_turn, "Episodes lost for want of a legal move, of all episodes"),
 )
 _PLAIN_BOARD = (
@@ -71,7 +73,7 @@ _PLAIN_BOARD = (
         "high",
         "interval_kind",
     ),
-    *("n_episodes", "n_total", "n_clusters", PLAYED_COVERAGE, *BESIDE_METRICS, REFUSED_RATE, "reason"),
+    *("n_episodes", "n_total", "n_clusters", PLAYED_COVERAGE, *BESIDE_METRICS, "reason", UNPLAYED_NOTE),
 )
 
 
@@ -115,9 +117,9 @@ def board_of(rows: pd.DataFrame, caption: str) -> str:
         who=who(rows),
         lane=[_lane(row, low, high, first) for row in rows.to_dict("records")],
         shown=[
-            f"{mean}{_why_none(why)}{_why_none(note or None)}"
-            for mean, why, note in zip(
-                with_interval(rows, "mean", ("low", "high")), rows["reason"], rows[GAMES_NOTE], strict=True
+            f"{mean}{_why_none(why)}{_why_none(unplayed or None)}{_why_none(note or None)}"
+            for mean, why, unplayed, note in zip(
+                with_interval(rows, "mean", ("low", "high")), rows["reason"], rows[UNPLAYED_NOTE], rows[GAMES_NOTE], strict=True
             )
         ],
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.games.same_games import GAMES_NOTE
+from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE
 from dtef_pipeline.report.isolated import inline
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import and_more
@@ -15,7 +16,7 @@ from dtef_pipeline.text.counted import and_more
 _FITS_A_CELL = 36
 """Characters of a reason that stand in a cell as they are."""
 _MOST_SHARING_A_REASON = 4
-_REASON_COLUMNS = ("reason", GAMES_NOTE)
+_REASON_COLUMNS = ("reason", UNPLAYED_NOTE, GAMES_NOTE)
 """Columns of a board that say something of a mean in a sentence; a board may lack one."""
 
 

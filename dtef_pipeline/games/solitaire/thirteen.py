@@ -128,6 +128,9 @@ class Thirteen:
             ]
         )
 
+    def always_legal(self, state: ThirteenState, seat: int) -> tuple[str, ...]:
+        return () if self.result(state) or seat != 0 else (HINT, RESIGN)
+
     def read(self, text: str, state: ThirteenState, seat: int) -> str | Illegal:
         if self.result(state) or seat != 0:
             return Illegal("it is not your turn")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
 from dtef_pipeline.games.space import LEAGUE_SPACE
-from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
+from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
-from tests.made.made_scores import connected_scores, scored_games
+from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
 from tests.strict_json import strict
 
 BOARD = ("games", "board", "--scenario", "made")
@@ -66,3 +68,61 @@ def test_results_without_their_scores_are_shown_without_a_word_on_games(house: W
     rows = strict(ok(*BOARD, "--format", "json"))
     assert {row["coverage"] for row in rows} == {None}
     assert "no episode_scores" in refused(*BOARD, "--games", "shared")
+
+
+def ended(model: str, statuses: Sequence[str], snapshot: str = "base") -> pa.Table:
+    """Rows of `episodes` with these states, against baseline/a."""
+    who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": model, "model_variant": model}
+    rows = [{**who, "snapshot": snapshot, "opponent": "baseline/a", "status": status} for status in statuses]
+    return pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
+
+
+def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_others(house: Warehouse) -> None:
+    """A board after a budget looked like one of all episodes, though only short ones were left."""
+    states = [*["played"] * 4, *["skipped_budget"] * 5, "error"]
+    at = {**LEAGUE_SPACE.levels("poker/made"), "snapshot": "base"}
+    house.write("episodes", pa.concat_tables([ended("little", states), ended("much", ["played"] * 12)]), **at)
+    said = "4 of 10 episodes were played: a budget ended 5, 1 failed"
+    for more in ([], ["--games", "shared", "--player", "much", "--player", "little"], ["--by-opponent"]):
+        rows = {row["player"]: row for row in strict(ok(*BOARD, *more, "--format", "json"))}
+        assert said in rows["little"]["note"]
+        assert "were played" not in rows["much"]["note"]
+    told = " ".join(ok(*BOARD).split())
+    assert said in told
+    assert "a mean of the others may differ from that of all" in told
+
+
+def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: Warehouse) -> None:
+    form = [
+        {**CHIPS_WON, "metric": name, "family": "form", "unit": "per turn", "direction": "lower"}
+        for name in ("refused_rate", "default_rate")
+    ]
+    rows = list(scored_games("shy", "baseline/a", {1: (1, 1)}))
+    for metric, rate in zip(form, (0.5, 0.25), strict=True):
+        rows += scored_games("shy", "baseline/a", {1: (rate, rate)}, metric)
+    (results, _) = game_results(connected_scores(rows), GameBoardOptions(resamples=0)).values()
+    house.write("persona_results", results)
+    (row,) = strict(ok(*BOARD, "--format", "json"))
+    assert (row["metric"], row["refused_rate"], row["default_rate"]) == ("expected_return", 0.5, 0.25)
+    assert "refused rate  default rate" in ok(*BOARD)
+    assert ",refused_rate,default_rate," in ok(*BOARD, "--format", "csv")
+
+
+def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Warehouse) -> None:
+    """The results of a later run stood among others of `base`, and nothing told them apart."""
+    assert "coverage  snapshot" not in ok(*BOARD)
+    rows = [{**row, "snapshot": "later"} for row in scored_games("little", "baseline/a", {1: (1, 2), 2: (3, 4)})]
+    at = LEAGUE_SPACE.levels("poker/made")
+    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_SCORES]
+    house.write("episode_scores", pa.table(arrays, schema=EPISODE_SCORES), **at, snapshot="later")
+    with house.connect() as connection:
+        for name, table in game_results(connection, GameBoardOptions(resamples=0)).items():
+            house.write(name, table)
+    found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--format", "json"))}
+    assert found == {"little": ("later", 2.5), "much": ("base", 2.0), "other": ("base", 1.0)}
+    assert "coverage  snapshot" in ok(*BOARD)
+    base = strict(ok(*BOARD, "--snapshot", "base", "--format", "json"))
+    assert {row["player"]: row["mean"] for row in base} == {"little": 4.5, "much": 2.0, "other": 1.0}
+    (later,) = strict(ok(*BOARD, "--snapshot", "later", "--format", "json"))
+    assert (later["player"], later["mean"], later["coverage"]) == ("little", 2.5, 1.0)
+    assert "--snapshot latr: nothing was played in it; allowed: later" in refused(*BOARD, "--snapshot", "latr")

@@ -18,7 +18,7 @@ from tests.made.made_games import ShowCards, show_pack
 from tests.strict_json import strict
 
 NAME = "made/show-cards"
-KEYS = {"rewards", "outcome", "ending", "actions", "illegal", "illegal_reasons", "state", "legal"}
+KEYS = {"rewards", "outcome", "ending", "actions", "illegal", "illegal_reasons", "state", "legal", "always_legal"}
 
 
 @pytest.fixture(autouse=True)
@@ -264,3 +264,14 @@ def test_an_import_without_a_folder_is_refused(state: Path, monkeypatch: pytest.
 def test_a_file_that_cannot_be_read_is_named(state: Path, name: str, data: bytes) -> None:
     (state / name).write_bytes(data)
     assert name in refused("games", "personas", "import", state / name)
+
+
+def test_commands_that_may_be_given_in_every_turn_are_listed_behind_the_moves() -> None:
+    """`?` promised what a person may do, and left out hint and resign."""
+    said = ok("games", "play", "thirteen", "--seed", "1", stdin="?\nhint\nresign\n")
+    assert "and in every turn: hint, resign" in said
+    assert "Hints: 1" in said
+    begun = strict(ok("games", "play", "thirteen", "--seed", "1", "--commands", "draw", "--json"))
+    assert begun["always_legal"] == ["hint", "resign"]
+    assert not {"hint", "resign"} & {*begun["legal"]}
+    assert strict(ok("games", "play", "thirteen", "--seed", "1", "--commands", "resign", "--json"))["always_legal"] == []

@@ -59,6 +59,7 @@ def test_few_reviewers_with_most_votes_are_told(tmp_path: Path) -> None:
     rows = "".join(f"a,b,{'A' if at % 2 else 'B'},r{max(0, at - 90)}\n" for at in range(100))
     (tmp_path / "votes.csv").write_text(f"left,right,choice,reviewer_id\n{rows}", encoding="utf-8")
     assert "few reviewers gave most of the votes" in ok("preference", "fit", tmp_path / "votes.csv")
+    assert "are worth 1.2 equally busy ones" in json.loads(ok("preference", "fit", tmp_path / "votes.csv", "--json"))["note"]
     assert "few reviewers" not in ok("preference", "fit", tmp_path / "votes.csv", "--degrees", "effective")
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from resources.settings import Settings
+from resources.vote_tables import add_rows
 from resources.votes import VoteStore
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM
@@ -46,6 +48,10 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
     assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
     assert "holds no votes of people" in refused("preference", "fit", "--json")
     assert json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))["votes"] == 6
+    # The name of the models file meant nothing to `fit` and `board`.
+    assert json.loads(ok("preference", "fit", "--json", "--judge", "mine"))["votes"] == 6
+    none = refused("preference", "fit", "--judge", "min")
+    assert "--judge min: got none that voted; 1 judge voted: pairs(" in none
     again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 0
     assert "no pair left to judge" in again
@@ -97,3 +103,24 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
     found = json.loads(ok("preference", "fit", "--json", "--reviewer-kind", "judge"))
     assert (found["votes"], found["self_judged"], found["flip_rate"]) == (9, 6, 1.0)
+
+
+def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_cost_it(
+    paired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "1")
+    (vote,) = json.loads(ok("preference", "votes", "--format", "json"))
+    own = ("--reviewer", vote["reviewer"])
+    for command in (
+        ("preference", "vote", vote["pair"], *own, "--choice", "A", "--confidence", 3),
+        ("preference", "next", *own),
+        ("preference", "page", "--out", paired / "page", *own),
+        ("preference", "reviewer", vote["reviewer"], "--consent"),
+    ):
+        assert "belongs to a judge" in refused(*command)
+    with VoteStore(Settings.from_environment().responses_url) as store:
+        record = store.vote_record(Ballot(store.waiting(vote["reviewer"])[0], vote["reviewer"], "A", 3), store.clock())
+        store.database.write(lambda connection: add_rows(connection, store.database, "vote", [record]))
+    said, _ = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert "1 pair left out: the vote of a person stands under this judge's id, pairs(" in " ".join(said.split())
+    assert "4 votes on 4 pairs" in said

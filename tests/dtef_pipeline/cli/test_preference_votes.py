@@ -33,7 +33,7 @@ def keep(house: Warehouse, table: str, rows: Sequence[Mapping[str, Any]], **leve
 
 
 def asked(model: str, draw: int = 0) -> dict[str, Any]:
-    text = f"<think>Hm.</think>I am {model}, and I say {draw}."
+    text = f"<think>Hm.</think>I am {model}, and I say {model[::-1]}."
     variant = f"openai/{model}[temperature=0]"
     return {
         "model": model,
@@ -64,7 +64,12 @@ def house(state: Path) -> Warehouse:
     }
     rows = [
         prompt
-        | {"system_index": system, "text": f"{model} says {system == 0}", "request_keys": ["k1", "k2"], **_of(asked(model))}
+        | {
+            "system_index": system,
+            "text": f"{model} says {system == 0} {model[::-1]}",
+            "request_keys": ["k1", "k2"],
+            **_of(asked(model)),
+        }
         for model in MODELS
         for system in (None, 0)
     ]
@@ -286,7 +291,7 @@ def keep_episodes(house: Warehouse) -> None:
         of = place | {"episode_id": f"{persona}{name}", "persona": persona, "snapshot": "base", **_of(asked(name))}
         rows.append(of | {"status": "played", "seat": 0})
         for turn, (mine, said) in enumerate(
-            [(True, "<think>K!</think>I bet, says {}."), (False, "secret"), (True, "ACTION: call")]
+            [(True, f"<think>K!</think>I bet, says {{}}, {len(rows)}."), (False, "secret"), (True, "ACTION: call")]
         ):
             text = said.format("Calm Carl" if persona else name)
             turns.append(of | {"turn": turn, "attempt": 0, "under_test": mine, "call_status": "answered", "response": text})
@@ -316,4 +321,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
         served = [votes.served(pair.pair_id) for pair in votes.pairs("games")]
     assert {one.prompt for one in served} == {"The rules.\n\nYou hold a king."}
     texts = {text for one in served for text in (one.run_a, one.run_b)}
-    assert texts == {"Player: I bet, says [model].\n\nGame: Pot 2.\n\nPlayer: ACTION: call\n\nGame: Pot 4."}
+    assert len(texts) == 3
+    assert {re.sub("[0-9]+[.]", "N.", text) for text in texts} == {
+        "Player: I bet, says [model], N.\n\nGame: Pot N.\n\nPlayer: ACTION: call\n\nGame: Pot N."
+    }

@@ -1,0 +1,35 @@
+"""How long responses are taken to be in an estimate: as long as those that are stored, empty ones too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.cli.planned_table import mean_call_tokens
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.games.tables import EPISODE_TURNS
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+
+TURNS = (("silent", "a", 0), ("silent", "b", 0), ("brief", "c", 8), ("brief", "c", 0), ("brief", "d", 2))
+UNKNOWN = (("untold", "e", None), ("untold", "e", 0))
+
+
+def turns(rows: tuple[tuple[str, str, int | None], ...]) -> pa.Table:
+    known = [
+        {"model_variant": model, "request_key": key, "completion_tokens": tokens, "call_status": "answered", "snapshot": "base"}
+        for model, key, tokens in rows
+    ]
+    known.append({"model_variant": "silent", "request_key": "z", "completion_tokens": None, "call_status": "error"})
+    return pa.table([pa.array([row.get(one.name) for row in known], one.type) for one in EPISODE_TURNS], schema=EPISODE_TURNS)
+
+
+def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path: Path) -> None:
+    """A model whose responses had no tokens was taken to write hundreds."""
+    house = Warehouse(tmp_path)
+    house.write("episode_turns", turns(TURNS + UNKNOWN), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
+    found = mean_call_tokens(TableReader(house), ["episode_turns", "decision_answers"])
+    assert found == {"silent": 0.0, "brief": pytest.approx(5)}
+    assert mean_call_tokens(TableReader(Warehouse(tmp_path / "none")), ["episode_turns"]) == {}

@@ -1,0 +1,61 @@
+"""Ids of judges: nobody votes under one but the judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import BallotError, SourceError
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pairing import new_pairs
+from resources import vote_tables as tables
+from resources.exported_votes import export_votes, import_votes
+from resources.judged_votes import JudgedPair, add_judge, pairs_voted_on_in_its_name, take_judged
+from resources.votes import VoteStore
+from tests.made.voted import responses
+
+NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"
+
+
+def filled(path: Path) -> VoteStore:
+    store, rows = VoteStore(path), responses(3)
+    store.add_pairs(rows, new_pairs(rows))
+    return store
+
+
+def ballot(pair_id: str, reviewer_id: str) -> str:
+    said = {"pair_id": pair_id, "reviewer_id": reviewer_id, "choice": "A", "confidence": 3, "justification": ""}
+    return json.dumps({"kind": "ballot", "schema": 1, **said}) + "\n"
+
+
+def test_a_person_does_not_vote_under_the_id_of_a_judge(tmp_path: Path) -> None:
+    """The vote was stored as a person's, and the judge never saw the pair."""
+    with filled(tmp_path / "one.sqlite") as store:
+        pair, other, _ = (one.pair_id for one in store.pairs())
+        add_judge(store, "registered")
+        take_judged(store, "voted", [JudgedPair(other, "A", "")])
+        for judge in (NOT_YET_A_JUDGE, "registered", "voted"):
+            with pytest.raises(BallotError, match=r"reviewer_id: the id '.*' belongs to a judge; allowed: the id of a person"):
+                store.take(Ballot(pair, judge, "A", 3))
+            (path := tmp_path / "v.jsonl").write_text(ballot(pair, "r1") + ballot(pair, judge))
+            with pytest.raises(SourceError, match=r"v\.jsonl:2: reviewer_id: the id '.*' belongs to a judge"):
+                import_votes(store, path)
+        assert len(store.votes()) == 1
+        # That of a judge itself comes in again, from another store too.
+        export_votes(store, path := tmp_path / "x.jsonl")
+    with VoteStore(tmp_path / "two.sqlite") as again:
+        assert import_votes(again, path).added["vote"] == 1
+
+
+def test_votes_in_a_judges_name_from_before_are_counted_and_stay(tmp_path: Path) -> None:
+    with filled(tmp_path / "one.sqlite") as store:
+        pair = store.pairs()[0].pair_id
+        record = store.vote_record(Ballot(pair, NOT_YET_A_JUDGE, "A", 3), store.clock())
+        store.database.write(lambda connection: tables.add_rows(connection, store.database, "vote", [record]))
+        assert pairs_voted_on_in_its_name(store, NOT_YET_A_JUDGE, "qa") == 1
+        assert pairs_voted_on_in_its_name(store, NOT_YET_A_JUDGE, "games") == 0
+        assert pairs_voted_on_in_its_name(store, "r1") == 0
+        (path := tmp_path / "v.jsonl").write_text(ballot(pair, NOT_YET_A_JUDGE))
+        assert import_votes(store, path).added == {}
