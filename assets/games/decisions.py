@@ -23,6 +23,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.decision_rows import (
     POINTS_AT_MOST_UNASKED,
     USUAL_POINT_DRAWS,
@@ -96,7 +97,7 @@ def decision_answers(context: dg.AssetExecutionContext, config: DecisionsConfig,
     run = PartitionRun(context, store)
     models, plans = models_of(store), list[_PlannedPoints]()
     for key in run.keys:
-        with run.attempt(key):
+        with run.attempt(key), adapters_named():
             require_snapshot(store.warehouse, "decision_answers", LEAGUE_SPACE, [key], config.snapshot)
             plans.append(_PlannedPoints(key, _plan(store, models, config, key)))
     expected = Counter[str]()
@@ -108,7 +109,7 @@ def decision_answers(context: dg.AssetExecutionContext, config: DecisionsConfig,
         for group in groups(plans, [one.plan.size for one in plans], POINTS_AT_A_TIME):
             together = _answered_together(group, ask, store) if len(group) > 1 else {}
             for planned in group:
-                with run.attempt(planned.key):
+                with run.attempt(planned.key), adapters_named():
                     new = together.pop(planned.key, None)
                     new = _answered(planned.plan, ask, store) if new is None else new
                     with store.writing("decision_answers", [planned.key]):

@@ -24,6 +24,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, in_windows, play
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
@@ -79,7 +80,7 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
     run = PartitionRun(context, store)
     models, plans = models_of(store), list[_Planned]()
     for key in run.keys:
-        with run.attempt(key):
+        with run.attempt(key), adapters_named():
             require_snapshot(store.warehouse, "episodes", LEAGUE_SPACE, [key], config.snapshot)
             plans.append(_planned(store, models, config, key))
     specs = models_among([one for planned in plans for one in (*planned.plan.players, *planned.plan.opponents.values())])
@@ -109,7 +110,7 @@ def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> 
 def _play(run: PartitionRun, store: Store, group: Sequence[_Planned], ask: Ask) -> None:
     together = _played_together(group, ask, store) if len(group) > 1 else {}
     for planned in group:
-        with run.attempt(planned.key):
+        with run.attempt(planned.key), adapters_named():
             ended = together.pop(planned.key, None)
             made = _rows(planned, _played_alone(planned, ask, store) if ended is None else ended)
             with store.writing("episodes", [planned.key]):

@@ -9,6 +9,7 @@ from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
+from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import opponent_item_name
 from dtef_pipeline.games.episode_items import item_rows, items_given
 from dtef_pipeline.games.space import LEAGUE_SPACE
@@ -24,7 +25,7 @@ def scenario_items(context: dg.AssetExecutionContext, config: LeagueConfig, stor
     run = PartitionRun(context, store)
     for key in run.keys:
         at = LEAGUE_SPACE.levels(key)
-        with run.attempt(key), store.writing("scenario_items", [key]):
+        with run.attempt(key), adapters_named(), store.writing("scenario_items", [key]):
             pack = pack_of(store, key)
             opponents = [opponent_item_name(pack, name) for name in config.opponents]
             items = items_given(pack.manifest, config.seeds, opponents)

@@ -12,6 +12,7 @@ from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
+from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import entrants, opponent_item_name
 from dtef_pipeline.games.episode_items import items_given
 from dtef_pipeline.games.opening_rows import prompt_rows
@@ -29,7 +30,7 @@ def episode_prompts(context: dg.AssetExecutionContext, config: EntrantsConfig, s
     models, personas = models_of(store), known_personas(store.settings)
     for key in run.keys:
         at = LEAGUE_SPACE.levels(key)
-        with run.attempt(key), store.writing("episode_prompts", [key]):
+        with run.attempt(key), adapters_named(), store.writing("episode_prompts", [key]):
             pack = pack_of(store, key)
             items = items_given(pack.manifest, config.seeds, [opponent_item_name(pack, name) for name in config.opponents])
             players = entrants(pack, models, personas, config.players, config.personas)

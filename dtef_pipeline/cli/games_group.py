@@ -106,7 +106,8 @@ def check(folder: Path | None) -> None:
     \b
     A scenario LEAGUE/NAME has
       a manifest  data/scenarios/LEAGUE/NAME.yaml or scenarios/LEAGUE/NAME.yaml, without unknown fields
-      an adapter  an entry point LEAGUE/NAME in the group dtef.scenarios, which makes the game of the manifest
+      an adapter  an entry point LEAGUE/NAME in the group dtef.scenarios, which makes the game of the manifest and plays it to its end;
+                  or, as `adapter` in the manifest, the one of another scenario
       tests       a file tests/**/test_NAME*.py (with _ for -), or a test file that names LEAGUE/NAME
       a playbook  docs/scenarios/NAME.md
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.games.baselines import baselines_of
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
@@ -74,8 +74,9 @@ def _scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) 
 def _baselines(name: str, manifests: Mapping[str, ScenarioManifest]) -> Iterator[str]:
     try:
         yield from baselines_of(pack(name, manifests).scenario)
-    except (ConfigError, ImportError) as error:
-        say(f"warning: {name} cannot be played: {error}", err=True)
+    except Exception as error:  # an engine of somebody else's may fail in any way
+        kind = "" if isinstance(error, DtefError) else f"{type(error).__name__}: "
+        say(f"warning: {name} cannot be played: {kind}{error}", err=True)
 
 
 def _in_words(value: Any) -> Any:

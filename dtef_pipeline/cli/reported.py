@@ -55,12 +55,16 @@ def _reported(error: Exception) -> int:
     if (said := in_words(chain)) is not None:
         say(f"error: {with_remedy(said)}", err=True)
         return 2
+    from dtef_pipeline.games.adapter_faults import adapter_at_fault
+
+    whose = adapter_at_fault(error)
+    says = f"{whose} fails" if whose else "this is a fault of dtef-pipeline itself"
     say(
-        f"error: this is a fault of dtef-pipeline itself: {one_line(chain)}; what is stored is kept; "
+        f"error: {says}: {one_line(chain)}; what is stored is kept; "
         f"the whole account, to be sent with a report of the fault, is in {_account(error)}",
         err=True,
     )
-    return UNEXPECTED
+    return 2 if whose else UNEXPECTED
 
 
 def _account(error: Exception) -> str:

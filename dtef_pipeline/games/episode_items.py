@@ -81,7 +81,8 @@ def items_given(manifest: ScenarioManifest, seeds: str | None, opponents: Sequen
 def truth_id(manifest: ScenarioManifest) -> str:
     """Hash of what decides how a game goes beside its players' texts: version, settings and limits. Rules in words are part of prompts."""
     limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
-    return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits)
+    borrowed = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)
+    return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *borrowed)
 
 
 def item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:

@@ -59,6 +59,8 @@ class ScenarioManifest(Part):
     """Whether observations list the legal commands."""
     severities: dict[str, Literal["low", "medium", "high"]] = {}
     """How grave each kind of violation is, by its flag."""
+    adapter: ScenarioName | None = None
+    """The engine, where it is that of another scenario: `negotiation/allocation`; none: the one of the scenario's id."""
     settings: dict[str, str | int | float | bool] = {}
     """What the engine is told besides: `price: second`."""
     evaluation: Weighing = Weighing()
@@ -69,6 +71,11 @@ class ScenarioManifest(Part):
         if len(set(seats)) < len(seats):
             raise ValueError(f"got {', '.join(seats)}; allowed: each once")
         return seats
+
+    @property
+    def adapter_name(self) -> str:
+        """Name of the entry point that makes the scenario."""
+        return self.adapter or self.id
 
     @property
     def league(self) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.pack_faults import opponent_faults, weighing_faults
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, lacking_names
+from dtef_pipeline.games.trial_play import trial_faults
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"
@@ -87,22 +88,28 @@ def _no_manifest(name: str) -> str:
 
 
 def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
-    if one.name not in adapters():
-        known = f"; pyproject.toml names {declared[one.name]}: install the package again" if one.name in declared else ""
-        yield f"it lacks an adapter: an entry point {one.name} in the group {ADAPTERS_GROUP}{known}"
+    name = one.name if one.manifest is None else one.manifest.adapter_name
+    if name not in adapters():
+        known = f"; pyproject.toml names {declared[name]}: install the package again" if name in declared else ""
+        yield f"it lacks an adapter: an entry point {name} in the group {ADAPTERS_GROUP}{known}"
     elif one.manifest is not None:
         try:
-            scenario = adapters()[one.name](one.manifest)
+            scenario = adapters()[name](one.manifest)
         except Exception as error:  # an engine may fail in any way while it is imported
             yield f"its adapter cannot be used: {type(error).__name__}: {error}"
             return
-        if scenario.name != one.name:
+        if lacking := lacking_names(scenario):
+            yield f"its adapter makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py"
+            return
+        if scenario.name not in (one.name, name):
             yield f"its adapter makes {scenario.name}; allowed: {one.name}"
         if len(scenario.seats) != len(one.manifest.seats):
             yield f"its manifest has {len(one.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
+            return
         made = Pack(one.manifest, scenario)
         yield from opponent_faults(made)
         yield from (f"its manifest: {fault}" for fault in weighing_faults(made))
+        yield from trial_faults(made)
 
 
 def _of_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:

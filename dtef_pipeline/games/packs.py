@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.games.contract import Scenario
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.text.nearest import nearest
@@ -47,19 +47,56 @@ class _Loaded:
         made: Scenario[Any] = self._entry_point.load()(manifest)
         return made
 
+    def __str__(self) -> str:
+        return adapter_words(self._entry_point)
+
+
+def adapter_words(entry_point: EntryPoint) -> str:
+    """`the adapter made_games:of_manifest of the package made-games 1.0`."""
+    package = f" of the package {entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else ""
+    return f"the adapter {entry_point.value}{package}"
+
+
+def contract_names() -> tuple[str, ...]:
+    """The attributes and methods that the contract asks of every scenario."""
+    methods = (name for name, one in vars(Scenario).items() if not name.startswith("_") and callable(one))
+    return (*Scenario.__annotations__, *methods)
+
+
+def lacking_names(scenario: object) -> list[str]:
+    """What the contract asks for and the scenario does not have."""
+    return [name for name in contract_names() if not hasattr(scenario, name)]
+
+
+def _made(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[Any]:
+    """Raises ConfigError, with the adapter's package, where an adapter fails, or makes what lacks a part of the contract."""
+    told = f"scenario {manifest.id}: {maker if isinstance(maker, _Loaded) else 'its adapter'}"
+    try:
+        scenario = maker(manifest)
+    except DtefError:
+        raise
+    except Exception as error:  # an engine may fail in any way while it is imported
+        raise ConfigError(f"{told} cannot be used: {type(error).__name__}: {error}") from error
+    if lacking := lacking_names(scenario):
+        raise ConfigError(f"{told} makes a scenario without {', '.join(lacking)}; `dtef games check` says more")
+    if len(scenario.seats) != len(manifest.seats):
+        raise ConfigError(f"{told} has {len(scenario.seats)} seats, and its manifest {len(manifest.seats)}; allowed: as many")
+    return scenario
+
 
 def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
-    """The pack of a name. Raises ConfigError where no manifest or no adapter has the name."""
+    """The pack of a name. Raises ConfigError where no manifest or no adapter has the name, and where the adapter cannot be used."""
     if name not in manifests:
         raise ConfigError(f"scenario {name}: not known; allowed: {nearest(name, manifests)}")
-    if name not in adapters():
+    manifest = manifests[name]
+    if manifest.adapter_name not in adapters():
         raise ConfigError(
-            f"scenario {name}: no adapter; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
-            "or, for another one's rules with other settings, its id"
+            f"scenario {name}: no adapter {manifest.adapter_name}; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
+            "or, for another one's engine, its name as `adapter` in the manifest"
         )
-    return Pack(manifests[name], adapters()[name](manifests[name]))
+    return Pack(manifest, _made(manifest, adapters()[manifest.adapter_name]))
 
 
 def pack_if_installed(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack | None:
     """The pack of a name; None where no manifest or no adapter has the name."""
-    return pack(name, manifests) if name in manifests and name in adapters() else None
+    return pack(name, manifests) if name in manifests and manifests[name].adapter_name in adapters() else None

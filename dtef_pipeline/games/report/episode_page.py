@@ -83,7 +83,7 @@ def _moves(found: ScenarioResults, chosen: ChosenEpisode, names: Sequence[str]) 
     shown = [_step(found, step, at, seats, names) for at, step in enumerate(steps[:MOST_MOVES_SHOWN])]
     left = len(steps) - MOST_MOVES_SHOWN
     more = paragraph(f"{counted(left, 'more move')} follow; the table episodes has them all, in `trace`.") if left > 0 else ""
-    end = "" if last is None else drawn_table(found.name, last, seats, None)
+    end = "" if last is None else drawn_table(found.engine, last, seats, None)
     unit = found.pack.scenario.unit if found.pack else ""
     rewards = "" if trace.result is None else _ended(trace.result, seats, names, unit)
     shown.append(f'<li class="step" id="move-end"><h3>The end</h3>{end}{_ending(ending)}{rewards}{more}</li>')
@@ -119,8 +119,8 @@ def _step(found: ScenarioResults, step: EpisodeStep, at: int, seats: Sequence[st
         f'<h3>Turn {move.turn + 1} · <span class="seat seat-{min(move.seat, 3)}">{escape(seats[move.seat])}</span> '
         f"{inline(names[move.seat])} {_verdict(step)}</h3>"
     )
-    table = "" if step.told is None else drawn_table(found.name, step.told, seats, move.seat)
-    return f'<li class="step" id="move-{at + 1}">{heading}{table}{_seen(step)}{_written(found.name, step, seats)}{_answer(step)}</li>'
+    table = "" if step.told is None else drawn_table(found.engine, step.told, seats, move.seat)
+    return f'<li class="step" id="move-{at + 1}">{heading}{table}{_seen(step)}{_written(found.engine, step, seats)}{_answer(step)}</li>'
 
 
 def _verdict(step: EpisodeStep) -> str:

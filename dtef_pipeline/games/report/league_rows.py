@@ -56,6 +56,11 @@ class ScenarioResults:
         """The results over all opponents."""
         return self.results[self.results["opponent"] == ALL_OPPONENTS] if len(self.results) else self.results
 
+    @property
+    def engine(self) -> str:
+        """The scenario whose tables and commands these are: its own name, or the one that its manifest names as `adapter`."""
+        return self.pack.manifest.adapter_name if self.pack else self.name
+
     @cached_property
     def told_metrics(self) -> Mapping[str, GameMetric]:
         """What each metric means, as far as the scenario is installed."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import pack_files
-from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.contract import Count, GameResult
+from dtef_pipeline.games.episode_items import truth_id
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import OfManifest, pack
+from dtef_pipeline.games.trial_play import trial_faults
 from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
 
@@ -82,13 +86,62 @@ def test_a_pack_without_an_adapter_is_not_whole(checkout: Path, monkeypatch: pyt
 
 def test_a_copy_of_a_manifest_under_another_id_is_refused_with_what_to_do() -> None:
     copy = show_pack().manifest.model_copy(update={"id": "made/copy"})
-    with pytest.raises(ConfigError, match=r"made/copy: no adapter; .* for another one's rules with other settings, its id"):
+    with pytest.raises(ConfigError, match=r"made/copy: no adapter made/copy; .* its name as `adapter` in the manifest"):
         pack(copy.id, {copy.id: copy})
+
+
+def test_a_manifest_may_name_the_engine_of_another_scenario(checkout: Path) -> None:
+    """Regression: a second scenario on an engine needed a Python package of one's own."""
+    text = (checkout / MANIFEST).read_text(encoding="utf-8").replace(f"id: {NAME}", f"id: made/late-cards\nadapter: {NAME}")
+    own = checkout / "own" / "made" / "late-cards.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(text.replace("adapter: null\n", ""), encoding="utf-8")
+    found = {one.name: one.faults for one in check_packs(checkout, checkout / "own")}
+    assert found == {NAME: [], "made/late-cards": []}
+
+
+def test_three_parties_divide_items_in_a_scenario_of_ones_own() -> None:
+    allocation = read_manifest(ROOT / "data/scenarios/negotiation/allocation.yaml")
+    given = {"id": "negotiation/three-way", "adapter": allocation.id, "seats": ["A", "B", "C"]}
+    own = allocation.model_copy(update=given)
+    made = pack(own.id, {own.id: own})
+    assert (made.name, made.scenario.name, made.scenario.seats) == (own.id, own.id, ("A", "B", "C"))
+    assert list(trial_faults(made)) == []
+    assert truth_id(allocation.model_copy(update={"adapter": allocation.id})) == truth_id(allocation)
 
 
 def test_an_adapter_that_cannot_be_used_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapt(monkeypatch, fails)
     assert faults(checkout) == ["its adapter cannot be used: ModuleNotFoundError: No module named 'engine'"]
+
+
+def test_an_adapter_that_lacks_names_of_the_contract_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: it was whole, and then failed as a fault of this project."""
+    less = {name: one for name, one in vars(ShowCards).items() if name not in ("ending", "told", "permuted")}
+    adapt(monkeypatch, lambda _: type("LessCards", (), less)())
+    assert faults(checkout) == [
+        "its adapter makes a scenario without ending, told, permuted: see dtef_pipeline/games/contract.py"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "does", "told"),
+    [
+        ("ending", lambda *_: 1 / 0, "its adapter fails where baseline/random plays seed 1, in turn "),
+        ("permuted", lambda self, state, seat, rng: self.reset(8, ()), "`permuted` changes what the seat sees"),
+        ("measured", lambda *_: {"luck": Count(1)}, "`measured` counts luck, which `metrics` does not name"),
+        ("told", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
+        ("read", lambda *_: None, "`read` gives NoneType; allowed: a command, or Illegal"),
+        ("stopped", lambda *_: GameResult((0.0,), ("draw",)), "`stopped` has not 2 rewards and outcomes"),
+        ("result", lambda self, state: None, "an episode is over for `to_move`"),
+    ],
+)
+def test_an_adapter_is_tried_with_a_whole_episode(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, name: str, does: Any, told: str
+) -> None:
+    adapt(monkeypatch, lambda _: type("OddCards", (ShowCards,), {name: does})())
+    (fault,) = faults(checkout)
+    assert told in fault
 
 
 def test_a_pack_without_tests_is_not_whole(checkout: Path) -> None:

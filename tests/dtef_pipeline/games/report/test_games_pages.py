@@ -60,6 +60,17 @@ def test_personas_that_nobody_approved_are_marked_on_boards(league: dict[str, pa
     assert "draft persona" not in pages[KUHN], "nothing is said of a persona that is not known"
 
 
+def test_the_table_is_drawn_for_a_scenario_that_plays_anothers_engine(league: dict[str, pa.Table]) -> None:
+    tables, kuhn = dict[str, pa.Table](), read_manifests(SCENARIOS)["poker/kuhn"]
+    for name, rows in league.items():
+        own = rows.filter(pc.equal(rows["scenario"], "kuhn"))
+        renamed = pa.array(["kuhn2"] * len(own)).cast(own.schema.field("scenario").type)
+        tables[name] = own.set_column(own.column_names.index("scenario"), own.schema.field("scenario"), renamed)
+    manifest = kuhn.model_copy(update={"id": "poker/kuhn2", "adapter": "poker/kuhn"})
+    pages = dict(games_pages(connected_games(tables), {manifest.id: manifest}, {}))
+    assert '<span class="card' in pages[episodes_of(pages, "poker__kuhn2.html")[0]]
+
+
 def test_each_scenario_has_a_page_and_some_episodes_and_no_link_leads_nowhere(pages: dict[str, str]) -> None:
     assert next(iter(pages)) == INDEX_PAGE
     assert {KUHN, ALLOCATION, "solitaire__thirteen.html"} <= set(pages)
