@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -12,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.grouped_reasons import without_values
+from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
@@ -37,7 +36,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import rows_named_apart
 
-_MOST_REASONS = 20
+_MOST_REASONS_TOLD = 20
 _HOW_TO_READ_DRIFT = (
     "Whether a model still answers the same prompts as it did. The first snapshots are the baseline, and later ones are compared with "
     "it on the prompts that both asked, {item} by {item}. “drift”: the documented rule flags the series, and the evidence reaches the odds "
@@ -179,10 +178,8 @@ def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
 
 def _reasons(connection: duckdb.DuckDBPyConnection, asked: str) -> str:
     """Why series were not compared, where that was so. `asked`: SQL of the rows that a model was asked for."""
-    counts = Counter[str]()
-    for reason, series in connection.execute(f"SELECT reason, count(*) {asked} AND gap IS NULL GROUP BY reason").fetchall():
-        counts[without_values(reason or "")] += series
-    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_REASONS]
+    rows = connection.execute(f"SELECT coalesce(reason, ''), count(*) {asked} AND gap IS NULL GROUP BY ALL").fetchall()
+    most = grouped_reasons(dict(rows))[:_MOST_REASONS_TOLD]
     frame = pd.DataFrame(most, columns=["reason", "series"])
     columns = [Column("reason", "Why not compared", text), Column("series", "Series", whole)]
     return table(frame, columns, caption="Series that were not compared (most frequent reasons)") if len(frame) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.grouped_reasons import without_values
+from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds, place_words
 from dtef_pipeline.report.column_lines import in_width
@@ -103,8 +104,7 @@ def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: 
 
 def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
-    reasons = pd.Series([without_values(row["reason"]) for row in silent], dtype=str, name="reason")
-    if not len(reasons):
+    if not silent:
         return ""
-    counts = reasons.value_counts(sort=True).rename_axis("reason").reset_index(name="n_series")
+    counts = pd.DataFrame(grouped_reasons(Counter(row["reason"] for row in silent)), columns=["reason", "n_series"])
     return render(counts, "table", columns=["n_series", "reason"], fit=Fit(fit.width, ("n_series", "reason")))

@@ -8,10 +8,15 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.cli.planned_table import mean_call_tokens
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS
+from resources.known_models import known_models
+from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import ok, use
+from tests.strict_json import strict
 
 TURNS = (("silent", "a", 0), ("silent", "b", 0), ("brief", "c", 8), ("brief", "c", 0), ("brief", "d", 2))
 UNKNOWN = (("untold", "e", None), ("untold", "e", 0))
@@ -33,3 +38,16 @@ def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path:
     found = mean_call_tokens(TableReader(house), ["episode_turns", "decision_answers"])
     assert found == {"silent": 0.0, "brief": pytest.approx(5)}
     assert mean_call_tokens(TableReader(Warehouse(tmp_path / "none")), ["episode_turns"]) == {}
+
+
+def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_games(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(tmp_path, monkeypatch)
+    (model,) = known_models(Settings.from_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
+    asks = ("games", "decisions", "--scenario", "kuhn", "--model", model.name, "--draws", "1", "--estimate", "--format", "json")
+    (before,) = strict(ok(*asks))
+    house = Warehouse(tmp_path / "warehouse")
+    house.write("episode_turns", turns(((model.variant, "a", 7),)), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
+    (after,) = strict(ok(*asks))
+    assert before["response_tokens"] > after["response_tokens"] == 7 * after["calls"] > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.grouped_reasons import without_values
+from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.rule import drift_verdict
 
 AT_HOURS = {"equal": ((0.5, 0.5), 48), "apart": ((0.5, 0.51), 48), "close": ((0.5, 0.9), 3), "close and equal": ((0.5, 0.5), 3)}
@@ -24,7 +24,7 @@ GROUPED = {
 def test_reasons_of_series_with_other_scores_are_one(kind: str) -> None:
     """`dtef drift` had twenty rows for one reason, since each held the score of its series."""
     (first, second), hours = AT_HOURS[kind]
-    found = set()
+    found: dict[str, int] = {}
     for more, later in ((0.0, 0), (0.0625, 1)):
         values = pd.DataFrame({"night.1": np.full(4, first + more), "night-2": np.full(4, second + more)})
         at = {
@@ -33,17 +33,18 @@ def test_reasons_of_series_with_other_scores_are_one(kind: str) -> None:
         }
         reason = drift_verdict(values, at, temperature=0).reason
         assert f"{first + more:.4f} in" in reason
-        found.add(without_values(f"{reason}; no longer asked: last in night-2"))
-    assert found == {f"{GROUPED[kind]}; no longer asked: last in night-2"}
+        found[f"{reason}; no longer asked: last in night-2"] = 2
+    assert grouped_reasons(found) == [(f"{GROUPED[kind]}; no longer asked: last in night-2", 4)]
+    (alone, _) = found
+    assert grouped_reasons({alone: 3}) == [(alone, 3)]
 
 
-def test_other_words_stay_as_they_are() -> None:
-    for reason in (
-        "not compared: temperature is 0.7, not 0",
-        "not compared: 1 snapshot with responses to these prompts, 2 are needed",
-        "",
-    ):
-        assert without_values(reason) == reason
-    assert without_values("3 of 1,200 prompts of base are compared: the baseline has no others").startswith(
-        "not all prompts of base"
-    )
+def test_other_reasons_stay_apart_and_the_most_frequent_stands_first() -> None:
+    counts = {"not compared: temperature is 0.7, not 0": 1, "not compared: temperature is 1, not 0": 2, "": 1}
+    assert grouped_reasons(counts) == [
+        ("not compared: temperature is 1, not 0", 2),
+        ("", 1),
+        ("not compared: temperature is 0.7, not 0", 1),
+    ]
+    few = {f"equal; {n} of 1,200 prompts of base are compared: the baseline has no others": 1 for n in (3, 4)}
+    assert grouped_reasons(few) == [("equal; not all prompts of base are compared: the baseline has no others", 2)]
