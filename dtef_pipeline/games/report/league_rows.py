@@ -14,7 +14,7 @@ import pandas as pd
 from dtef_pipeline.games.approved import PERSONA_STATUS, persona_statuses
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.metrics import metrics_of
+from dtef_pipeline.games.metrics import BESIDE_METRICS, metrics_of
 from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.personas import Persona
@@ -147,7 +147,9 @@ def _of_version(frame: pd.DataFrame, name: str, version: int) -> pd.DataFrame:
 
 
 def _with_players(frame: pd.DataFrame, personas: Mapping[str, Persona]) -> pd.DataFrame:
+    not_yet = {name: np.nan for name in BESIDE_METRICS if name not in frame}  # of results of an earlier version of this project
     return frame.assign(
+        **not_yet,
         player=player_names(frame["persona"].tolist(), frame["model"].tolist()),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), personas)},

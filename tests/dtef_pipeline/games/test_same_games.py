@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GameBoardOptions, game_results
@@ -13,6 +14,7 @@ from dtef_pipeline.games.report.league_rows import played_scenarios
 from dtef_pipeline.games.report.player_board import metric_boards
 from dtef_pipeline.games.report.same_games_part import same_games_chapters
 from dtef_pipeline.games.same_games import shared_results, with_coverage
+from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.stored_rows import StoredRows
 from tests.made.made_scores import connected_scores, scored_games
 
@@ -88,3 +90,19 @@ def test_the_page_gives_no_place_to_who_lacks_games_and_has_a_board_of_the_same_
     assert "the games alone" in chapter.markup
     assert chapter.markup.index("wide") < chapter.markup.index("small")
     assert "other games than others" not in chapter.markup
+
+
+def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
+    """A board after a budget looked like one of all episodes."""
+    connection = connected_scores(lopsided())
+    results = game_results(connection, NO_DRAWS)["persona_results"].drop_columns(["refused_rate", "default_rate"])
+    connection.register("persona_results", results)
+    who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
+    rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]
+    connection.register(
+        "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
+    )
+    (found,) = played_scenarios(StoredRows(connection), {}, connection)
+    board = metric_boards(found)
+    assert "1 of 2 episodes were played: a budget ended 1" in board
+    assert "Made for it" in board
