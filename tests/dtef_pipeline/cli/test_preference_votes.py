@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.games.laid_out import ASKED_AGAIN
 from dtef_pipeline.preference.fitted import fit_votes
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.votes import PlayersVote
@@ -283,6 +284,9 @@ def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(st
         assert "No." in votes.served(served)[2:]
 
 
+FORM = "You may think first, in a few sentences. Then end your reply with a line of the form ACTION."
+
+
 def keep_episodes(house: Warehouse) -> None:
     """One item, played by two models as themselves and by one of them as a persona; the opponent writes too."""
     place = {"league": "poker", "scenario": "kuhn", "version": 1, "item_id": "17/0/baseline/random"}
@@ -295,13 +299,16 @@ def keep_episodes(house: Warehouse) -> None:
         ):
             text = said.format("Calm Carl" if persona else name)
             turns.append(of | {"turn": turn, "attempt": 0, "under_test": mine, "call_status": "answered", "response": text})
-            turns[-1] |= {"request_key": f"{name} {persona} {turn}", "reaction": f"Pot {turn + 2}." if mine else "hidden"}
+            turns[-1] |= {
+                "request_key": f"{name} {persona} {turn}",
+                "reaction": f"Pot {turn + 2}.\n\n{FORM}" if mine else "hidden",
+            }
     keep(house, "episodes", rows, league="poker", scenario="kuhn", snapshot="base")
     keep(house, "episode_turns", turns, league="poker", scenario="kuhn", snapshot="base")
     seen = {"role": "user", "text": "You hold a king."}
     prompts = [
         place | {"persona": persona, "messages": [{"role": "system", "text": system}, seen]}
-        for persona, system in (("", "The rules."), ("calm:v2", "You are calm. The rules."))
+        for persona, system in (("", f"The rules.\n\n{FORM}"), ("calm:v2", "You are calm. The rules."))
     ]
     keep(house, "episode_prompts", prompts, league="poker", scenario="kuhn")
 
@@ -319,9 +326,13 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
         (item,) = {pair.item_id for pair in votes.pairs("games")}
         assert item == "poker/kuhn/v1/17/0/baseline/random"
         served = [votes.served(pair.pair_id) for pair in votes.pairs("games")]
-    assert {one.prompt for one in served} == {"The rules.\n\nYou hold a king."}
+    assert {one.prompt for one in served} == {f"The rules.\n\n{FORM}\n\nYou hold a king."}
     texts = {text for one in served for text in (one.run_a, one.run_b)}
     assert len(texts) == 3
     assert {re.sub("[0-9]+[.]", "N.", text) for text in texts} == {
-        "Player: I bet, says [model], N.\n\nGame: Pot N.\n\nPlayer: ACTION: call\n\nGame: Pot N."
+        f"Player: I bet, says [model], N.\n\nGame: Pot N.\n\n{FORM}\n\nPlayer: ACTION: call\n\nGame: Pot N.\n\n{FORM}"
     }
+    ok("preference", "page", "--reviewer", "zoe", "--out", state / "to_zoe")
+    page = (state / "to_zoe" / "votes.html").read_text(encoding="utf-8")
+    assert page.count(FORM) == 3, "people read in the prompt of each pair what the game repeats"
+    assert page.count(ASKED_AGAIN) == 12
