@@ -45,7 +45,12 @@ from dtef_pipeline.cli.run_options import budgets_with_roles, models_to_ask, of_
 )
 @of_asked_snapshot
 @budgets_with_roles("candidate")
-@click.option("--estimate", is_flag=True, help="Only say what would be asked and what it costs. Nothing is asked or written.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
+    "Nothing is asked or written.",
+)
 @click.option(
     "--by-point", is_flag=True, help="Show what each model does in each decision point, and what it gives away there."
 )
