@@ -13,6 +13,7 @@ from dtef_pipeline.preference.vote_records import Record
 from dtef_pipeline.preference.votes import Choice
 from resources import vote_tables as tables
 from resources.judge_ids import JUDGE_KIND
+from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
 from resources.votes import VoteStore
 
 
@@ -32,12 +33,7 @@ def add_judge(store: VoteStore, reviewer_id: str) -> None:
 
 def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
     """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
-    left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
-    statement = (
-        sa.select(tables.pairs.c.pair_id, left.c.player, right.c.player)
-        .join(left, left.c.response_id == tables.pairs.c.left_id)
-        .join(right, right.c.response_id == tables.pairs.c.right_id)
-    )
+    statement = with_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
     rows = store.database.read(lambda connection: connection.execute(statement).all())
     return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
 

@@ -8,37 +8,26 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair
-from resources.vote_tables import paired_responses, pairs, voids, votes
+from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
+from resources.vote_tables import pairs, voids, votes
 from resources.votes import VoteStore, read_alike
 
-_LEFT_TEXT, _RIGHT_TEXT = paired_responses.alias("of_left"), paired_responses.alias("of_right")
-_ALL_PAIRS = (
+_ALL_PAIRS = with_sides(
     sa.select(
         *(pairs.c[name] for name in ("pair_id", "family", "item_id", "replaced")),
-        _LEFT_TEXT.c.player.label("left"),
-        _RIGHT_TEXT.c.player.label("right"),
-    )
-    .join(_LEFT_TEXT, _LEFT_TEXT.c.response_id == pairs.c.left_id)
-    .join(_RIGHT_TEXT, _RIGHT_TEXT.c.response_id == pairs.c.right_id)
-    .order_by(pairs.c.pair_id)
+        LEFT_SIDE.c.player.label("left"),
+        RIGHT_SIDE.c.player.label("right"),
+    ).order_by(pairs.c.pair_id)
 )
 _ALL_CAST = (
     sa.select(*(votes.c[name] for name in ("pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a")), voids.c.void_id)
     .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
     .order_by(votes.c.vote_id)
 )
-_SAME_TEXT = (
-    sa.select(
-        votes.c.vote_id,
-        pairs.c.pair_id,
-        _LEFT_TEXT.c.text.label("left_text"),
-        _RIGHT_TEXT.c.text.label("right_text"),
-        _LEFT_TEXT.c.player.label("left_player"),
-        _RIGHT_TEXT.c.player.label("right_player"),
-    )
+_VOTED_TEXTS = with_sides(
+    sa.select(votes.c.vote_id, pairs.c.pair_id, *SIDE_TEXTS)
+    .select_from(votes)
     .join(pairs, pairs.c.pair_id == votes.c.pair_id)
-    .join(_LEFT_TEXT, _LEFT_TEXT.c.response_id == pairs.c.left_id)
-    .join(_RIGHT_TEXT, _RIGHT_TEXT.c.response_id == pairs.c.right_id)
     .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
     .where(voids.c.void_id.is_(None))
     .order_by(votes.c.vote_id)
@@ -69,7 +58,7 @@ def _cast(row: Mapping[str, Any]) -> CastVote:
 def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
     """How many votes count, and the ids of those on two texts that differ in nothing but case and white space as reviewers read them; texts
     that nobody has count as different."""
-    rows = store.database.read(lambda connection: _rows(connection, _SAME_TEXT))
+    rows = store.database.read(lambda connection: _rows(connection, _VOTED_TEXTS))
     names = store.hidden_names()
     alike = {pair: read_alike(row, names) for pair, row in {row["pair_id"]: row for row in rows}.items()}
     return len(rows), [row["vote_id"] for row in rows if row["left_text"] and alike[row["pair_id"]]]

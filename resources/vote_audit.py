@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.models import is_computed
+from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
 from resources.responses.database import responses
 from resources.vote_tables import (
     judging_requests,
@@ -92,13 +93,12 @@ def why_incomplete(row: Mapping[str, Any]) -> str | None:
 
 def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
     """One row per vote that is not voided, with the players and the lengths of their texts."""
-    left, right = paired_responses.alias("of_left"), paired_responses.alias("of_right")
-    statement = (
+    statement = with_sides(
         sa.select(
             pairs.c.family,
             pairs.c.item_id,
-            left.c.player.label("left"),
-            right.c.player.label("right"),
+            LEFT_SIDE.c.player.label("left"),
+            RIGHT_SIDE.c.player.label("right"),
             votes.c.choice,
             votes.c.shown_as_a,
             votes.c.reviewer_id,
@@ -106,13 +106,11 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
             votes.c.confidence,
             votes.c.justification,
             pairs.c.replaced,
-            sa.func.length(left.c.text).label("left_length"),
-            sa.func.length(right.c.text).label("right_length"),
+            sa.func.length(LEFT_SIDE.c.text).label("left_length"),
+            sa.func.length(RIGHT_SIDE.c.text).label("right_length"),
         )
         .select_from(votes)
         .join(pairs, pairs.c.pair_id == votes.c.pair_id)
-        .join(left, left.c.response_id == pairs.c.left_id)
-        .join(right, right.c.response_id == pairs.c.right_id)
         .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
         .where(voids.c.void_id.is_(None), votes.c.reviewer_kind == reviewer_kind)
         .order_by(votes.c.vote_id)
@@ -124,16 +122,4 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
 
 def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
     """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`."""
-    left, right = paired_responses.alias("of_left"), paired_responses.alias("of_right")
-    return (
-        sa.select(
-            pairs.c.pair_id,
-            left.c.text.label("left_text"),
-            right.c.text.label("right_text"),
-            left.c.player.label("left_player"),
-            right.c.player.label("right_player"),
-        )
-        .join(left, left.c.response_id == pairs.c.left_id)
-        .join(right, right.c.response_id == pairs.c.right_id)
-        .where(pairs.c.pair_id.in_(pair_ids))
-    )
+    return with_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))

@@ -31,6 +31,7 @@ from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, 
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
 from resources.judge_ids import JUDGE_KIND, refuse_judge
+from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
 from resources.responses.database import ResponseDatabase
 from resources.vote_audit import audit_statement, players_statement, texts_statement, why_incomplete
 from resources.vote_runs import runs_behind
@@ -116,15 +117,12 @@ class VoteStore:
         of other tools, and those in which names alone told the texts apart that were not known yet when they were made.
         """
         pair, vote = tables.pairs.c, tables.votes.c
-        left, right = tables.paired_responses.alias(), tables.paired_responses.alias()
         counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
         own = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
         statement = (
-            sa.select(pair.pair_id)
-            .join(left, left.c.response_id == pair.left_id)
-            .join(right, right.c.response_id == pair.right_id)
+            with_sides(sa.select(pair.pair_id))
             .join(counted, counted.c.pair_id == pair.pair_id, isouter=True)
-            .where(left.c.text != right.c.text, ~own.exists())
+            .where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text, ~own.exists())
             .order_by(sa.func.coalesce(counted.c.n, 0), pair.pair_id)
         )
         if family is not None:
