@@ -9,22 +9,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.qa.report.beside_boards import isolated_names
 from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN
 from dtef_pipeline.qa.report.terms import QA_NAMES
 from dtef_pipeline.qa.result_tables import QA_DRIFT_SERIES, QA_MODEL_DRIFT
-from dtef_pipeline.report.drift import drift
-from dtef_pipeline.report.isolated import missing
+from dtef_pipeline.report.drift_chapter import WatchedSeries, drift_chapter, flagged_alone, not_compared
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
     estimate,
-    fold,
     long_text,
     named,
-    paragraph,
     section,
     signed,
     table,
@@ -35,12 +30,20 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.page import Chapter
 from dtef_pipeline.report.stored_rows import StoredRows
 
-_NO_DRIFT_HOW = "Whether a model still answers the same items as it did in earlier snapshots."
 _JUDGE_DRIFT_HOW = (
     "Stored answers are judged again every night. Where a judge's scores of them have moved, it is the judge that has drifted, and what looks "
     "like the drift of a model that it judges may be the judge's alone."
 )
 _SERIES_ORDER = ("model_variant", "condition", "metric", "measured_by")
+_WATCHED_ANSWERS = WatchedSeries(
+    checks=("qa_model_drift", QA_MODEL_DRIFT),
+    series=("qa_drift_series", QA_DRIFT_SERIES),
+    order=_SERIES_ORDER,
+    names=QA_NAMES,
+    how="Whether a model still answers the same items as it did in earlier snapshots.",
+    made_by=MADE_BY_RUN,
+    run="dtef qa run",
+)
 
 
 def _ruled(value: Any) -> str:
@@ -95,7 +98,7 @@ _LEFT_TABLE = (*_SERIES_TOLD, Column("n_snapshots", "Snapshots", whole), Column(
 def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> list[Chapter]:
     """The chapter on models, and where stored answers were judged again, one on judges."""
     judges = rows.frame("qa_judge_drift")
-    chapters = [Chapter("drift", "Drift", _models(rows, connection))]
+    chapters = [_models(rows, connection)]
     if len(judges):
         shown = with_intervals(judges, [("shift", "shift_low", "shift_high")], sign="+")
         body = table(isolated_names(shown, _JUDGE_TABLE), _JUDGE_TABLE, caption="Judges on stored answers", data=judges)
@@ -105,19 +108,12 @@ def drift_chapters(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> l
     return chapters
 
 
-def _models(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> str:
-    made = {"qa_model_drift": QA_MODEL_DRIFT, "qa_drift_series": QA_DRIFT_SERIES}
-    if not all(set(schema.names) <= rows.columns(name) for name, schema in made.items()):
-        return section("drift", "Drift", _NO_DRIFT_HOW, missing("No drift to show", MADE_BY_RUN))
-    checks, series = (rows.table(name, schema.names, {}, (*_SERIES_ORDER, "snapshot")) for name, schema in made.items())
-    if all(verdict is None for verdict in checks["verdict"].to_pylist()):
-        again = "the same `dtef qa run` on another day, with that day as --snapshot, makes something to compare"
-        nothing = headline(checks, QA_NAMES.subject).rstrip(".") if len(checks) else "No drift to show"
-        return section("drift", "Drift", _NO_DRIFT_HOW, missing(nothing, again))
-    was_compared = pc.is_valid(checks["verdict"])
-    left = checks.filter(pc.invert(was_compared)).to_pandas()
-    beneath = _net_of_judges(checks) + _flagged_parts(rows) + _not_compared(left)
-    return drift(connection, ModelDrift(checks.filter(was_compared), series), QA_NAMES, beneath)
+def _models(rows: StoredRows, connection: duckdb.DuckDBPyConnection) -> Chapter:
+    def beneath(checks: pa.Table, left: pd.DataFrame) -> str:
+        reasons = not_compared(isolated_names(left, _LEFT_TABLE), _LEFT_TABLE, left[[*_SERIES_ORDER, "reason"]])
+        return _net_of_judges(checks) + _flagged_parts(rows) + reasons
+
+    return drift_chapter(rows, connection, _WATCHED_ANSWERS, beneath)
 
 
 def _net_of_judges(checks: pa.Table) -> str:
@@ -146,10 +142,7 @@ def _net_of_judges(checks: pa.Table) -> str:
 
 def _flagged_parts(rows: StoredRows) -> str:
     """The single parts that the documented rule flags, the largest gap first."""
-    found = rows.frame("qa_drift")
-    flagged = found[found["flagged"].eq(True)] if "flagged" in found else found.head(0)
-    compared = int(found["gap"].notna().sum()) if "gap" in found else 0
-    told = paragraph(f"Single parts: {len(flagged)} flagged of {compared} compared ({len(found)} series in all).")
+    told, flagged = flagged_alone(rows.frame("qa_drift"), "parts")
     if not len(flagged):
         return told
     flagged = flagged.sort_values(
@@ -158,11 +151,3 @@ def _flagged_parts(rows: StoredRows) -> str:
     return told + table(
         isolated_names(flagged, _RULE_TABLE), _RULE_TABLE, caption="Parts that the documented rule flags", data=flagged
     )
-
-
-def _not_compared(left: pd.DataFrame) -> str:
-    """The series without a verdict, in a part that opens."""
-    if not len(left):
-        return ""
-    shown = table(isolated_names(left, _LEFT_TABLE), _LEFT_TABLE, caption="Not compared", data=left[[*_SERIES_ORDER, "reason"]])
-    return fold(f"Not compared, and why ({len(left):,} series)", shown)

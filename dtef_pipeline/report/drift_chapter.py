@@ -1,0 +1,85 @@
+"""The chapter on drift of a family whose series are watched over snapshots: verdicts with timelines, and beneath them what the family adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.report.drift import drift
+from dtef_pipeline.report.isolated import missing
+from dtef_pipeline.report.markup import Column, fold, paragraph, section, table
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.page import Chapter
+from dtef_pipeline.report.stored_rows import StoredRows
+
+
+class WatchedSeries(NamedTuple):
+    """What a family's chapter is made of, and what it says where there is nothing to compare."""
+
+    checks: tuple[str, pa.Schema]
+    """The table of verdicts, one row per series."""
+    series: tuple[str, pa.Schema]
+    """The table of timelines, one row per series and snapshot."""
+    order: tuple[str, ...]
+    """Columns that rows are sorted by."""
+    names: Names
+    how: str
+    """What drift is here, in a sentence."""
+    made_by: str
+    """What makes the tables."""
+    run: str
+    """The command that makes another snapshot."""
+
+
+def drift_chapter(
+    rows: StoredRows,
+    connection: duckdb.DuckDBPyConnection,
+    watched: WatchedSeries,
+    beneath: Callable[[pa.Table, pd.DataFrame], str],
+) -> Chapter:
+    """The chapter; without tables it says what makes them.
+
+    `beneath`: makes markup of all verdicts, and of the series without one.
+    """
+    return Chapter("drift", "Drift", _section(rows, connection, watched, beneath))
+
+
+def _section(
+    rows: StoredRows,
+    connection: duckdb.DuckDBPyConnection,
+    watched: WatchedSeries,
+    beneath: Callable[[pa.Table, pd.DataFrame], str],
+) -> str:
+    made = (watched.checks, watched.series)
+    if not all(set(schema.names) <= rows.columns(name) for name, schema in made):
+        return section("drift", "Drift", watched.how, missing("No drift to show", watched.made_by))
+    checks, series = (rows.table(name, schema.names, {}, (*watched.order, "snapshot")) for name, schema in made)
+    was_compared = pc.is_valid(checks["verdict"])
+    if not any(was_compared.to_pylist()):
+        again = f"the same `{watched.run}` on another day, with that day as --snapshot, makes something to compare"
+        nothing = headline(checks, watched.names.subject).rstrip(".") if len(checks) else "No drift to show"
+        return section("drift", "Drift", watched.how, missing(nothing, again))
+    left = checks.filter(pc.invert(was_compared)).to_pandas()
+    found = ModelDrift(checks.filter(was_compared), series)
+    return drift(connection, found, watched.names, beneath(checks, left))
+
+
+def flagged_alone(found: pd.DataFrame, things: str) -> tuple[str, pd.DataFrame]:
+    """How many single series the documented rule flags, in words, and their rows. `things`: what the series are of, in the plural."""
+    flagged = found[found["flagged"].eq(True)] if "flagged" in found else found.head(0)
+    compared = int(found["gap"].notna().sum()) if "gap" in found else 0
+    return paragraph(f"Single {things}: {len(flagged)} flagged of {compared} compared ({len(found)} series in all)."), flagged
+
+
+def not_compared(shown: pd.DataFrame, columns: Sequence[Column], data: pd.DataFrame) -> str:
+    """The series without a verdict, in a part that opens; nothing where there are none."""
+    if not len(shown):
+        return ""
+    return fold(f"Not compared, and why ({len(shown):,} series)", table(shown, columns, caption="Not compared", data=data))
