@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, UnapprovedConfig, pack_of, refuse_unapproved
-from assets.stage.asked import RolesConfig, asking, groups, models_of
+from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
 from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -21,14 +21,13 @@ from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.decision_rows import (
     POINTS_AT_MOST_UNASKED,
     USUAL_POINT_DRAWS,
     DecisionPlan,
-    PointAsked,
     answer_rows,
     answer_table,
     merged_answers,
@@ -107,7 +106,7 @@ def decision_answers(context: dg.AssetExecutionContext, config: DecisionsConfig,
     specs = models_among([player for planned in plans for player in planned.plan.players])
     with asking(context, store, config, specs, expected) as ask:
         for group in groups(plans, [one.plan.size for one in plans], POINTS_AT_A_TIME):
-            together = _answered_together(group, ask, store) if len(group) > 1 else {}
+            together = made_at_once(group, partial(_answered_together, store, ask))
             for planned in group:
                 with run.attempt(planned.key), adapters_named():
                     new = together.pop(planned.key, None)
@@ -125,20 +124,11 @@ def _plan(store: Store, models: Models, config: DecisionsConfig, key: str) -> De
     return DecisionPlan(pack, points, [one for one in players if one.model is not None], config.draws, config.snapshot)
 
 
-def _answered_together(group: Sequence[_PlannedPoints], ask: Ask, store: Store) -> dict[str, pa.Table]:
-    """The answers of several scenarios, by key, all asked at once; none at all where one scenario cannot be asked or read.
-
-    Each is then tried by itself, so that what is wrong is told of that one. Nothing is asked twice by that: what was answered is stored.
-    """
-    try:
-        made: dict[str, list[PointAsked]] = {one.key: list(one.plan.asked()) for one in group}
-        played = iter(play([point for own in made.values() for point in own], ask, store.responses.responses))
-        return {
-            one.key: answer_table(list(answer_rows(one.plan, made[one.key], islice(played, len(made[one.key])))))
-            for one in group
-        }
-    except Exception:
-        return {}
+def _answered_together(store: Store, ask: Ask, group: Sequence[_PlannedPoints]) -> dict[str, pa.Table]:
+    """The answers of several scenarios, by key."""
+    made = {one.key: list(one.plan.asked()) for one in group}
+    played = play_by_key(made, ask, store.responses.responses)
+    return {one.key: answer_table(list(answer_rows(one.plan, made[one.key], played[one.key]))) for one in group}
 
 
 def _answered(plan: DecisionPlan, ask: Ask, store: Store) -> pa.Table:

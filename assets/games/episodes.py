@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -15,14 +15,14 @@ from pydantic import Field
 from assets.games.known_games import known_personas
 from assets.games.prompts import episode_prompts
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, UnapprovedConfig, pack_of, refuse_unapproved
-from assets.stage.asked import RolesConfig, asking, groups, models_of
+from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import Played, in_windows, play
+from dtef_pipeline.asking.episodes import Played, in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
@@ -108,7 +108,7 @@ def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> 
 
 
 def _play(run: PartitionRun, store: Store, group: Sequence[_Planned], ask: Ask) -> None:
-    together = _played_together(group, ask, store) if len(group) > 1 else {}
+    together = made_at_once(group, partial(_played_together, store, ask))
     for planned in group:
         with run.attempt(planned.key), adapters_named():
             ended = together.pop(planned.key, None)
@@ -117,18 +117,11 @@ def _play(run: PartitionRun, store: Store, group: Sequence[_Planned], ask: Ask) 
                 _write(run, store, planned, *made)
 
 
-def _played_together(group: Sequence[_Planned], ask: Ask, store: Store) -> dict[str, list[_Ended]]:
-    """The episodes of models of several scenarios, by key: all are asked at once, so that a slow model holds up no other in the next scenario.
-
-    None at all where one of them cannot be played: each scenario is then tried by itself, so that what is wrong is told of that one. Nothing
-    is asked twice by that: what was answered is stored.
-    """
-    try:
-        made = {one.key: [one.plan.episode(match) for match in one.asked] for one in group}
-        played = iter(play([one for own in made.values() for one in own], ask, store.responses.responses))
-        return {one.key: list(map(_Ended, one.asked, made[one.key], islice(played, len(one.asked)))) for one in group}
-    except Exception:
-        return {}
+def _played_together(store: Store, ask: Ask, group: Sequence[_Planned]) -> dict[str, list[_Ended]]:
+    """The episodes of models of several scenarios, by key: a slow model holds up no other in the next scenario."""
+    made = {one.key: [one.plan.episode(match) for match in one.asked] for one in group}
+    played = play_by_key(made, ask, store.responses.responses)
+    return {one.key: list(map(_Ended, one.asked, made[one.key], played[one.key])) for one in group}
 
 
 def _played_alone(planned: _Planned, ask: Ask, store: Store) -> Iterator[_Ended]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -14,13 +14,13 @@ from pydantic import Field
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
-from assets.stage.asked import RolesConfig, asking, groups, models_of
+from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
@@ -95,7 +95,7 @@ def _plan(store: Store, models: Models, config: JudgementsConfig, key: str) -> _
 
 
 def _judge(run: PartitionRun, store: Store, config: JudgementsConfig, group: Sequence[_Plan], ask: Ask) -> None:
-    together = _judged_together(store, config, group, ask) if len(group) > 1 else {}
+    together = made_at_once(group, partial(_judged_together, store, config, ask))
     for plan in group:
         with run.attempt(plan.key):
             rows = together.pop(plan.key, None)
@@ -105,17 +105,11 @@ def _judge(run: PartitionRun, store: Store, config: JudgementsConfig, group: Seq
             run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
 
 
-def _judged_together(store: Store, config: JudgementsConfig, group: Sequence[_Plan], ask: Ask) -> dict[str, pa.Table]:
-    """The rows of small blueprints, by key: all are asked at once, so that the slowest reply is waited for once.
-
-    None at all where one of them cannot be asked: each is then tried by itself, so that what is wrong is told of that one.
-    """
-    try:
-        episodes = {plan.key: list(_judgings(store, config, plan)) for plan in group}
-        played = iter(play([one for own in episodes.values() for one in own], ask, store.responses.responses))
-        return {key: judgement_rows(key, own, list(islice(played, len(own)))) for key, own in episodes.items()}
-    except Exception:
-        return {}
+def _judged_together(store: Store, config: JudgementsConfig, ask: Ask, group: Sequence[_Plan]) -> dict[str, pa.Table]:
+    """The rows of small blueprints, by key."""
+    episodes = {plan.key: list(_judgings(store, config, plan)) for plan in group}
+    played = play_by_key(episodes, ask, store.responses.responses)
+    return {key: judgement_rows(key, own, played[key]) for key, own in episodes.items()}
 
 
 def _judgings(store: Store, config: JudgementsConfig, plan: _Plan) -> Iterator[Judging]:

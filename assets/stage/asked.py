@@ -1,6 +1,6 @@
 """What the stages that ask models in several roles share: their configuration of budgets, and who asks."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ from resources.known_models import known_models
 
 ToBeAsked = TypeVar("ToBeAsked")
 """What a stage is about to ask about a partition."""
+Made = TypeVar("Made")
+"""What it makes of a partition."""
 
 
 class RolesConfig(AskingConfig):
@@ -91,3 +93,17 @@ def groups(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Itera
         held += size
     if group:
         yield group
+
+
+def made_at_once(group: Sequence[ToBeAsked], made: Callable[[Sequence[ToBeAsked]], dict[str, Made]]) -> dict[str, Made]:
+    """What is made of a group of partitions in one go, by key: all are asked at once, so that what is slow is waited for once.
+
+    Nothing where the group is one partition, or where one of several cannot be asked or read: each is then tried by itself, so that what is
+    wrong is told of that one. Nothing is asked twice by that: what was answered is stored.
+    """
+    if len(group) < 2:
+        return {}
+    try:
+        return made(group)
+    except Exception:
+        return {}

@@ -90,6 +90,12 @@ class _SideBySide:
         return list(wanted.values())
 
 
+def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, stored: Stored) -> dict[str, list[Played]]:
+    """What came of the episodes of several keys, such as partitions, by key: all are played at once, side by side."""
+    played = iter(play([one for own in episodes.values() for one in own], ask, stored))
+    return {key: list(islice(played, len(own))) for key, own in episodes.items()}
+
+
 def in_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
     """The episodes in groups of at most so many: what is held in memory at a time. They are made when their group's turn comes."""
     rest = iter(episodes)

@@ -49,6 +49,7 @@ def test_a_blueprint_that_cannot_be_judged_keeps_no_other_from_it(
 
 def _count_windows(monkeypatch: pytest.MonkeyPatch, windows: list[int]) -> None:
     import assets.rubric.judgements as stage
+    import dtef_pipeline.asking.episodes as side_by_side
 
     played = stage.play
 
@@ -56,7 +57,8 @@ def _count_windows(monkeypatch: pytest.MonkeyPatch, windows: list[int]) -> None:
         windows.append(len(episodes))
         return played(episodes, ask, stored)
 
-    monkeypatch.setattr(stage, "play", counted_play)
+    for module in (stage, side_by_side):
+        monkeypatch.setattr(module, "play", counted_play)
 
 
 def _refuse(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
