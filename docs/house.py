@@ -28,6 +28,7 @@ HOLDS = {
     "qa": "items, readers, scorers, retrieval, results",
     "games": "the games, players, episodes, metrics",
     "families": "the list of families",
+    "api": "the HTTP API and its pages",
     "cli": "the dtef command",
     "resources": "warehouse, sources, settings, webhook",
     "resources/gateway": "asks models",

@@ -115,7 +115,12 @@ class Reason(NamedTuple):
 
 def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
     """All that pydantic found wrong with values for `model`: what arrived and what is allowed, or which keys are known."""
-    for fault in error.errors(include_url=False, include_context=False):
+    yield from told_faults(error.errors(include_url=False, include_context=False), model)
+
+
+def told_faults(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
+    """The same of pydantic's own list of faults."""
+    for fault in faults:
         place, kind, message = fault["loc"], fault["type"], fault["msg"]
         if kind == "extra_forbidden":
             yield Reason(place, _unknown(_owner(model, place).model_fields))

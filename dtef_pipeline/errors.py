@@ -11,6 +11,8 @@ DtefError
 ├── BallotError      a vote cannot be taken as it is: which field, what arrived, what is allowed
 │   ├── UnknownPair  it is on a pair that is not there
 │   └── DuplicateVote  the reviewer has voted on the pair already; the first vote stays
+├── UnknownEvaluation    there is no evaluation, or run of one, of that id
+├── IdempotencyConflict  a key stands for another manifest already
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; the responses so far are kept
 """
@@ -60,6 +62,14 @@ class UnknownPair(BallotError):
 
 class DuplicateVote(BallotError):
     """The reviewer has voted on the pair already; the first vote stays."""
+
+
+class UnknownEvaluation(DtefError):
+    """There is no evaluation, or run of one, of that id."""
+
+
+class IdempotencyConflict(DtefError):
+    """A key that says which requests are the same stands for another one already."""
 
 
 class GatewayError(DtefError):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 LAYERS = ("dtef_pipeline", "resources", "assets")
 """From the inside out: a package imports itself and those before it."""
-EDGES = ("dtef_pipeline/cli",)
+EDGES = ("dtef_pipeline/api", "dtef_pipeline/cli")
 """The rooms of the library that may import `resources` and `assets`."""
 FAMILIES = ("survey", "rubric", "qa", "games")
 SHARED = (
@@ -33,7 +33,7 @@ SHARED = (
     "report",
 )
 """Rooms of the library that serve every family, from the ground up: a room imports itself and those before it."""
-ROOMS = (*SHARED, *FAMILIES, "families", "cli")
+ROOMS = (*SHARED, *FAMILIES, "families", "api", "cli")
 NO_SURVEY_WORDS = (*(f"dtef_pipeline/{room}" for room in SHARED), "resources", "assets/stage")
 SURVEY_WORD = re.compile(r"survey|segment|question|round_?id|\brounds?\b(?!\()", re.IGNORECASE)
 """A round is a wave of a survey; `round(` is Python's."""

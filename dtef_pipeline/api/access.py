@@ -1,0 +1,61 @@
+"""Who asks: a bearer token, or the cookie of a page that was logged in to. Without either, nothing is served."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, TokenRole
+
+TOKEN_COOKIE = "dtef_token"  # noqa: S105 - the name of a cookie
+"""Holds the token on the pages: HttpOnly, SameSite=Strict."""
+_READ_ONLY = ("GET", "HEAD", "OPTIONS")
+
+
+def holder_of(request: Request) -> HeldToken | None:
+    """Who sent the request; None: nobody that is known. A cookie counts for what changes something only where the page is of this server."""
+    services = services_of(request)
+    if services.open_to_all:
+        return DEVELOPER
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return services.tokens.holder(given.strip())
+    cookie = request.cookies.get(TOKEN_COOKIE)
+    if cookie and (request.method in _READ_ONLY or _is_own_page(request)):
+        return services.tokens.holder(cookie)
+    return None
+
+
+def _is_own_page(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+def _at_least(role: TokenRole, request: Request) -> HeldToken:
+    held = holder_of(request)
+    if held is None:
+        raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    if not held.may(role):
+        raise Problem(403, f"this takes the role {role}; the token of {held.name} has the role {held.role}")
+    return held
+
+
+def _reviewer(request: Request) -> HeldToken:
+    return _at_least("reviewer", request)
+
+
+def _operator(request: Request) -> HeldToken:
+    return _at_least("operator", request)
+
+
+def _admin(request: Request) -> HeldToken:
+    return _at_least("admin", request)
+
+
+Reviewing = Annotated[HeldToken, Depends(_reviewer)]
+Operating = Annotated[HeldToken, Depends(_operator)]
+Administering = Annotated[HeldToken, Depends(_admin)]

@@ -1,0 +1,66 @@
+"""The application: its routes, its errors, and what every answer carries."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.problems import ProblemBody, answer_problems
+from dtef_pipeline.api.services import Services
+
+API_TITLE = "DTEF pipeline"
+API_VERSION = "1"
+_ON_EVERY_ANSWER = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+}
+
+
+def make_app(services: Services) -> FastAPI:
+    """The application over these services, which it closes at its end."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            services.close()
+
+    app = FastAPI(
+        title=API_TITLE,
+        version=API_VERSION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
+    )
+    app.state.services = services
+    answer_problems(app)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(_AnswerHeaders)
+    return app
+
+
+class _AnswerHeaders:
+    """ASGI middleware: what every answer carries, streams too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _ON_EVERY_ANSWER.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,0 +1,115 @@
+"""Errors as answers: `application/problem+json` (RFC 9457), with what arrived and what is allowed, and never a stack trace."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from dtef_pipeline.documents import spelled, told_faults
+from dtef_pipeline.errors import (
+    BallotError,
+    ConfigError,
+    DtefError,
+    DuplicateVote,
+    IdempotencyConflict,
+    StoreError,
+    UnknownEvaluation,
+    UnknownPair,
+)
+
+PROBLEM_TYPE = "application/problem+json"
+_log = logging.getLogger(__name__)
+_STATUSES: tuple[tuple[type[DtefError], int], ...] = (
+    (UnknownPair, 404),
+    (UnknownEvaluation, 404),
+    (DuplicateVote, 409),
+    (IdempotencyConflict, 409),
+    (BallotError, 422),
+    (StoreError, 503),
+)
+"""The first that fits holds. What is none of these is a fault of the installation, and tells a client nothing of files."""
+
+
+class Problem(Exception):
+    """An answer that is an error. `members`: further members of its body, such as `errors`: a list of {path, message}."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **members: Any) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers, self.members = status, detail, dict(headers or {}), members
+
+
+class ProblemBody(BaseModel):
+    """The body of every error."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, str]] | None = None
+
+
+def problem_answer(
+    status: int, detail: str, headers: Mapping[str, str] | None = None, members: Mapping[str, Any] | None = None
+) -> JSONResponse:
+    """The answer of an error."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **(members or {})}
+    return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Have every error of the application answered so."""
+    app.add_exception_handler(Problem, _of_problem)
+    app.add_exception_handler(DtefError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_framework)
+    app.add_exception_handler(Exception, _of_fault)
+
+
+async def _of_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return problem_answer(error.status, error.detail, error.headers, error.members)
+
+
+async def _of_ours(request: Request, error: Exception) -> JSONResponse:
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                _log.error("%s %s: %s", request.method, request.url.path, error)
+                return problem_answer(status, "the store cannot be reached now; try again", {"Retry-After": "5"})
+            return problem_answer(status, str(error))
+    _log.error("%s %s: %s", request.method, request.url.path, error)
+    said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
+    return problem_answer(503, f"{said}; its log says which", {"Retry-After": "60"})
+
+
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    # The first part of each place says where the value came from: body, path, query or header.
+    faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
+    found = [{"path": spelled(one.place), "message": one.message} for one in told_faults(faults, _body_model(request))]
+    return problem_answer(422, "; ".join(f"{one['path']}: {one['message']}" for one in found), members={"errors": found})
+
+
+def _body_model(request: Request) -> type[BaseModel]:
+    """The model of the body that the route takes; an empty one, where it takes none."""
+    route = request.scope.get("route")
+    given = [one.field_info.annotation for one in getattr(getattr(route, "dependant", None), "body_params", ())]
+    return next((one for one in given if isinstance(one, type) and issubclass(one, BaseModel)), BaseModel)
+
+
+async def _of_framework(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem_answer(error.status_code, str(error.detail), error.headers)
+
+
+async def _of_fault(request: Request, error: Exception) -> JSONResponse:
+    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return problem_answer(500, "an error of the server; its log says more")

@@ -1,0 +1,38 @@
+"""What requests are answered from: opened once per process, safe to use from several threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from dtef_pipeline.api.tokens import Tokens
+from resources.evaluations import EvaluationStore
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every route may use."""
+
+    settings: Settings
+    tokens: Tokens
+    votes: VoteStore
+    evaluations: EvaluationStore
+    open_to_all: bool = False
+    """Whether every request is an administrator's: `--dev`, on loopback alone."""
+
+    def close(self) -> None:
+        self.evaluations.close()
+        self.votes.close()
+
+
+def services_of(request: Request) -> Services:
+    """Those of the application that serves the request."""
+    found: Services = request.app.state.services
+    return found
+
+
+Used = Annotated[Services, Depends(services_of)]

@@ -1,0 +1,109 @@
+"""Who may use the API: a file with the hash of each token, a name and a role. A token itself is shown once, when it is made.
+
+tokens:
+  - {name: alice, role: reviewer, sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, StringConstraints
+
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
+
+TokenRole = Literal["reviewer", "operator", "admin"]
+TOKEN_ROLES: tuple[TokenRole, ...] = get_args(TokenRole)
+"""From the least to the most: a role may do what those before it may."""
+TOKEN_BYTES = 32
+
+
+class HeldToken(Part):
+    """Who holds a token, and what the holder may do."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
+    """Of a reviewer: the id that the votes are under."""
+    role: TokenRole
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    """Of the token's UTF-8 bytes."""
+
+    def may(self, role: TokenRole) -> bool:
+        """Whether the holder may do what `role` may."""
+        return TOKEN_ROLES.index(self.role) >= TOKEN_ROLES.index(role)
+
+
+class TokenFile(Part):
+    """All tokens there are."""
+
+    tokens: Annotated[list[HeldToken], Field()] = []  # noqa: RUF012 - pydantic copies it
+
+
+DEVELOPER = HeldToken(name="dev", role="admin", sha256="0" * 64)
+"""Who everybody is with `--dev`."""
+
+
+class Tokens:
+    """The tokens of a file, which is read again when it changes: a token that is taken out is refused from then on."""
+
+    def __init__(self, path: Path | None) -> None:
+        """`path`: None: there are none, and nobody may do anything. Raises ConfigError as `read_tokens`."""
+        self._path = path
+        self._read_at: tuple[int, int] | None = None
+        self._held: list[HeldToken] = []
+        self._refresh()
+
+    def holder(self, token: str) -> HeldToken | None:
+        """Who holds a token; None: nobody. Every hash is compared, each in constant time. Raises ConfigError as `read_tokens`."""
+        self._refresh()
+        given = token_hash(token)
+        found = None
+        for held in self._held:
+            if hmac.compare_digest(held.sha256, given):
+                found = held
+        return found
+
+    def _refresh(self) -> None:
+        if self._path is None:
+            return
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            raise ConfigError(f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}") from error
+        now = (status.st_mtime_ns, status.st_size)
+        if now != self._read_at:
+            self._held = read_tokens(self._path)
+            self._read_at = now
+
+
+def read_tokens(path: Path) -> list[HeldToken]:
+    """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that stands twice."""
+    document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
+    found = document.checked(TokenFile).tokens
+    for field in ("name", "sha256"):
+        _refuse_twice(path, field, (getattr(one, field) for one in found))
+    return found
+
+
+def _refuse_twice(path: Path, field: str, values: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for number, value in enumerate(values, start=1):
+        if value in seen:
+            said = value if field == "name" else "the hash of another"
+            raise ConfigError(f"{path}: token {number}: {field}: got {said} a second time; allowed: each once")
+        seen.add(value)
+
+
+def token_hash(token: str) -> str:
+    """What the file keeps of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_token() -> str:
+    """A token that nobody can guess: 256 random bits."""
+    return secrets.token_urlsafe(TOKEN_BYTES)

@@ -1,0 +1,289 @@
+"""The store of evaluations that were asked for over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
+from dtef_pipeline.identity import digest
+from dtef_pipeline.text.well_formed import well_formed
+from resources import evaluation_tables as tables
+from resources.responses.database import ResponseDatabase
+from resources.vote_tables import microseconds, time_of
+
+EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
+TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
+"""Kinds of the last event of an evaluation: none comes after it."""
+QUEUE_TAG = "dtef/queue_id"
+"""Of a Dagster run: the evaluation that it is of."""
+
+
+class AskedRun(NamedTuple):
+    """One run of an evaluation before it has an id: a partition, and what else tells it from the others, such as its persona."""
+
+    key: str
+    asks: Mapping[str, Any]
+
+
+class EvaluationRun(NamedTuple):
+    """A part of an evaluation that has a state and results of its own: in games a persona in a scenario, elsewhere a partition."""
+
+    run_id: str
+    queue_id: str
+    key: str
+    asks: Mapping[str, Any]
+
+
+class Evaluation(NamedTuple):
+    """What was asked for in one manifest."""
+
+    queue_id: str
+    family: str
+    manifest: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    """The Dagster run that it comes to: `job`, `space`, `keys`, `new_keys` (whether unknown partitions are made), `config`, `snapshot`."""
+    submitted_by: str
+    submitted_at: datetime
+    runs: tuple[EvaluationRun, ...]
+
+
+class Event(NamedTuple):
+    """Something that happened to an evaluation. `seq` counts from 1 without gaps."""
+
+    seq: int
+    kind: EventKind
+    data: Mapping[str, Any]
+    happened_at: datetime
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class EvaluationStore:
+    """Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = _utc_now) -> None:
+        """Open the evaluations in a response store, and make what is not there.
+
+        Args:
+            location: as `ResponseStore` takes it, or a database that is open; that one is not closed here.
+            clock: says when something happens.
+
+        Raises:
+            ConfigError: the URL names no database that can hold responses.
+            StoreError: the database cannot be opened, or was written by newer code.
+        """
+        self._is_own = not isinstance(location, ResponseDatabase)
+        self.database = location if isinstance(location, ResponseDatabase) else ResponseDatabase(location)
+        self.clock = clock
+        tables.make_evaluation_tables(self.database)
+
+    def submit(
+        self,
+        family: str,
+        manifest: Mapping[str, Any],
+        plan: Mapping[str, Any],
+        asked: Sequence[AskedRun],
+        who: str,
+        idempotency_key: str | None = None,
+    ) -> tuple[Evaluation, bool]:
+        """Store an evaluation with its event `queued`; returns it, and whether it is new.
+
+        With a key that `who` has given before, the evaluation of then. Raises IdempotencyConflict when that was of another manifest.
+        """
+        body, queue_id, now = digest("evaluation", family, manifest), uuid.uuid4().hex, self.clock()
+        row = {
+            "queue_id": queue_id,
+            "family": family,
+            "manifest": _as_json(manifest),
+            "plan": _as_json(plan),
+            "submitted_by": well_formed(who),
+            "submitted_at": microseconds(now),
+            "idempotency_key": None if idempotency_key is None else well_formed(idempotency_key),
+            "body_digest": body,
+        }
+        runs = [
+            {
+                "run_id": digest(queue_id, place),
+                "queue_id": queue_id,
+                "place": place,
+                "key": one.key,
+                "asks": _as_json(one.asks),
+            }
+            for place, one in enumerate(asked)
+        ]
+
+        def work(connection: sa.Connection) -> str:
+            made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
+            if made.rowcount == 0:
+                return self._submitted_before(connection, row)
+            if runs:
+                connection.execute(sa.insert(tables.evaluation_runs), runs)
+            _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
+            return queue_id
+
+        found = self.database.write(work)
+        return self.evaluation(found), found == queue_id
+
+    def _submitted_before(self, connection: sa.Connection, row: Mapping[str, Any]) -> str:
+        kept = tables.evaluations.c
+        statement = sa.select(kept.queue_id, kept.body_digest).where(
+            kept.submitted_by == row["submitted_by"], kept.idempotency_key == row["idempotency_key"]
+        )
+        earlier = connection.execute(statement).one()
+        if earlier.body_digest != row["body_digest"]:
+            raise IdempotencyConflict(
+                f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} stands for another manifest already, that of {earlier.queue_id}; "
+                "allowed: the same manifest, or another key"
+            )
+        return str(earlier.queue_id)
+
+    def evaluation(self, queue_id: str) -> Evaluation:
+        """Raises UnknownEvaluation."""
+        found = self._evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
+        if not found:
+            raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+        return found[0]
+
+    def run(self, run_id: str) -> EvaluationRun:
+        """Raises UnknownEvaluation."""
+        found = self._rows(sa.select(tables.evaluation_runs).where(tables.evaluation_runs.c.run_id == run_id))
+        if not found:
+            raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
+        return _run_of(found[0])
+
+    def latest(self, most: int = 100, before: str | None = None) -> list[Evaluation]:
+        """The evaluations submitted last, the newest first; `before`: the queue id that they are older than. Raises UnknownEvaluation."""
+        kept = tables.evaluations.c
+        statement = sa.select(tables.evaluations).order_by(kept.place.desc()).limit(most)
+        if before is not None:
+            place = self._rows(sa.select(kept.place).where(kept.queue_id == before))
+            if not place:
+                raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
+            statement = statement.where(kept.place < place[0]["place"])
+        return self._evaluations(statement)
+
+    def unended(self) -> list[Evaluation]:
+        """Those without a terminal event, the first submitted first."""
+        event = tables.evaluation_events.c
+        ended = sa.select(event.seq).where(event.queue_id == tables.evaluations.c.queue_id, event.kind.in_(TERMINAL))
+        return self._evaluations(sa.select(tables.evaluations).where(~ended.exists()).order_by(tables.evaluations.c.place))
+
+    def append(self, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str) -> int | None:
+        """Store an event; returns its number, or None where `source` was told of before, or the evaluation has ended.
+
+        Raises UnknownEvaluation.
+        """
+        now = self.clock()
+        return self.database.write(lambda connection: _add_event(connection, queue_id, kind, data, source, now))
+
+    def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
+        """The events with a number above `after`, in their order; none of an evaluation that is not there."""
+        event = tables.evaluation_events.c
+        statement = sa.select(tables.evaluation_events).where(event.queue_id == queue_id, event.seq > after).order_by(event.seq)
+        rows = self._rows(statement if most is None else statement.limit(most))
+        return [Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])) for row in rows]
+
+    def events_of(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
+        """All events of several evaluations, by queue id."""
+        event = tables.evaluation_events.c
+        statement = sa.select(tables.evaluation_events).where(event.queue_id.in_(queue_ids)).order_by(event.queue_id, event.seq)
+        found: dict[str, list[Event]] = {one: [] for one in queue_ids}
+        for row in self._rows(statement):
+            found[row["queue_id"]].append(Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])))
+        return found
+
+    def heads(self, queue_ids: Sequence[str]) -> dict[str, int]:
+        """The number of the last event of each evaluation: one cheap query, for those who wait for the next."""
+        event = tables.evaluation_events.c
+        statement = (
+            sa.select(event.queue_id, sa.func.max(event.seq).label("head"))
+            .where(event.queue_id.in_(queue_ids))
+            .group_by(event.queue_id)
+        )
+        return {row["queue_id"]: row["head"] for row in self._rows(statement)}
+
+    def ask_to_cancel(self, queue_id: str, who: str) -> bool:
+        """Note that somebody wants the evaluation to end; returns whether that is new. Raises UnknownEvaluation."""
+        self.evaluation(queue_id)
+        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(self.clock())}
+        insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
+        return self.database.write(lambda connection: connection.execute(insert, row).rowcount) > 0
+
+    def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
+        """Who asked for the end of which of these evaluations."""
+        cancel = tables.evaluation_cancels.c
+        rows = self._rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
+        return {row["queue_id"]: row["who"] for row in rows}
+
+    def close(self) -> None:
+        if self._is_own:
+            self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
+        rows = self._rows(statement)
+        of = tables.evaluation_runs.c
+        parts = sa.select(tables.evaluation_runs).where(of.queue_id.in_([row["queue_id"] for row in rows]))
+        runs: dict[str, list[EvaluationRun]] = {row["queue_id"]: [] for row in rows}
+        for part in self._rows(parts.order_by(of.queue_id, of.place)) if rows else ():
+            runs[part["queue_id"]].append(_run_of(part))
+        return [
+            Evaluation(
+                row["queue_id"],
+                row["family"],
+                json.loads(row["manifest"]),
+                json.loads(row["plan"]),
+                row["submitted_by"],
+                _when(row["submitted_at"]),
+                tuple(runs[row["queue_id"]]),
+            )
+            for row in rows
+        ]
+
+    def _rows(self, statement: sa.Select[Any]) -> list[sa.RowMapping]:
+        return self.database.read(lambda connection: list(connection.execute(statement).mappings()))
+
+
+def _add_event(
+    connection: sa.Connection, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str, now: datetime
+) -> int | None:
+    """In the transaction of the caller. The evaluation's row is locked, so that numbers have no gaps."""
+    kept = tables.evaluations.c
+    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
+        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+    event = tables.evaluation_events.c
+    told = sa.and_(event.queue_id == queue_id, sa.or_(event.source == source, event.kind.in_(TERMINAL)))
+    if connection.scalar(sa.select(sa.func.count()).where(told)):
+        return None
+    seq = (connection.scalar(sa.select(sa.func.max(event.seq)).where(event.queue_id == queue_id)) or 0) + 1
+    row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": _as_json(data), "source": source}
+    connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
+    return seq
+
+
+def _run_of(row: sa.RowMapping) -> EvaluationRun:
+    return EvaluationRun(row["run_id"], row["queue_id"], row["key"], json.loads(row["asks"]))
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _when(kept: int) -> datetime:
+    found = time_of(kept)
+    assert found is not None
+    return found

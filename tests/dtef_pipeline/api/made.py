@@ -1,0 +1,49 @@
+"""An API over stores of its own, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
+from resources.evaluations import EvaluationStore
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+ROLE_TOKENS: Mapping[str, str] = {role: f"token of the {role}" for role in TOKEN_ROLES}
+
+
+def written_tokens(folder: Path) -> Path:
+    """A file with one token per role, each named after its role."""
+    path = folder / "tokens.yaml"
+    held = [{"name": role, "role": role, "sha256": token_hash(token)} for role, token in ROLE_TOKENS.items()]
+    path.write_text(yaml.safe_dump({"tokens": held}), encoding="utf-8")
+    return path
+
+
+def settings_in(folder: Path, **further: str) -> Settings:
+    """All places below a folder."""
+    places = {"DTEF_WAREHOUSE": "warehouse", "DTEF_RESPONSES": "responses.sqlite", "DAGSTER_HOME": "dagster"}
+    return Settings.from_environment({**{name: str(folder / place) for name, place in places.items()}, **further})
+
+
+def services_in(folder: Path) -> Services:
+    """Services over stores in a folder, with the tokens of `ROLE_TOKENS`."""
+    settings = settings_in(folder)
+    stores = VoteStore(settings.responses_url), EvaluationStore(settings.responses_url)
+    return Services(settings, Tokens(written_tokens(folder)), *stores)
+
+
+@contextmanager
+def client_in(folder: Path, role: str | None = "admin") -> Iterator[TestClient]:
+    """A client that holds the token of a role; None: none."""
+    with TestClient(make_app(services_in(folder)), raise_server_exceptions=False) as client:
+        if role is not None:
+            client.headers["Authorization"] = f"Bearer {ROLE_TOKENS[role]}"
+        yield client

@@ -1,0 +1,51 @@
+"""The API is closed: without a token nothing is served, and errors tell no more than what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.api.tokens import Tokens, new_token, read_tokens, token_hash
+from dtef_pipeline.errors import ConfigError
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, written_tokens
+
+
+def test_a_route_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        answer = client.get("/api/nothing")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert answer.json()["status"] == 404
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        assert client.post("/api/nothing", content=b"x" * 1_000_001).status_code == 413
+        assert client.post("/api/nothing", content=b'{"x": "\\ud800"}').status_code == 400
+        assert client.post("/api/nothing", content=b'{"x": "\\ud83d\\ude00"}').status_code == 404
+
+
+def test_a_token_is_known_by_its_hash_until_it_is_taken_out(tmp_path: Path) -> None:
+    path = written_tokens(tmp_path)
+    tokens = Tokens(path)
+    found = tokens.holder(ROLE_TOKENS["operator"])
+    assert found
+    assert found.name == "operator"
+    assert found.may("reviewer")
+    assert not found.may("admin")
+    assert tokens.holder("another") is None
+    assert Tokens(None).holder(ROLE_TOKENS["admin"]) is None
+    path.write_text("tokens: []\n", encoding="utf-8")
+    assert tokens.holder(ROLE_TOKENS["operator"]) is None
+
+
+def test_faults_of_the_file_have_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.yaml"
+    path.write_text("tokens:\n  - {name: a, role: boss, sha256: x}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"tokens.yaml:2: token 'a': role: got 'boss'; allowed: reviewer, operator, admin"):
+        read_tokens(path)
+    line = f"  - {{name: a, role: admin, sha256: {token_hash(new_token())}}}\n"
+    path.write_text(f"tokens:\n{line}{line}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="a second time"):
+        read_tokens(path)

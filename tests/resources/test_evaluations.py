@@ -1,0 +1,88 @@
+"""The store of evaluations: numbers of events without gaps, one terminal event, the same key the same evaluation."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
+from resources.evaluations import AskedRun, EvaluationStore
+
+ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"persona": "cautious"})]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EvaluationStore:
+    return EvaluationStore(tmp_path / "responses.sqlite")
+
+
+def submitted(store: EvaluationStore, key: str | None = None, models: str = "m") -> str:
+    found, _ = store.submit("games", {"models": [models]}, {"job": "games_pipeline"}, ASKED, "olga", key)
+    return found.queue_id
+
+
+def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
+    found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ASKED, "olga")
+    assert new
+    assert store.evaluation(found.queue_id) == found
+    assert [(one.key, one.asks["persona"]) for one in found.runs] == [("poker/kuhn", "bold"), ("poker/kuhn", "cautious")]
+    assert store.run(found.runs[1].run_id) == found.runs[1]
+    assert [(one.seq, one.kind, one.data["runs"]) for one in store.events(found.queue_id)] == [(1, "queued", 2)]
+
+
+def test_the_same_key_is_the_same_evaluation(store: EvaluationStore) -> None:
+    first = submitted(store, "k")
+    assert submitted(store, "k") == first
+    assert len(store.events(first)) == 1
+    with pytest.raises(IdempotencyConflict, match="another manifest already"):
+        submitted(store, "k", models="n")
+    assert len({first, submitted(store), submitted(store)}) == 3
+
+
+def test_many_writers_leave_no_gap_and_double_nothing(store: EvaluationStore) -> None:
+    queue = submitted(store)
+
+    def tell(number: int) -> int | None:
+        return store.append(queue, "item", {"n": number % 40}, f"item {number % 40}")
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(tell, range(80)))
+    assert sorted(one for one in told if one) == list(range(2, 42))
+    assert [one.seq for one in store.events(queue)] == list(range(1, 42))
+    assert [one.seq for one in store.events(queue, after=39)] == [40, 41]
+
+
+def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:
+    queue = submitted(store)
+    assert [one.queue_id for one in store.unended()] == [queue]
+    assert store.append(queue, "failed", {"why": "dead"}, "end") == 2
+    assert store.append(queue, "completed", {}, "end") is None
+    assert store.append(queue, "item", {}, "late") is None
+    assert store.unended() == []
+    assert store.heads([queue]) == {queue: 2}
+
+
+def test_the_newest_come_first_in_pages(store: EvaluationStore) -> None:
+    queues = [submitted(store) for _ in range(3)]
+    assert [one.queue_id for one in store.latest(2)] == queues[:0:-1]
+    assert [one.queue_id for one in store.latest(2, before=queues[1])] == queues[:1]
+
+
+def test_what_is_not_there_is_said_to_be_unknown(store: EvaluationStore) -> None:
+    for ask in (
+        store.evaluation,
+        store.run,
+        lambda one: store.append(one, "item", {}, "x"),
+        lambda one: store.ask_to_cancel(one, "o"),
+    ):
+        with pytest.raises(UnknownEvaluation, match="there is no"):
+            ask("0" * 32)
+
+
+def test_an_end_is_asked_for_once(store: EvaluationStore) -> None:
+    queue = submitted(store)
+    assert store.ask_to_cancel(queue, "olga")
+    assert not store.ask_to_cancel(queue, "otto")
+    assert store.cancels([queue]) == {queue: "olga"}
