@@ -27,7 +27,7 @@ from dtef_pipeline.errors import (
 
 PROBLEM_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
-_STATUSES: tuple[tuple[type[DtefError], int], ...] = (
+_ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
     (UnknownEvaluation, 404),
     (DuplicateVote, 409),
@@ -79,7 +79,7 @@ async def _of_problem(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _of_ours(request: Request, error: Exception) -> JSONResponse:
-    for kind, status in _STATUSES:
+    for kind, status in _ANSWERED_AS:
         if isinstance(error, kind):
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)

@@ -1,0 +1,61 @@
+"""Entity tags: of what a body says, not of when it was said, so that two servers give the same (RFC 9110, sections 8.8.3 and 13.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.identity import digest
+
+# A list of tags; a comma inside a tag is part of it. Linear: every alternative begins with another character.
+_TAG = re.compile(r'[ \t]*(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*(?:,|$)')
+
+
+def weak_etag(body: Any) -> str:
+    """`W/"..."`: a digest of the body as canonical JSON. What a clock says of it must not be part of the body."""
+    return f'W/"{digest("etag", body)}"'
+
+
+def matches(header: str | None, etag: str) -> bool:
+    """Whether a header If-None-Match or If-Match names the tag, in weak comparison. `*` names every tag, a malformed header none."""
+    if header is None:
+        return False
+    if header.strip(" \t") == "*":
+        return True
+    named, at = set(), 0
+    while at < len(header):
+        found = _TAG.match(header, at)
+        if found is None:
+            return False
+        named.add(found[1])
+        at = found.end()
+    return etag.removeprefix("W/").strip('"') in named
+
+
+def tagged(request: Request, body: Any, headers: Mapping[str, str] | None = None, tagged_by: Any = None) -> Response:
+    """The body with its tag, or 304 without a body where the client has it. `tagged_by`: what the tag is of, where that is not the body."""
+    etag = weak_etag(body if tagged_by is None else tagged_by)
+    sent = {"ETag": etag, "Cache-Control": "no-cache", **(headers or {})}
+    if matches(header_of(request, "if-none-match"), etag):
+        return Response(status_code=304, headers=sent)
+    return JSONResponse(body, headers=sent)
+
+
+def require_match(request: Request, etag: str) -> None:
+    """What changes a thing says which state of it it is about. Raises Problem: 428 without If-Match, 412 where it names another state."""
+    given = header_of(request, "if-match")
+    if given is None:
+        raise Problem(428, f"If-Match is missing; allowed: the ETag of what is to be changed, now {etag}")
+    if not matches(given, etag):
+        raise Problem(412, f"it has changed since: If-Match is {given[:80]}, the ETag now {etag}", {"ETag": etag})
+
+
+def header_of(request: Request, name: str) -> str | None:
+    """The value of a header, of several of one name joined as one list."""
+    found = request.headers.getlist(name)
+    return ", ".join(found) if found else None

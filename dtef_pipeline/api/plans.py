@@ -1,0 +1,58 @@
+"""What the manifest of an evaluation comes to: one Dagster run over chosen partitions, and the runs that are told apart in its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import DtefError
+from resources.evaluations import AskedRun
+
+
+class UnknownName(DtefError):
+    """A manifest names what is not there: answered with 404."""
+
+
+class NotApproved(DtefError):
+    """A manifest names a persona that nobody approved: answered with 409."""
+
+
+class EvaluationBudget(Part):
+    """What an evaluation may use in all, over all its runs and stages."""
+
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+
+
+class PlannedEvaluation(NamedTuple):
+    """A manifest as it will be carried out."""
+
+    job: str
+    """The Dagster job whose stages are run."""
+    space: str
+    """The partitions definition."""
+    keys: Sequence[str]
+    """Partitions of the space."""
+    config: Mapping[str, Mapping[str, Any]]
+    """By stage in the order of the pipeline, its configuration: these stages are run."""
+    snapshot: str
+    asked: Sequence[AskedRun]
+    new_keys: bool = False
+    """Whether partitions that Dagster does not know yet are made."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What is stored as the plan of an evaluation."""
+        kept = {name: value for name, value in self._asdict().items() if name != "asked"}
+        return {**kept, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
+
+
+def checked_snapshot(label: str) -> str:
+    """For validators of manifests. Raises ValueError."""
+    try:
+        return require_safe(label)
+    except DtefError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,57 @@
+"""Entity tags compare weakly, in lists, with commas inside; a malformed header matches nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.api.etags import matches, weak_etag
+from tests.conftest import SHARED
+
+TAG = 'W/"abc"'
+FORMS = {
+    None: False,
+    'W/"abc"': True,
+    '"abc"': True,
+    'W/"x", W/"abc"': True,
+    '"x","y"': False,
+    "*": True,
+    "garbage": False,
+    'W/"abc" W/"x"': False,
+    '"a,b", "abc"': True,
+    'w/"abc"': False,
+    '"abc': False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("header", FORMS)
+def test_every_form_of_the_header(header: str | None) -> None:
+    assert matches(header, TAG) is FORMS[header]
+
+
+def test_a_comma_inside_a_tag_is_part_of_it() -> None:
+    assert matches('"a,b"', 'W/"a,b"')
+    assert not matches('"a", "b"', 'W/"a,b"')
+
+
+def test_the_published_cases() -> None:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "if_none_match"]
+    assert len(cases) == 5
+    for case in cases:
+        assert (304 if matches(case["in"]["if_none_match"], case["in"]["etag"]) else 200) == case["out"], case["id"]
+
+
+@given(st.text(max_size=60))
+def test_no_header_is_too_strange(header: str) -> None:
+    assert matches(header, TAG) in (True, False)
+
+
+def test_the_tag_is_of_what_is_said_and_not_of_its_order() -> None:
+    assert weak_etag({"a": 1, "b": 2}) == weak_etag({"b": 2, "a": 1}) != weak_etag({"a": 1})
