@@ -13,7 +13,7 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.identity import digest
 
 # A list of tags; a comma inside a tag is part of it. Linear: every alternative begins with another character.
-_TAG = re.compile(r'[ \t]*(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*(?:,|$)')
+_ENTITY_TAG = re.compile(r'[ \t]*(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*(?:,|$)')
 
 
 def weak_etag(body: Any) -> str:
@@ -29,7 +29,7 @@ def matches(header: str | None, etag: str) -> bool:
         return True
     named, at = set(), 0
     while at < len(header):
-        found = _TAG.match(header, at)
+        found = _ENTITY_TAG.match(header, at)
         if found is None:
             return False
         named.add(found[1])
