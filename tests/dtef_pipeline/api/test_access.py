@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from dtef_pipeline.api.tokens import Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, written_tokens
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, written_tokens
+from tests.dtef_pipeline.api.served import served
 
 
 def test_a_route_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
@@ -49,3 +51,8 @@ def test_faults_of_the_file_have_their_line(tmp_path: Path) -> None:
     path.write_text(f"tokens:\n{line}{line}", encoding="utf-8")
     with pytest.raises(ConfigError, match="a second time"):
         read_tokens(path)
+
+
+def test_the_application_answers_on_a_port(tmp_path: Path) -> None:
+    with served(services_in(tmp_path)) as api:
+        assert httpx2.get(f"{api.address}/api/nothing").status_code == 404

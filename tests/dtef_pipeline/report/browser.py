@@ -55,12 +55,17 @@ class Browser:
         return answer["result"].get("value")
 
     def opens(self, page: Path, width: int = 1200) -> None:
+        self.visits(page.as_uri(), width)
+
+    def visits(self, address: str, width: int = 1200) -> None:
+        """Open an address, and wait until the page is there."""
         self.call("Emulation.setEmulatedMedia", media="", features=[])
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
         self.said.clear()
         self.requested.clear()
-        self.call("Page.navigate", url=page.as_uri())
-        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == "file:")
+        self.call("Page.navigate", url=address)
+        scheme = f"{address.partition(':')[0]}:"
+        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == scheme)
 
     def presses(self, key: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):
