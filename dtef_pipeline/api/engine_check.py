@@ -17,6 +17,8 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 
 ENGINE_PATIENCE_S = 20.0
 _ASKED_AT_ONCE = 2
+_WAITED_FOR_A_PLACE_S = 5.0
+"""A request that waits keeps a thread of the server."""
 _LONGEST_TOLD = 1000
 """Characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.engine_worker")
@@ -31,7 +33,7 @@ def engine_faults(
 
     `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
     """
-    if not _places.acquire(timeout=patience_s):
+    if not _places.acquire(timeout=_WAITED_FOR_A_PLACE_S):
         raise Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
     try:
         found = json.loads(_told(json.dumps(manifest.model_dump()).encode(), patience_s, worker))

@@ -207,15 +207,31 @@ def test_what_an_engine_says_at_length_is_cut() -> None:
 
 
 def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_check, "_WAITED_FOR_A_PLACE_S", 0.01)
     held = [engine_check._places.acquire(timeout=60) for _ in range(engine_check._ASKED_AT_ONCE)]
     assert all(held)
     try:
         with pytest.raises(Problem) as problem:
-            engine_faults(KUHN, 0.01)
+            engine_faults(KUHN)
     finally:
         for _ in held:
             engine_check._places.release()
     assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
+
+
+def described(client: TestClient) -> Any:
+    app: Any = client.app
+    return app.openapi()["paths"]
+
+
+def test_the_description_says_what_is_sent(client: TestClient) -> None:
+    told = described(client)
+    for path, model in ((SCENARIOS, "ScenarioManifest"), ("/api/personas", "Persona")):
+        schema = told[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert (schema["title"], {"version", "status"} & {*schema["properties"], *schema["required"]}) == (model, set())
+        assert "$ref" not in json.dumps(schema)
+    put = told[f"{SCENARIOS}/{{league}}/{{name}}"]["put"]
+    assert {one["name"] for one in put["parameters"]} == {"league", "name", "If-Match"}
 
 
 VALUES = st.recursive(
