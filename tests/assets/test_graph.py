@@ -210,6 +210,11 @@ SENSORS = {
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "evaluation_queue": (
+        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift",
+        5,
+        dg.DefaultSensorStatus.RUNNING,
+    ),
 }
 
 GRAPH = defs.resolve_asset_graph()
@@ -252,7 +257,10 @@ def test_jobs_run_the_checks_of_their_assets() -> None:
 
 def test_what_starts_runs_is_off_until_switched_on_and_boards_follow_by_themselves() -> None:
     schedules = {s.name: (s.cron_schedule, s.job_name, s.default_status) for s in defs.schedules or []}
-    sensors = {s.name: (s.job_name, s.minimum_interval_seconds, s.default_status) for s in defs.sensors or []}
+    sensors = {
+        s.name: (", ".join(job.name for job in s.jobs), s.minimum_interval_seconds, s.default_status)
+        for s in defs.sensors or []
+    }
     assert schedules == SCHEDULES
     assert sensors == SENSORS
 
