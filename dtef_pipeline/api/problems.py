@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from dtef_pipeline.api.plans import NotApproved, UnfitManifest, UnknownName
 from dtef_pipeline.documents import spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
@@ -30,9 +31,12 @@ _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
     (UnknownEvaluation, 404),
+    (UnknownName, 404),
+    (NotApproved, 409),
     (DuplicateVote, 409),
     (IdempotencyConflict, 409),
     (BallotError, 422),
+    (UnfitManifest, 422),
     (StoreError, 503),
 )
 """The first that fits holds. What is none of these is a fault of the installation, and tells a client nothing of files."""
