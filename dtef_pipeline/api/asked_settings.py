@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, field_validator
 
-from dtef_pipeline.api.plans import EvaluationBudget, UnknownName, checked_snapshot
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot
 from dtef_pipeline.asking.models import Models, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, DtefError
@@ -92,7 +91,7 @@ def _home_named(home: str) -> Iterator[None]:
 def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
     """The known models, those of `selectors` among them.
 
-    Raises UnknownName for a selector of a model that is not known, and Problem 422 for settings that it cannot have.
+    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have.
     """
     from dtef_pipeline.families import COMPUTED_MODELS
 
@@ -122,13 +121,13 @@ def refused(field: str) -> Iterator[None]:
     try:
         yield
     except DtefError as error:
-        said = str(error).removeprefix(f"{field}: ")
-        raise Problem(422, f"{field}: {said}", errors=[{"path": field, "message": said}]) from None
+        raise UnfitManifest(field, str(error).removeprefix(f"{field}: ")) from None
 
 
 def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:
-    """A run of the evaluation per partition. Raises Problem 422 where they are too many."""
+    """A run of the evaluation per partition. Raises UnfitManifest where they are too many."""
     if len(keys) > MOST_PARTITIONS:
-        message = f"these come to {counted(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation"
-        raise Problem(422, f"{field}: {message}", errors=[{"path": field, "message": message}])
+        raise UnfitManifest(
+            field, f"these come to {counted(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation"
+        )
     return [AskedRun(key, {"partition": key}) for key in keys]

@@ -42,7 +42,7 @@ class QaEvaluation(EvaluationAsked, QaAsked):
 def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the prompts on; from the items on where those of a part were never made.
 
-    Raises UnknownName for suites, parts and models that are not there, and Problem 422 for a judge and settings that cannot be.
+    Raises UnknownName for suites, parts and models that are not there, and UnfitManifest for a judge and settings that cannot be.
     """
     _require_judge(manifest, models_named(settings, "models", manifest.models))
     keys = _parts(manifest, settings)

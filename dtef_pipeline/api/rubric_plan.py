@@ -37,7 +37,7 @@ class RubricEvaluation(EvaluationAsked, RubricAsked):
 def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the responses on; from the blueprints on where one was never made, or criteria are to be extracted.
 
-    Raises UnknownName for blueprints and models that are not there, and Problem 422 for judges and settings that cannot be.
+    Raises UnknownName for blueprints and models that are not there, and UnfitManifest for judges and settings that cannot be.
     """
     models = models_named(settings, "models", manifest.models)
     models_named(settings, "analysts", manifest.analysts)

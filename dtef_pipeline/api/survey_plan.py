@@ -40,7 +40,7 @@ class SurveyEvaluation(EvaluationAsked, SurveyAsked):
 def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the prompts on, which are made where they are not there.
 
-    Raises UnknownName for rounds, segments and models that are not there, and Problem 422 for settings and budgets that cannot be.
+    Raises UnknownName for rounds, segments and models that are not there, and UnfitManifest for settings and budgets that cannot be.
     """
     models = models_named(settings, "models", manifest.models)
     with refused("budgets"):
