@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import evaluation_routes, queue_routes
+from dtef_pipeline.api import evaluation_routes, queue_routes, result_routes
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -48,7 +48,7 @@ def make_app(services: Services) -> FastAPI:
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
     app.state.services, app.state.watch = services, watch
-    for routes in (evaluation_routes, queue_routes):
+    for routes in (evaluation_routes, queue_routes, result_routes):
         app.include_router(routes.router)
     answer_problems(app)
     app.add_middleware(BodyLimit)
