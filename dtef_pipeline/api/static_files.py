@@ -14,7 +14,7 @@ from dtef_pipeline.report.style import style_sheet
 
 STYLE_SHEET = "api.css"
 """Begins with the rules of the reports, so that both look alike."""
-_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -44,7 +44,7 @@ def static_files() -> dict[str, StaticFile]:
     """By name, all there are."""
     found = {}
     for file in files("dtef_pipeline.api").joinpath("static").iterdir():
-        media_type = next((kind for end, kind in _TYPES.items() if file.name.endswith(end)), None)
+        media_type = next((kind for end, kind in _MEDIA_TYPES.items() if file.name.endswith(end)), None)
         if media_type is not None:
             words = file.read_text(encoding="utf-8")
             content = f"{style_sheet(())}\n{words}" if file.name == STYLE_SHEET else words
