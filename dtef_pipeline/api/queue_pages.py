@@ -11,6 +11,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.page_parts import as_lines, badge, box_of_table, button_form, folded, listed, moment, row_of
+from dtef_pipeline.api.progress_of import PartProgress
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.shown_evaluations import (
     ShownEvaluation,
@@ -106,33 +107,43 @@ def _row(shown: ShownEvaluation) -> Html:
     asked: Content = subject_of(one)
     if personas := personas_of(one):
         asked = html(asked, element("span", f"as {personas}", class_="ci wrapped"))
-    state = html(badge(shown.state), element("span", shown.reason, class_="ci wrapped") if shown.reason else None)
+    state = html(
+        badge(shown.state), element("span", shown.progress.reason, class_="ci wrapped") if shown.progress.reason else None
+    )
     cells = (state, _progress(shown), one.family, asked, asked_models_of(one), one.submitted_by)
     return row_of(name, *cells, moment(one.submitted_at), moment(shown.last_at), **_followed(shown, "row"))
 
 
 def _progress(shown: ShownEvaluation) -> Content:
-    if shown.total:
-        said = f"{shown.done:,} of {shown.total:,}"
-        bar = element("progress", said, value=shown.done, max=shown.total, aria_label="items done")
-        return html(bar, element("span", said, class_="ci"))
-    return counted(shown.done, "item") if shown.done else "–"
+    told = shown.progress
+    if not told.of:
+        return "–"
+    said = f"{told.done:,} of {told.of:,}"
+    notes = [told.stage] if told.stage and not shown.is_over else []
+    if told.asked and told.answered is not None and not shown.is_over:
+        notes.append(f"{told.answered:,} of {counted(told.asked, 'call')}")
+    if told.failed:
+        notes.append(f"{told.failed:,} failed")
+    bar = element("progress", said, value=told.done, max=told.of, aria_label="parts done")
+    return html(bar, element("span", "; ".join([said, *notes]), class_="ci"))
 
 
 def _live_part(shown: ShownEvaluation) -> Html:
     one = shown.evaluation
     terms: dict[str, Content] = {
-        "State": html(badge(shown.state), f" {shown.reason}" if shown.reason else None),
+        "State": html(badge(shown.state), f" {shown.progress.reason}" if shown.progress.reason else None),
         "Progress": _progress(shown),
         "Family": one.family,
         "Submitted": html(moment(one.submitted_at), f" UTC by {one.submitted_by}"),
+        "Started": html(moment(shown.progress.started_at), " UTC") if shown.progress.started_at else "not yet",
         "Last event": html(moment(shown.last_at), " UTC"),
         "Snapshot": str(one.plan.get("snapshot", "–")),
         "Queue id": element("code", one.queue_id),
     }
     is_stoppable = not shown.is_over and shown.state != "cancelling"
     stop = button_form(f"/queue/{one.queue_id}/cancel", "Cancel this evaluation", "danger") if is_stoppable else None
-    runs = box_of_table(f"{counted(len(one.runs), 'run')}", ("Run", "Partition", "Asked", "Results"), map(_run_row, one.runs))
+    rows = [_run_row(run, shown.progress.runs[run.run_id]) for run in one.runs]
+    runs = box_of_table(f"{counted(len(one.runs), 'run')}", ("Run", "State", "Partition", "Asked", "Results"), rows)
     return element(
         "div",
         listed(terms),
@@ -145,10 +156,11 @@ def _live_part(shown: ShownEvaluation) -> Html:
     )
 
 
-def _run_row(run: EvaluationRun) -> Html:
+def _run_row(run: EvaluationRun, part: PartProgress) -> Html:
     asked = ", ".join(f"{name}: {value}" for name, value in run.asks.items())
     results = link(f"/api/evaluations/{run.run_id}", "JSON")
-    return row_of(element("code", run.run_id[:_SHORT_ID]), run.key, asked or "–", results)
+    state = html(badge(part.status), element("span", part.reason, class_="ci wrapped") if part.reason else None)
+    return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked or "–", results)
 
 
 def _event_table(shown: ShownEvaluation) -> Html:
