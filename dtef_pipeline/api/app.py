@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dtef_pipeline.api import persona_routes, scenario_routes
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -44,6 +45,8 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
+    for router in (persona_routes.router, scenario_routes.router):
+        app.include_router(router)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app
