@@ -68,7 +68,7 @@ class StoredDocuments(NamedTuple):
         return versions + sum((one.kind, one.id) == (kind, document_id) for one in self.statuses)
 
 
-NOTHING_STORED = StoredDocuments()
+NO_DOCUMENTS = StoredDocuments()
 
 
 def _utc_now() -> datetime:
@@ -81,7 +81,7 @@ def stored_documents(location: str) -> StoredDocuments:
     `location`: as `ResponseStore` takes it. Raises StoreError where the database is there and cannot be read.
     """
     if (file := _file_of(location)) is not None and not file.is_file():
-        return NOTHING_STORED
+        return NO_DOCUMENTS
     from resources.responses.database import ResponseDatabase
 
     database = ResponseDatabase(location, prepare=False)
@@ -103,7 +103,7 @@ def _found_documents(connection: sa.Connection) -> StoredDocuments:
     from resources import game_document_tables as tables
 
     if tables.document_schema(connection) is None:
-        return NOTHING_STORED
+        return NO_DOCUMENTS
     return _documents_in(connection)
 
 

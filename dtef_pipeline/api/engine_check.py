@@ -19,13 +19,13 @@ ENGINE_PATIENCE_S = 20.0
 _ASKED_AT_ONCE = 2
 _LONGEST_TOLD = 1000
 """Characters of one message."""
-_WORKER = (sys.executable, "-m", "dtef_pipeline.api.engine_worker")
+_ENGINE_WORKER = (sys.executable, "-m", "dtef_pipeline.api.engine_worker")
 _places = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 _log = logging.getLogger(__name__)
 
 
 def engine_faults(
-    manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _WORKER
+    manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _ENGINE_WORKER
 ) -> list[dict[str, str]]:
     """What the engine finds wrong with a manifest, each with `path` and `message`. Raises Problem 503 when too many are asked at once.
 

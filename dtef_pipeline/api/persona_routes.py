@@ -18,7 +18,7 @@ from resources.settings import Settings
 
 router = APIRouter(prefix="/api/personas", tags=["personas"])
 PersonaName = Annotated[str, Path(description="Id of a persona, such as `cautious`.")]
-_ONE = one_answered(Persona)
+_PERSONA_ANSWERED = one_answered(Persona)
 
 
 class PersonaStep(Part):
@@ -45,7 +45,7 @@ def list_personas(
     _: Operating,
     status: PersonaStatus | None = None,
     cursor: versioned.Cursor = None,
-    limit: versioned.Limit = versioned.LISTED_AT_ONCE,
+    limit: versioned.Limit = versioned.DOCUMENTS_LISTED,
 ) -> Response:
     """The latest version of every persona, of files and made here, in the order of ids."""
     return versioned.listed(PERSONAS, request, services, status, cursor, limit)
@@ -57,7 +57,7 @@ def make_persona(services: Used, holder: Operating, given: Annotated[Any, Body()
     return versioned.make(PERSONAS, services, given, holder.name)
 
 
-@router.get("/{persona_id}", responses={200: _ONE, **SAME_AS_BEFORE})
+@router.get("/{persona_id}", responses={200: _PERSONA_ANSWERED, **SAME_AS_BEFORE})
 def show_persona(
     request: Request, services: Used, _: Operating, persona_id: PersonaName, version: versioned.VersionAsked = None
 ) -> Response:
@@ -71,7 +71,7 @@ def show_persona_versions(request: Request, services: Used, _: Operating, person
     return versioned.history(PERSONAS, request, services, persona_id)
 
 
-@router.put("/{persona_id}", responses={200: _ONE}, openapi_extra=body_sent(Persona))
+@router.put("/{persona_id}", responses={200: _PERSONA_ANSWERED}, openapi_extra=body_sent(Persona))
 def change_persona(
     request: Request, services: Used, holder: Operating, persona_id: PersonaName, given: Annotated[Any, Body()]
 ) -> Response:
@@ -79,7 +79,7 @@ def change_persona(
     return versioned.change(PERSONAS, request, services, persona_id, given, holder.name)
 
 
-@router.post("/{persona_id}/status", responses={200: _ONE})
+@router.post("/{persona_id}/status", responses={200: _PERSONA_ANSWERED})
 def move_persona(request: Request, services: Used, holder: Operating, persona_id: PersonaName, step: PersonaStep) -> Response:
     """Approve a draft, or retire what is approved."""
     return versioned.move(PERSONAS, request, services, persona_id, step.status, step.version, holder.name)

@@ -24,7 +24,7 @@ LeagueName = Annotated[str, Path(description="The part of the id before the slas
 NameInLeague = Annotated[str, Path(description="The part of the id after the slash, such as `kuhn`.")]
 LARGEST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
-_ONE = one_answered(ScenarioManifest)
+_SCENARIO_ANSWERED = one_answered(ScenarioManifest)
 
 
 class ScenarioStep(Part):
@@ -59,7 +59,7 @@ def list_scenarios(
     _: Operating,
     status: ScenarioStatus | None = None,
     cursor: versioned.Cursor = None,
-    limit: versioned.Limit = versioned.LISTED_AT_ONCE,
+    limit: versioned.Limit = versioned.DOCUMENTS_LISTED,
 ) -> Response:
     """The latest version of every scenario, of files and made here, in the order of ids."""
     return versioned.listed(SCENARIOS, request, services, status, cursor, limit)
@@ -77,7 +77,7 @@ def list_templates(request: Request, services: Used, _: Operating) -> Response:
     return tagged(request, {"templates": scenario_templates(services.settings)})
 
 
-@router.get("/{league}/{name}", responses={200: _ONE, **SAME_AS_BEFORE})
+@router.get("/{league}/{name}", responses={200: _SCENARIO_ANSWERED, **SAME_AS_BEFORE})
 def show_scenario(
     request: Request,
     services: Used,
@@ -96,7 +96,7 @@ def show_scenario_versions(request: Request, services: Used, _: Operating, leagu
     return versioned.history(SCENARIOS, request, services, f"{league}/{name}")
 
 
-@router.put("/{league}/{name}", responses={200: _ONE}, openapi_extra=body_sent(ScenarioManifest))
+@router.put("/{league}/{name}", responses={200: _SCENARIO_ANSWERED}, openapi_extra=body_sent(ScenarioManifest))
 def change_scenario(
     request: Request,
     services: Used,
@@ -109,7 +109,7 @@ def change_scenario(
     return versioned.change(SCENARIOS, request, services, f"{league}/{name}", given, holder.name)
 
 
-@router.post("/{league}/{name}/status", responses={200: _ONE})
+@router.post("/{league}/{name}/status", responses={200: _SCENARIO_ANSWERED})
 def move_scenario(
     request: Request, services: Used, holder: Operating, league: LeagueName, name: NameInLeague, step: ScenarioStep
 ) -> Response:

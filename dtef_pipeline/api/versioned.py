@@ -21,13 +21,13 @@ from resources.settings import Settings
 
 Versioned = Persona | ScenarioManifest
 ByVersion = Mapping[tuple[str, int], Versioned]
-LISTED_AT_ONCE, MOST_LISTED = 100, 1000
+DOCUMENTS_LISTED, MOST_DOCUMENTS_LISTED = 100, 1000
 """Documents of a list where no `limit` says otherwise, and at most."""
 LARGEST_VERSION = 2**31 - 1
 MADE_HERE = ("version", "status")
 """Fields of a document that nobody sends."""
 Cursor = Annotated[str | None, Query(description="`next` of the part of the list before this one.")]
-Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
+Limit = Annotated[int, Query(ge=1, le=MOST_DOCUMENTS_LISTED)]
 VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 _ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
 
@@ -71,9 +71,7 @@ class KnownDocuments:
         """A version; None: the latest. Raises Problem 404."""
         latest = self.latest().get(document_id)
         if latest is None:
-            raise Problem(
-                404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}"
-            )
+            raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
         if version is None:
             return latest
         if (found := self.versions.get((document_id, version))) is None:
