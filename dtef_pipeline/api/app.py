@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import health_pages
+from dtef_pipeline.api import health_pages, persona_routes, scenario_routes
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
@@ -46,7 +46,7 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
-    for one in (*page_routers(), health_pages.router):
+    for one in (*page_routers(), health_pages.router, persona_routes.router, scenario_routes.router):
         app.include_router(one)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)

@@ -103,7 +103,9 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    found = [{"path": spelled(one.place), "message": one.message} for one in told_faults(faults, _body_model(request))]
+    found = [
+        {"path": spelled(one.place) or "body", "message": one.message} for one in told_faults(faults, _body_model(request))
+    ]
     return problem_answer(422, "; ".join(f"{one['path']}: {one['message']}" for one in found), members={"errors": found})
 
 
