@@ -9,11 +9,12 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import health_pages, persona_routes, scenario_routes
+from dtef_pipeline.api import evaluation_routes, health_pages, persona_routes, queue_routes, scenario_routes
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.watch import Watch
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
@@ -28,11 +29,14 @@ _ON_EVERY_ANSWER = {
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
 
+    watch = Watch(services.evaluations)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            watch.close()
             services.close()
 
     app = FastAPI(
@@ -44,10 +48,12 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services = services
+    app.state.services, app.state.watch = services, watch
+    for routes in (evaluation_routes, queue_routes, health_pages, persona_routes, scenario_routes):
+        app.include_router(routes.router)
     answer_problems(app)
-    for one in (*page_routers(), health_pages.router, persona_routes.router, scenario_routes.router):
-        app.include_router(one)
+    for pages in page_routers():
+        app.include_router(pages)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app
