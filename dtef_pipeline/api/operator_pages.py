@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from dtef_pipeline.api import board_page, health_pages, login_pages, queue_pages, static_files, vote_pages
+from dtef_pipeline.api import board_page, health_pages, login_pages, new_evaluation_page, queue_pages, static_files, vote_pages
 
 
 def page_routers() -> tuple[APIRouter, ...]:
@@ -13,6 +13,7 @@ def page_routers() -> tuple[APIRouter, ...]:
         static_files.router,
         login_pages.router,
         queue_pages.router,
+        new_evaluation_page.router,
         vote_pages.router,
         board_page.router,
         health_pages.pages_of_health,

@@ -12,6 +12,7 @@ from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.page_parts import as_lines, badge, box_of_table, button_form, folded, listed, moment, row_of
 from dtef_pipeline.api.progress_of import PartProgress
+from dtef_pipeline.api.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.shown_evaluations import (
     ShownEvaluation,
@@ -19,6 +20,7 @@ from dtef_pipeline.api.shown_evaluations import (
     personas_of,
     shown_evaluations,
     subject_of,
+    whole_evaluation,
 )
 from dtef_pipeline.text.counted import counted
 from resources.evaluations import EvaluationRun
@@ -50,7 +52,7 @@ def queue_page(request: Request, services: Used, held: Operating, before: str | 
 
 
 @router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: str, request: Request, services: Used, held: Operating) -> Response:
+def evaluation_page(queue_id: QueueId, request: Request, services: Used, held: Operating) -> Response:
     """One evaluation."""
     shown = _found(services, queue_id)
     manifest = folded("Manifest", as_lines(shown.evaluation.manifest), is_open=True)
@@ -60,27 +62,26 @@ def evaluation_page(queue_id: str, request: Request, services: Used, held: Opera
 
 
 @router.get("/queue/{queue_id}/row")
-def queue_row(queue_id: str, services: Used, held: Operating) -> Response:
+def queue_row(queue_id: QueueId, services: Used, held: Operating) -> Response:
     """The row of the queue as it is now, for the script of the page."""
     return _fragment(element("table", _row(_found(services, queue_id))))
 
 
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(queue_id: str, services: Used, held: Operating) -> Response:
+def evaluation_now(queue_id: QueueId, services: Used, held: Operating) -> Response:
     """What changes on the page of an evaluation, as it is now."""
     return _fragment(_live_part(_found(services, queue_id)))
 
 
 @router.post("/queue/{queue_id}/cancel")
-def cancel(queue_id: str, services: Used, held: Operating) -> Response:
+def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
     """Asks for the end of an evaluation."""
-    services.evaluations.ask_to_cancel(queue_id, held.name)
+    cancel_evaluation(request, queue_id, services, held)
     return to_page(f"/queue/{queue_id}")
 
 
 def _found(services: Services, queue_id: str) -> ShownEvaluation:
-    (shown,) = shown_evaluations(services.evaluations, [services.evaluations.evaluation(queue_id)])
-    return shown
+    return whole_evaluation(services.evaluations, queue_id)
 
 
 def _fragment(markup: Html) -> HTMLResponse:
@@ -116,16 +117,17 @@ def _row(shown: ShownEvaluation) -> Html:
 
 def _progress(shown: ShownEvaluation) -> Content:
     told = shown.progress
-    if not told.of:
+    if not told.of or (shown.is_over and not told.done):
         return "–"
-    said = f"{told.done:,} of {told.of:,}"
-    notes = [told.stage] if told.stage and not shown.is_over else []
-    if told.asked and told.answered is not None and not shown.is_over:
+    notes = [f"{told.done:,} of {told.of:,}"]
+    if not shown.is_over and told.stage:
+        notes.append(told.stage)
+    if not shown.is_over and told.asked and told.answered is not None:
         notes.append(f"{told.answered:,} of {counted(told.asked, 'call')}")
     if told.failed:
         notes.append(f"{told.failed:,} failed")
-    bar = element("progress", said, value=told.done, max=told.of, aria_label="parts done")
-    return html(bar, element("span", "; ".join([said, *notes]), class_="ci"))
+    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done")
+    return html(bar, element("span", "; ".join(notes), class_="ci"))
 
 
 def _live_part(shown: ShownEvaluation) -> Html:

@@ -74,12 +74,14 @@ class _KeptDaemon:
 
     def state(self, services: Services, now: datetime) -> DaemonState:
         from assets.daemon_state import daemon_state
+        from dtef_pipeline.api.asked_settings import home_named
 
         home = services.settings.dagster_home
         with self._lock:
             kept = self._found.get(str(home))
             if kept is None or abs((now - kept[0]).total_seconds()) > _DAEMON_KEPT_S:
-                kept = self._found[str(home)] = now, daemon_state(home, QUEUE_SENSOR)
+                with home_named(str(home)):
+                    kept = self._found[str(home)] = now, daemon_state(home, QUEUE_SENSOR)
         return kept[1]
 
 

@@ -37,13 +37,20 @@ class ShownEvaluation(NamedTuple):
 
 
 def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[ShownEvaluation]:
-    """The evaluations with their events, in their order."""
+    """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
     ids = [one.queue_id for one in found]
-    events, cancels = store.events_of(ids), store.cancels(ids)
+    events, cancels = store.events_of(ids, items=False), store.cancels(ids)
+    events.update(store.events_of([one for one, told in events.items() if told and told[-1].kind not in TERMINAL]))
     return [
         ShownEvaluation(one, events[one.queue_id], progress_of(one, events[one.queue_id]), cancels.get(one.queue_id))
         for one in found
     ]
+
+
+def whole_evaluation(store: EvaluationStore, queue_id: str) -> ShownEvaluation:
+    """One evaluation with all its events. Raises UnknownEvaluation."""
+    one, events = store.evaluation(queue_id), store.events(queue_id)
+    return ShownEvaluation(one, events, progress_of(one, events), store.cancels([queue_id]).get(queue_id))
 
 
 def subject_of(evaluation: Evaluation) -> str:
