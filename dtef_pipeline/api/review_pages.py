@@ -1,0 +1,206 @@
+"""The page on which reviewers vote: one pair after the other, with names hidden, and nothing on it that tells who wrote what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+
+from dtef_pipeline.api.access import Reviewing, holder_of
+from dtef_pipeline.api.elements import Content, element, html
+from dtef_pipeline.api.layout import page, page_router, to_page
+from dtef_pipeline.api.login_pages import form_fields
+from dtef_pipeline.api.review_markup import (
+    ALL_DONE,
+    CONSENT_PATH,
+    REVIEW_PATH,
+    FilledForm,
+    ReviewCounts,
+    kept_vote,
+    key_list,
+    pair_texts,
+    progress,
+    task,
+    vote_bar,
+)
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.static_files import REVIEW_STYLE
+from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
+from dtef_pipeline.preference.ballots import read_ballot
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.report.vote_fields import VOTE_TITLE
+from resources.judge_ids import refuse_judge
+from resources.votes import VoteStore
+from resources.votes_left import pairs_open_to, votes_of_reviewer
+
+MOST_SKIPPED = 100
+"""Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
+_COUNTED_EXACTLY = 20
+_PAIR_ID = re.compile(r"[0-9a-f]{32}")
+_OUTCOMES = {
+    "voted": "Your vote is stored.",
+    "skipped": "This pair comes again later.",
+    "shown": "Kept: exports may show your id.",
+    "hidden": "Kept: exports do not show your id.",
+}
+"""By the word in the address that a form leads to, what is said there."""
+_INCOMPLETE = "Choose A, B or tie, and how certain you are."
+_REPEATED = "You have voted on that pair before: your first vote stays."
+_NO_PAIR = "That pair is not there, so that nothing was stored. Here is another one."
+_AWAY = (
+    "Your vote is not stored: the server cannot reach its database now. Nothing you entered is lost; send it again in a moment."
+)
+_LOGGED_OUT = "Your vote is not stored: you are logged out. Nothing you entered is lost."
+
+router = page_router()
+SentForm = Annotated[dict[str, str], Depends(form_fields)]
+
+
+@router.get(REVIEW_PATH)
+def review_page(request: Request, services: Used, held: Reviewing, skipped: str = "", said: str = "") -> Response:
+    """The next pair of the reviewer; the task and the consent first, where nothing was said of that yet."""
+    consent = _consent(services.votes, held)
+    if consent is None:
+        return _page(request, task(held.name, None, read_skipped(skipped)))
+    return _next_page(request, services.votes, held, read_skipped(skipped), _OUTCOMES.get(said, ""))
+
+
+@router.post(CONSENT_PATH)
+def give_consent(services: Used, held: Reviewing, fields: SentForm) -> Response:
+    """Notes whether exports may show the id of the reviewer."""
+    refuse_judge(services.votes.database, held.name)
+    shown = fields.get("consent") == "yes"
+    if _consent(services.votes, held) is not shown:
+        services.votes.say_of_reviewer(held.name, consent=shown)
+    return _to_review("shown" if shown else "hidden", read_skipped(fields.get("skipped", "")))
+
+
+@router.post(REVIEW_PATH)
+def vote_on_page(request: Request, services: Used, fields: SentForm) -> Response:
+    """Stores a vote, or has a pair come later. What cannot be stored stays in the form, whatever the reason."""
+    form, held = read_form(fields), holder_of(request)
+    if held is None:
+        return _page(request, _not_stored(_LOGGED_OUT), kept_vote(form, is_logged_in=False), status=401)
+    if fields.get("do") == "skip":
+        return _to_review("skipped", with_skipped(form.skipped, form.pair_id))
+    try:
+        return _voted(request, services.votes, held, form)
+    except StoreError:
+        shown = _page(request, _not_stored(_AWAY), kept_vote(form, is_logged_in=True), status=503)
+        shown.headers["Retry-After"] = "5"
+        return shown
+
+
+def _voted(request: Request, store: VoteStore, held: HeldToken, form: FilledForm) -> Response:
+    try:
+        pair = _known(store, form.pair_id)
+        if not (form.choice and form.confidence):
+            return _pair_page(request, store, held, pair, form, _INCOMPLETE, 422)
+        store.take(read_ballot(_ballot_values(form, held)))
+    except UnknownPair:
+        return _next_page(request, store, held, form.skipped, _NO_PAIR, 404)
+    except DuplicateVote:
+        return _next_page(request, store, held, form.skipped, _REPEATED, 409)
+    except BallotError as error:
+        return _pair_page(request, store, held, pair, form, str(error), 422)
+    return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+
+
+def _known(store: VoteStore, pair_id: str) -> BlindedPair:
+    """Raises UnknownPair, also for what can be no id."""
+    if not _PAIR_ID.fullmatch(pair_id):
+        raise UnknownPair(_NO_PAIR)
+    return store.served(pair_id)
+
+
+def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
+    certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
+    values = {"pair_id": form.pair_id, "reviewer_id": held.name, "choice": form.choice, "confidence": certain}
+    return {**values, "justification": form.justification}
+
+
+def read_form(fields: Mapping[str, str]) -> FilledForm:
+    """What a form brought; browsers send an end of a line as two characters, of which one is kept."""
+    return FilledForm(
+        fields.get("pair_id", ""),
+        fields.get("choice", ""),
+        fields.get("confidence", ""),
+        fields.get("justification", "").replace("\r\n", "\n"),
+        read_skipped(fields.get("skipped", "")),
+    )
+
+
+def read_skipped(words: str) -> tuple[str, ...]:
+    """Ids between dots, each once; what is no id is left out."""
+    ids = (one for one in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(one))
+    return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
+
+
+def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
+    """The pair comes after all others that were skipped."""
+    return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
+
+
+def next_for(store: VoteStore, reviewer_id: str, skipped: tuple[str, ...]) -> tuple[BlindedPair | None, ReviewCounts]:
+    """The next pair and how far the reviewer is; those that were skipped come last. None: nothing is left."""
+    most = len(skipped) + _COUNTED_EXACTLY
+    waiting = store.waiting(reviewer_id, most)
+    is_exact = len(waiting) < most
+    left = len(waiting) if is_exact else pairs_open_to(store.database, reviewer_id)
+    counts = ReviewCounts(votes_of_reviewer(store.database, reviewer_id), left, is_exact)
+    chosen = next((one for one in (*(one for one in waiting if one not in skipped), *skipped) if one in waiting), None)
+    return (None if chosen is None else store.served(chosen)), counts
+
+
+def _next_page(
+    request: Request, store: VoteStore, held: HeldToken, skipped: tuple[str, ...], said: str, status: int = 200
+) -> Response:
+    pair, counts = next_for(store, held.name, skipped)
+    if pair is None:
+        told = element("p", f"{said} {ALL_DONE}".strip(), id="said", role="status", tabindex=-1, class_="done")
+        return _page(request, told, introduction=_introduction(store, held, counts, skipped), status=status)
+    if pair.pair_id in skipped:
+        said = f"{said} You skipped this pair before.".strip()
+    return _pair_page(request, store, held, pair, FilledForm(pair.pair_id, skipped=skipped), said, status, counts)
+
+
+def _pair_page(
+    request: Request,
+    store: VoteStore,
+    held: HeldToken,
+    pair: BlindedPair,
+    form: FilledForm,
+    said: str,
+    status: int,
+    counts: ReviewCounts | None = None,
+) -> Response:
+    counts = counts or next_for(store, held.name, form.skipped)[1]
+    head = html(_introduction(store, held, counts, form.skipped), key_list())
+    return _page(request, pair_texts(pair), vote_bar(form, said, status == 422), introduction=head, status=status)
+
+
+def _introduction(store: VoteStore, held: HeldToken, counts: ReviewCounts, skipped: tuple[str, ...]) -> Content:
+    return html(progress(counts), task(held.name, bool(_consent(store, held)), skipped))
+
+
+def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:
+    style = element("link", rel="stylesheet", href=f"/static/{REVIEW_STYLE}")
+    return page(request, VOTE_TITLE, style, *body, status=status, scripts=("review.js",), introduction=introduction)
+
+
+def _not_stored(why: str) -> Content:
+    return element("p", why, id="said", role="alert", class_="fault")
+
+
+def _to_review(said: str, skipped: tuple[str, ...]) -> Response:
+    later = f"&skipped={'.'.join(skipped)}" if skipped else ""
+    return to_page(f"{REVIEW_PATH}?said={said}{later}")
+
+
+def _consent(store: VoteStore, held: HeldToken) -> bool | None:
+    """What the reviewer said; None: nothing yet."""
+    said = store.reviewers().get(held.name)
+    return None if said is None else bool(said["consent"])

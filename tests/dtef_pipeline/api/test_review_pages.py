@@ -1,0 +1,339 @@
+"""The page on which reviewers vote, without JavaScript: a plain form that loses no vote, and says nothing of who wrote what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.access import TOKEN_COOKIE
+from dtef_pipeline.api.review_markup import ALL_DONE
+from dtef_pipeline.api.review_pages import MOST_SKIPPED, read_skipped, with_skipped
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.errors import StoreError
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.votes import PairedResponse, paired_response
+from resources.votes import VoteStore
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.made.voted import responses
+
+OWN_PAGE = {"Origin": "http://testserver"}
+HOSTILE = (
+    "</script></textarea><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \u202e\u2066 \u2028 \x1b]0;x\x07 "
+    + "w" * 3_000
+)
+
+
+def fill(store: VoteStore, rows: Sequence[PairedResponse]) -> None:
+    assert store.add_pairs(rows, new_pairs(rows)) > 0
+
+
+def store_of(client: TestClient) -> VoteStore:
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    return services.votes
+
+
+@contextmanager
+def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewer", asked: bool = True) -> Iterator[TestClient]:
+    """A browser that is logged in, over a store with these responses in pairs. `asked`: whether the reviewer has seen the task."""
+    with client_in(folder, None) as client:
+        client.follow_redirects = False
+        client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
+        client.headers["Origin"] = OWN_PAGE["Origin"]
+        if rows:
+            fill(store_of(client), rows)
+        if asked:
+            store_of(client).say_of_reviewer(role, consent=False)
+        yield client
+
+
+def shown(answer: httpx2.Response) -> tuple[str, str, str]:
+    """What a reader sees: what was asked, A, B."""
+    found = [
+        re.search(rf'<div id="{name}" class="written"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
+        for name in ("prompt", "run-a", "run-b")
+    ]
+    assert all(found)
+    return tuple(unescape(one[1]) for one in found if one)  # type: ignore[return-value]
+
+
+def hidden(answer: httpx2.Response) -> dict[str, str]:
+    """The fields that a browser sends without being asked: the last form of the page is the one to vote in."""
+    form = answer.text[answer.text.rindex("<form") :]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+
+
+def said(answer: httpx2.Response) -> str:
+    found = re.search(r'id="said"[^>]*>(.*?)</', answer.text)
+    assert found
+    return unescape(found[1])
+
+
+def voted(
+    client: TestClient, page: httpx2.Response, choice: str = "A", confidence: str = "4", **further: str
+) -> httpx2.Response:
+    return client.post("/review", data={**hidden(page), "choice": choice, "confidence": confidence, "do": "vote", **further})
+
+
+def test_a_reviewer_is_told_the_task_first_and_asked_for_consent(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2), asked=False) as client:
+        first = client.get("/review")
+        assert "What was asked" not in first.text
+        assert "A vote cannot be changed" in first.text
+        assert "checked" not in first.text
+        answer = client.post("/review/consent", data={"consent": "yes"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/review?said=shown")
+        then = client.get(answer.headers["location"])
+        assert "exports may show your id" in said(then)
+        assert " checked>" in then.text
+        assert store_of(client).reviewers()["reviewer"]["consent"] is True
+        assert client.post("/review/consent", data={}).headers["location"] == "/review?said=hidden"
+        assert store_of(client).reviewers()["reviewer"]["consent"] is False
+        client.post("/review/consent", data={})
+        assert [one["what"] for one in store_of(client).actions()] == ["pairs", "reviewer", "reviewer"]
+
+
+@pytest.mark.parametrize("role", ["reviewer", "operator", "admin"])
+def test_votes_are_stored_under_the_name_of_who_is_logged_in_until_nothing_is_left(role: str, tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(3), role) as client:
+        page = client.get("/review")
+        assert page.status_code == 200
+        assert "You have voted on 0 pairs; 3 are left." in page.text
+        assert " checked" not in page.text
+        for number, choice in enumerate(("A", "tie", "B"), start=1):
+            answer = voted(client, page, choice, str(number), justification="two\r\nlines", reviewer_id="somebody")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/review?said=voted")
+            page = client.get(answer.headers["location"])
+            assert said(page).startswith("Your vote is stored.")
+        assert said(page).endswith(ALL_DONE)
+        votes = [vote for _, vote, _ in store_of(client).votes()]
+    assert {vote.reviewer_id for vote in votes} == {role}
+    assert sorted((vote.choice, vote.confidence) for vote in votes) == [("A", 1), ("B", 3), ("tie", 2)]
+    assert {vote.justification for vote in votes} == {"two\nlines"}
+
+
+def test_what_was_a_on_the_page_is_a_in_the_store(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(4)) as client:
+        preferred = {}
+        while "counts" in (page := client.get("/review")).text and 'id="pair"' in page.text:
+            preferred[hidden(page)["pair_id"]] = shown(page)[1]
+            voted(client, page)
+        store = store_of(client)
+        sides = {pair.pair_id: pair for pair in store.pairs()}
+        rows = {one.response_id: one.text for one in responses(4)}
+        assert len(preferred) == 6
+        for _, vote, _ in store.votes():
+            pair = sides[vote.pair_id]
+            author = pair.left if vote.shown_as_a == "left" else pair.right
+            assert rows[author] == preferred[vote.pair_id]
+
+
+def test_a_vote_sent_twice_is_stored_once_and_the_first_stays(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(3)) as client:
+        page = client.get("/review")
+        voted(client, page, "A", "1")
+        again = voted(client, page, "B", "5")
+        assert again.status_code == 409
+        assert said(again) == "You have voted on that pair before: your first vote stays."
+        assert hidden(again)["pair_id"] != hidden(page)["pair_id"]
+        ((_, vote, _),) = store_of(client).votes()
+    assert (vote.choice, vote.confidence) == ("A", 1)
+
+
+def test_a_skipped_pair_comes_last_and_nothing_of_it_is_stored(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(3)) as client:
+        page = client.get("/review")
+        order = []
+        for _ in range(4):
+            order.append(hidden(page)["pair_id"])
+            answer = client.post("/review", data={**hidden(page), "do": "skip"})
+            page = client.get(answer.headers["location"])
+        assert len(set(order[:3])) == 3
+        assert order[3] == order[0]
+        assert hidden(page)["pair_id"] == order[1]
+        assert said(page) == "This pair comes again later. You skipped this pair before."
+        assert store_of(client).votes() == []
+        page = client.get(voted(client, page).headers["location"])
+        assert hidden(page)["pair_id"] == order[2]
+        assert order[1] not in hidden(page)["skipped"]
+
+
+def test_skipped_pairs_are_ids_each_once_and_not_too_many() -> None:
+    first, second = "a" * 32, "b" * 32
+    assert read_skipped(f"{first}.<b>..{second}.{first}.\x00.{'A' * 32}.a") == (first, second)
+    many = tuple(f"{number:032x}" for number in range(MOST_SKIPPED))
+    assert with_skipped(many, first) == (*many[1:], first)
+    assert with_skipped((first, second), first) == (second, first)
+    assert with_skipped((first,), "no id") == (first,)
+    assert len(read_skipped(f"{first}." * 30_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"choice": ""}, "Choose A, B or tie, and how certain you are."),
+        ({"confidence": ""}, "Choose A, B or tie"),
+        ({"choice": "C<"}, "choice: got 'C<'; allowed: A, B, tie"),
+        ({"confidence": "6"}, "confidence: got 6; allowed: a whole number from 1 to 5"),
+        ({"confidence": "2.5"}, "confidence: got '2.5'"),
+        ({"confidence": "٣"}, "confidence: got '٣'"),
+        ({"justification": "x" * 2_001}, "a text of at most 2,000 characters"),
+    ],
+)
+def test_a_vote_with_a_fault_is_told_and_stays_in_the_form(fields: dict[str, str], why: str, tmp_path: Path) -> None:
+    given = {"choice": "B", "confidence": "5", "justification": "\nwell <b>", **fields}
+    with reviewing(tmp_path, responses(2)) as client:
+        page = client.get("/review")
+        answer = voted(client, page, **given)
+        assert answer.status_code == 422
+        assert why in said(answer)
+        assert shown(answer) == shown(page)
+        assert hidden(answer) == hidden(page)
+        kept = re.findall(r'name="(\w+)" value="(\w+)" required checked', answer.text)
+        assert set(kept) <= set(given.items())
+        assert len(kept) == 2 - len({"choice", "confidence"} & set(fields))
+        (words,) = re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", answer.text, re.DOTALL)
+        assert unescape(words) == given["justification"]
+        assert store_of(client).votes() == []
+
+
+def test_a_pair_that_is_not_there_is_told_and_another_is_shown(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        for pair_id in ("0" * 32, "\x00", "../x", "", "x" * 100_000):
+            answer = voted(client, client.get("/review"), pair_id=pair_id)
+            assert answer.status_code == 404
+            assert shown(answer)[0] == "What is 0?"
+
+
+def test_a_vote_is_kept_while_the_database_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        page = client.get("/review")
+
+        def away(*_: object) -> None:
+            raise StoreError("cannot be reached: postgresql://secret@host")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store_of(client).database, "read", away)
+            patch.setattr(store_of(client).database, "write", away)
+            answer = voted(client, page, "tie", "2", justification='"so" <i>')
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert "Nothing you entered is lost" in said(answer)
+            assert "secret" not in answer.text
+            assert client.get("/review").status_code == 503
+        kept = {name: unescape(value) for name, value in hidden(answer).items()}
+        assert client.post("/review", data={**kept, "do": "vote"}).status_code == 303
+        ((_, vote, _),) = store_of(client).votes()
+    assert (vote.choice, vote.confidence, vote.justification) == ("tie", 2, '"so" <i>')
+
+
+def test_a_vote_of_somebody_who_was_logged_out_is_kept_and_not_stored(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        page = client.get("/review")
+        client.cookies.clear()
+        answer = voted(client, page, "B", "3")
+        assert answer.status_code == 401
+        assert "you are logged out" in said(answer)
+        assert 'target="_blank"' in answer.text
+        assert {"choice": "B", "confidence": "3"}.items() <= hidden(answer).items()
+        assert shown(page)[1] not in answer.text
+        assert store_of(client).votes() == []
+        assert client.get("/review").headers["location"] == "/login?next=/review"
+        assert client.post("/review/consent", data={"consent": "yes"}).headers["location"] == "/login"
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.org", "null", "http://testserver.elsewhere.org", ""])
+@pytest.mark.parametrize("path", ["/review", "/review/consent"])
+def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, origin: str, tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        fields = {
+            **hidden(client.get("/review")),
+            "choice": "A",
+            "confidence": "5",
+            "justification": "theirs",
+            "consent": "yes",
+        }
+        client.headers["Origin"] = origin
+        answer = client.post(path, data=fields)
+        assert answer.status_code == 403
+        assert "theirs" not in answer.text
+        assert store_of(client).votes() == []
+        assert store_of(client).reviewers()["reviewer"]["consent"] is False
+
+
+def test_hostile_texts_are_text(tmp_path: Path) -> None:
+    rows = [
+        paired_response("qa", "made/all/1", f"player-{number}", f"{number} {HOSTILE}", prompt=HOSTILE, names=())
+        for number in (1, 2)
+    ]
+    with reviewing(tmp_path, rows) as client:
+        page = client.get("/review")
+        assert {text[2:] for text in shown(page)[1:]} == {HOSTILE}
+        assert shown(page)[0] == HOSTILE
+        assert "<img" not in page.text
+        scripts = re.findall(r"<script[^>]*>", page.text)
+        assert scripts == ['<script src="/static/review.js" defer>']
+        assert " style=" not in page.text
+        assert "<style" not in page.text
+        answer = voted(client, page, HOSTILE[:40], "5", justification=HOSTILE)
+        assert answer.status_code == 422
+        assert re.findall(r"<script[^>]*>", answer.text) == scripts
+        assert answer.text.count("</textarea>") == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe=%ff", b"&" * 500_000, b"do=vote&pair_id=%00", b"%ED%A0%80=1&justification=%ED%A0%80", b"{}"]
+)
+def test_no_body_is_a_fault_of_the_server(body: bytes, tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert client.post("/review", content=body, headers=headers).status_code in (404, 422)
+        assert client.post("/review/consent", content=body, headers=headers).status_code == 303
+        assert client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "said": "<b>\x00"}).status_code == 200
+
+
+def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
+    """Every byte and header of the pages and of what they load, over all states of a reviewer who votes on all pairs."""
+    names = ("Zorblax", "Quuxmind", "Frobnik")
+    rows = [
+        paired_response(
+            "qa", f"secretsuite/hidden/{item}", f"{name}[temperature=0]", f"I, {name.upper()}, say {place} of {item}.",
+            prompt=f"{name if item else 'What'} is {item}?", names=(name,), request_keys=(f"key-{name}-{item}",),
+        )
+        for item in range(2)
+        for place, name in enumerate(names)
+    ]  # fmt: skip
+    with reviewing(tmp_path, rows, asked=False) as client:
+        store = store_of(client)
+        answers = [client.get("/review"), client.post("/review/consent", data={})]
+        while 'id="pair"' in (page := client.get("/review")).text:
+            skipped = client.post("/review", data={**hidden(page), "do": "skip"})
+            answers += [
+                page,
+                skipped,
+                client.get(skipped.headers["location"]),
+                voted(client, page, "C"),
+                voted(client, page),
+                voted(client, page),
+            ]
+        answers += [page, client.get("/static/review.js"), client.get("/static/review.css")]
+        secrets = {*names, *(pair.left for pair in store.pairs()), *(pair.right for pair in store.pairs()), store.salt}
+        secrets |= {
+            "secretsuite",
+            "temperature",
+            "key-",
+            "qa/",
+            "leak",
+            str(tmp_path),
+            *(vote_id for vote_id, _, _ in store.votes()),
+        }
+    assert len(answers) == 2 + 6 * 6 + 3
+    for answer in answers:
+        served = f"{answer.headers}\n{answer.text}".lower()
+        assert [one for one in secrets if one.lower() in served] == []
+    assert "[model]" in answers[2].text
