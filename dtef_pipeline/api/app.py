@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import login_pages, review_pages, static_files
+from dtef_pipeline.api import feedback_routes, login_pages, review_pages, static_files
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -45,7 +45,7 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
-    for one in (static_files.router, login_pages.router, review_pages.router):
+    for one in (feedback_routes.router, static_files.router, login_pages.router, review_pages.router):
         app.include_router(one)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)

@@ -11,6 +11,8 @@ const say = (text, isFault) => {
   at("said").classList.toggle("fault", isFault);
 };
 
+const toTop = () => scrollTo({top: 0, behavior: "instant"});
+
 function count() {
   at("written-so-far").textContent = `${at("why").value.length.toLocaleString("en")} of ${MOST_WORDS.toLocaleString("en")} characters`;
 }
@@ -58,7 +60,7 @@ function take(answer, page) {
     document.querySelector("header").replaceWith(page.querySelector("header"));
     at("main").replaceChildren(...page.getElementById("main").childNodes);
     at("said").focus();
-    scrollTo(0, 0);
+    toTop();
   }
   if (answer.redirected && said) keepAddress(answer.url);
 }
@@ -88,7 +90,7 @@ function showNext(page) {
   count();
   say(page.getElementById("said").textContent, page.getElementById("said").classList.contains("fault"));
   at("asked").focus({preventScroll: true});
-  scrollTo(0, 0);
+  toTop();
 }
 
 function writeWhy() {
