@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
 
 from dtef_pipeline.api.access import Reviewing, holder_of
 from dtef_pipeline.api.elements import Content, element, html
+from dtef_pipeline.api.feedback_routes import take_vote
+from dtef_pipeline.api.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.login_pages import form_fields
+from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review_markup import (
     ALL_DONE,
     CONSENT_PATH,
@@ -25,13 +28,13 @@ from dtef_pipeline.api.review_markup import (
     task,
     vote_bar,
 )
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.static_files import REVIEW_STYLE
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
-from dtef_pipeline.preference.ballots import read_ballot
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.report.vote_fields import VOTE_TITLE
+from dtef_pipeline.text.counted import counted
 from resources.judge_ids import refuse_judge
 from resources.votes import VoteStore
 from resources.votes_left import pairs_open_to, votes_of_reviewer
@@ -39,6 +42,8 @@ from resources.votes_left import pairs_open_to, votes_of_reviewer
 MOST_SKIPPED = 100
 """Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
 _COUNTED_EXACTLY = 20
+_STAYS = (422, 429)
+"""Of these the same pair is shown again, as it was filled in."""
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
 _OUTCOMES = {
     "voted": "Your vote is stored.",
@@ -60,26 +65,29 @@ SentForm = Annotated[dict[str, str], Depends(form_fields)]
 
 
 @router.get(REVIEW_PATH)
-def review_page(request: Request, services: Used, held: Reviewing, skipped: str = "", said: str = "") -> Response:
+def review_page(
+    request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, skipped: str = "", said: str = ""
+) -> Response:
     """The next pair of the reviewer; the task and the consent first, where nothing was said of that yet."""
-    consent = _consent(services.votes, held)
-    if consent is None:
+    refuse_judge(services.votes.database, held.name)
+    review = _Review(request, services, feedback, held)
+    if review.consent() is None:
         return _page(request, task(held.name, None, read_skipped(skipped)))
-    return _next_page(request, services.votes, held, read_skipped(skipped), _OUTCOMES.get(said, ""))
+    return review.next_page(read_skipped(skipped), _OUTCOMES.get(said, ""))
 
 
 @router.post(CONSENT_PATH)
-def give_consent(services: Used, held: Reviewing, fields: SentForm) -> Response:
+def give_consent(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
     """Notes whether exports may show the id of the reviewer."""
     refuse_judge(services.votes.database, held.name)
-    shown = fields.get("consent") == "yes"
-    if _consent(services.votes, held) is not shown:
-        services.votes.say_of_reviewer(held.name, consent=shown)
-    return _to_review("shown" if shown else "hidden", read_skipped(fields.get("skipped", "")))
+    is_shown = fields.get("consent") == "yes"
+    if _Review(request, services, feedback, held).consent() is not is_shown:
+        services.votes.say_of_reviewer(held.name, consent=is_shown)
+    return _to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
 
 
 @router.post(REVIEW_PATH)
-def vote_on_page(request: Request, services: Used, fields: SentForm) -> Response:
+def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, fields: SentForm) -> Response:
     """Stores a vote, or has a pair come later. What cannot be stored stays in the form, whatever the reason."""
     form, held = read_form(fields), holder_of(request)
     if held is None:
@@ -87,33 +95,77 @@ def vote_on_page(request: Request, services: Used, fields: SentForm) -> Response
     if fields.get("do") == "skip":
         return _to_review("skipped", with_skipped(form.skipped, form.pair_id))
     try:
-        return _voted(request, services.votes, held, form)
+        return _Review(request, services, feedback, held).after(form)
     except StoreError:
         shown = _page(request, _not_stored(_AWAY), kept_vote(form, is_logged_in=True), status=503)
         shown.headers["Retry-After"] = "5"
         return shown
 
 
-def _voted(request: Request, store: VoteStore, held: HeldToken, form: FilledForm) -> Response:
-    try:
-        pair = _known(store, form.pair_id)
-        if not (form.choice and form.confidence):
-            return _pair_page(request, store, held, pair, form, _INCOMPLETE, 422)
-        store.take(read_ballot(_ballot_values(form, held)))
-    except UnknownPair:
-        return _next_page(request, store, held, form.skipped, _NO_PAIR, 404)
-    except DuplicateVote:
-        return _next_page(request, store, held, form.skipped, _REPEATED, 409)
-    except BallotError as error:
-        return _pair_page(request, store, held, pair, form, str(error), 422)
-    return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+class _Review(NamedTuple):
+    """A request of a reviewer, and what it is answered from."""
 
+    request: Request
+    services: Services
+    feedback: Feedback
+    held: HeldToken
 
-def _known(store: VoteStore, pair_id: str) -> BlindedPair:
-    """Raises UnknownPair, also for what can be no id."""
-    if not _PAIR_ID.fullmatch(pair_id):
-        raise UnknownPair(_NO_PAIR)
-    return store.served(pair_id)
+    def consent(self) -> bool | None:
+        """What the reviewer said; None: nothing yet."""
+        said = self.services.votes.reviewers().get(self.held.name)
+        return None if said is None else bool(said["consent"])
+
+    def after(self, form: FilledForm) -> Response:
+        """Stores the vote, and says what came of it."""
+        try:
+            pair = self._pair(form.pair_id)
+            if not (form.choice and form.confidence):
+                return self.pair_page(pair, form, _INCOMPLETE, 422)
+            take_vote(_ballot_values(form, self.held), self.held, self.services, self.feedback)
+        except UnknownPair:
+            return self.next_page(form.skipped, _NO_PAIR, 404)
+        except DuplicateVote:
+            return self.next_page(form.skipped, _REPEATED, 409)
+        except BallotError as error:
+            return self.pair_page(pair, form, str(error), 422)
+        except Problem as problem:
+            return self._refused(pair, form, problem)
+        return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+
+    def next_page(self, skipped: tuple[str, ...], said: str, status: int = 200) -> Response:
+        """The next pair, or that there is none."""
+        pair = self.feedback.waiting.next_for(self.held.name, later=skipped)
+        if pair is None:
+            told = element("p", f"{said} {ALL_DONE}".strip(), id="said", role="status", tabindex=-1, class_="done")
+            return _page(self.request, told, introduction=self._introduction(skipped), status=status)
+        if pair.pair_id in skipped:
+            said = f"{said} You skipped this pair before.".strip()
+        return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped), said, status)
+
+    def pair_page(self, pair: BlindedPair, form: FilledForm, said: str, status: int) -> Response:
+        """One pair with what the reviewer has filled in."""
+        head = html(self._introduction(form.skipped), key_list())
+        bar = vote_bar(form, said, is_fault=status in _STAYS)
+        return _page(self.request, pair_texts(pair), bar, introduction=head, status=status)
+
+    def _pair(self, pair_id: str) -> BlindedPair:
+        """Raises UnknownPair, also for what can be no id."""
+        if not _PAIR_ID.fullmatch(pair_id):
+            raise UnknownPair(_NO_PAIR)
+        return self.feedback.waiting.pair(pair_id)
+
+    def _refused(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:
+        wait = problem.headers.get("Retry-After")
+        if problem.status != 429 or wait is None:
+            raise problem
+        said = f"You vote faster than votes are taken. Nothing is lost: vote again in {counted(int(wait), 'second')}."
+        shown = self.pair_page(pair, form, said, problem.status)
+        shown.headers["Retry-After"] = wait
+        return shown
+
+    def _introduction(self, skipped: tuple[str, ...]) -> Content:
+        counts = counts_of(self.services.votes, self.held.name)
+        return html(progress(counts), task(self.held.name, bool(self.consent()), skipped))
 
 
 def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
@@ -144,46 +196,12 @@ def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
     return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
 
 
-def next_for(store: VoteStore, reviewer_id: str, skipped: tuple[str, ...]) -> tuple[BlindedPair | None, ReviewCounts]:
-    """The next pair and how far the reviewer is; those that were skipped come last. None: nothing is left."""
-    most = len(skipped) + _COUNTED_EXACTLY
-    waiting = store.waiting(reviewer_id, most)
-    is_exact = len(waiting) < most
-    left = len(waiting) if is_exact else pairs_open_to(store.database, reviewer_id)
-    counts = ReviewCounts(votes_of_reviewer(store.database, reviewer_id), left, is_exact)
-    chosen = next((one for one in (*(one for one in waiting if one not in skipped), *skipped) if one in waiting), None)
-    return (None if chosen is None else store.served(chosen)), counts
-
-
-def _next_page(
-    request: Request, store: VoteStore, held: HeldToken, skipped: tuple[str, ...], said: str, status: int = 200
-) -> Response:
-    pair, counts = next_for(store, held.name, skipped)
-    if pair is None:
-        told = element("p", f"{said} {ALL_DONE}".strip(), id="said", role="status", tabindex=-1, class_="done")
-        return _page(request, told, introduction=_introduction(store, held, counts, skipped), status=status)
-    if pair.pair_id in skipped:
-        said = f"{said} You skipped this pair before.".strip()
-    return _pair_page(request, store, held, pair, FilledForm(pair.pair_id, skipped=skipped), said, status, counts)
-
-
-def _pair_page(
-    request: Request,
-    store: VoteStore,
-    held: HeldToken,
-    pair: BlindedPair,
-    form: FilledForm,
-    said: str,
-    status: int,
-    counts: ReviewCounts | None = None,
-) -> Response:
-    counts = counts or next_for(store, held.name, form.skipped)[1]
-    head = html(_introduction(store, held, counts, form.skipped), key_list())
-    return _page(request, pair_texts(pair), vote_bar(form, said, status == 422), introduction=head, status=status)
-
-
-def _introduction(store: VoteStore, held: HeldToken, counts: ReviewCounts, skipped: tuple[str, ...]) -> Content:
-    return html(progress(counts), task(held.name, bool(_consent(store, held)), skipped))
+def counts_of(store: VoteStore, reviewer_id: str) -> ReviewCounts:
+    """How far a reviewer is."""
+    left = pairs_open_to(store.database, reviewer_id)
+    is_exact = left <= _COUNTED_EXACTLY
+    left = len(store.waiting(reviewer_id, left)) if is_exact and left else left
+    return ReviewCounts(votes_of_reviewer(store.database, reviewer_id), left, is_exact)
 
 
 def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:
@@ -198,9 +216,3 @@ def _not_stored(why: str) -> Content:
 def _to_review(said: str, skipped: tuple[str, ...]) -> Response:
     later = f"&skipped={'.'.join(skipped)}" if skipped else ""
     return to_page(f"{REVIEW_PATH}?said={said}{later}")
-
-
-def _consent(store: VoteStore, held: HeldToken) -> bool | None:
-    """What the reviewer said; None: nothing yet."""
-    said = store.reviewers().get(held.name)
-    return None if said is None else bool(said["consent"])

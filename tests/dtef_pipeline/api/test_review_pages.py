@@ -16,6 +16,7 @@ from dtef_pipeline.api.access import TOKEN_COOKIE
 from dtef_pipeline.api.review_markup import ALL_DONE
 from dtef_pipeline.api.review_pages import MOST_SKIPPED, read_skipped, with_skipped
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.vote_rate import VoteRate
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse, paired_response
@@ -337,3 +338,36 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
         served = f"{answer.headers}\n{answer.text}".lower()
         assert [one for one in secrets if one.lower() in served] == []
     assert "[model]" in answers[2].text
+
+
+def test_who_votes_too_fast_waits_and_keeps_the_vote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        page = client.get("/review")
+        monkeypatch.setattr(VoteRate, "wait_s", lambda self, reviewer_id: 12)
+        answer = voted(client, page, "B", "2", justification="so")
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "12")
+        assert said(answer).endswith("vote again in 12 seconds.")
+        assert shown(answer) == shown(page)
+        assert re.findall(r'name="(\w+)" value="(\w+)" required checked', answer.text) == [("choice", "B"), ("confidence", "2")]
+        monkeypatch.undo()
+        assert voted(client, answer, "B", "2").status_code == 303
+
+
+def test_the_page_and_the_route_serve_the_same_pair_and_one_vote_holds_for_both(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(4)) as client:
+        page = client.get("/review")
+        served = client.get("/api/feedback/next", params={"reviewer_id": "reviewer"}).json()
+        assert served["pair_id"] == hidden(page)["pair_id"]
+        assert (served["prompt"], served["run_a"], served["run_b"]) == shown(page)
+        given = {"pair_id": served["pair_id"], "reviewer_id": "reviewer", "choice": "A", "confidence": 1}
+        assert client.post("/api/feedback/votes", json=given).status_code == 201
+        assert voted(client, page).status_code == 409
+
+
+def test_the_id_of_a_judge_gets_no_page_to_vote_on(tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2), asked=False) as client:
+        store_of(client).say_of_reviewer("reviewer", consent=False, reviewer_kind="judge")
+        for answer in (client.get("/review"), client.post("/review/consent", data={"consent": "yes"})):
+            assert answer.status_code == 422
+            assert "belongs to a judge" in answer.text
+        assert store_of(client).reviewers()["reviewer"]["reviewer_kind"] == "judge"
