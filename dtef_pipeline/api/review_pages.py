@@ -45,17 +45,17 @@ _COUNTED_EXACTLY = 20
 _STAYS = (422, 429)
 """Of these the same pair is shown again, as it was filled in."""
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
-_OUTCOMES = {
+_SAID_AFTER = {
     "voted": "Your vote is stored.",
     "skipped": "This pair comes again later.",
     "shown": "Kept: exports may show your id.",
     "hidden": "Kept: exports do not show your id.",
 }
 """By the word in the address that a form leads to, what is said there."""
-_INCOMPLETE = "Choose A, B or tie, and how certain you are."
-_REPEATED = "You have voted on that pair before: your first vote stays."
-_NO_PAIR = "That pair is not there, so that nothing was stored. Here is another one."
-_AWAY = (
+_INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
+_FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
+_PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
+_VOTES_ARE_AWAY = (
     "Your vote is not stored: the server cannot reach its database now. Nothing you entered is lost; send it again in a moment."
 )
 _LOGGED_OUT = "Your vote is not stored: you are logged out. Nothing you entered is lost."
@@ -73,7 +73,7 @@ def review_page(
     review = _Review(request, services, feedback, held)
     if review.consent() is None:
         return _page(request, task(held.name, None, read_skipped(skipped)))
-    return review.next_page(read_skipped(skipped), _OUTCOMES.get(said, ""))
+    return review.next_page(read_skipped(skipped), _SAID_AFTER.get(said, ""))
 
 
 @router.post(CONSENT_PATH)
@@ -97,7 +97,7 @@ def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, field
     try:
         return _Review(request, services, feedback, held).after(form)
     except StoreError:
-        shown = _page(request, _not_stored(_AWAY), kept_vote(form, is_logged_in=True), status=503)
+        shown = _page(request, _not_stored(_VOTES_ARE_AWAY), kept_vote(form, is_logged_in=True), status=503)
         shown.headers["Retry-After"] = "5"
         return shown
 
@@ -120,12 +120,12 @@ class _Review(NamedTuple):
         try:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
-                return self.pair_page(pair, form, _INCOMPLETE, 422)
+                return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
             take_vote(_ballot_values(form, self.held), self.held, self.services, self.feedback)
         except UnknownPair:
-            return self.next_page(form.skipped, _NO_PAIR, 404)
+            return self.next_page(form.skipped, _PAIR_IS_NOT_THERE, 404)
         except DuplicateVote:
-            return self.next_page(form.skipped, _REPEATED, 409)
+            return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
             return self.pair_page(pair, form, str(error), 422)
         except Problem as problem:
@@ -151,7 +151,7 @@ class _Review(NamedTuple):
     def _pair(self, pair_id: str) -> BlindedPair:
         """Raises UnknownPair, also for what can be no id."""
         if not _PAIR_ID.fullmatch(pair_id):
-            raise UnknownPair(_NO_PAIR)
+            raise UnknownPair(_PAIR_IS_NOT_THERE)
         return self.feedback.waiting.pair(pair_id)
 
     def _refused(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:

@@ -11,8 +11,8 @@ from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.votes import paired_response
 from resources.votes import VoteStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.reviewed import HOSTILE, fill
 from tests.dtef_pipeline.api.served import served
-from tests.dtef_pipeline.api.test_review_pages import HOSTILE, fill
 from tests.dtef_pipeline.report.browser import Browser, until
 from tests.made.voted import responses
 

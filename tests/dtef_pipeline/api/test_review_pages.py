@@ -3,83 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 
-import httpx2
 import pytest
-from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.access import TOKEN_COOKIE
 from dtef_pipeline.api.review_markup import ALL_DONE
 from dtef_pipeline.api.review_pages import MOST_SKIPPED, read_skipped, with_skipped
-from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.vote_rate import VoteRate
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.votes import PairedResponse, paired_response
-from resources.votes import VoteStore
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.reviewed import hidden, reviewing, said, shown, store_of, voted
 from tests.made.voted import responses
-
-OWN_PAGE = {"Origin": "http://testserver"}
-HOSTILE = (
-    "</script></textarea><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \u202e\u2066 \u2028 \x1b]0;x\x07 "
-    + "w" * 3_000
-)
-
-
-def fill(store: VoteStore, rows: Sequence[PairedResponse]) -> None:
-    assert store.add_pairs(rows, new_pairs(rows)) > 0
-
-
-def store_of(client: TestClient) -> VoteStore:
-    services: Services = client.app.state.services  # type: ignore[attr-defined]
-    return services.votes
-
-
-@contextmanager
-def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewer", asked: bool = True) -> Iterator[TestClient]:
-    """A browser that is logged in, over a store with these responses in pairs. `asked`: whether the reviewer has seen the task."""
-    with client_in(folder, None) as client:
-        client.follow_redirects = False
-        client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
-        client.headers["Origin"] = OWN_PAGE["Origin"]
-        if rows:
-            fill(store_of(client), rows)
-        if asked:
-            store_of(client).say_of_reviewer(role, consent=False)
-        yield client
-
-
-def shown(answer: httpx2.Response) -> tuple[str, str, str]:
-    """What a reader sees: what was asked, A, B."""
-    found = [
-        re.search(rf'<div id="{name}" class="written"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
-        for name in ("prompt", "run-a", "run-b")
-    ]
-    assert all(found)
-    return tuple(unescape(one[1]) for one in found if one)  # type: ignore[return-value]
-
-
-def hidden(answer: httpx2.Response) -> dict[str, str]:
-    """The fields that a browser sends without being asked: the last form of the page is the one to vote in."""
-    form = answer.text[answer.text.rindex("<form") :]
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
-
-
-def said(answer: httpx2.Response) -> str:
-    found = re.search(r'id="said"[^>]*>(.*?)</', answer.text)
-    assert found
-    return unescape(found[1])
-
-
-def voted(
-    client: TestClient, page: httpx2.Response, choice: str = "A", confidence: str = "4", **further: str
-) -> httpx2.Response:
-    return client.post("/review", data={**hidden(page), "choice": choice, "confidence": confidence, "do": "vote", **further})
 
 
 def test_a_reviewer_is_told_the_task_first_and_asked_for_consent(tmp_path: Path) -> None:
@@ -246,98 +180,6 @@ def test_a_vote_of_somebody_who_was_logged_out_is_kept_and_not_stored(tmp_path: 
         assert store_of(client).votes() == []
         assert client.get("/review").headers["location"] == "/login?next=/review"
         assert client.post("/review/consent", data={"consent": "yes"}).headers["location"] == "/login"
-
-
-@pytest.mark.parametrize("origin", ["https://elsewhere.org", "null", "http://testserver.elsewhere.org", ""])
-@pytest.mark.parametrize("path", ["/review", "/review/consent"])
-def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, origin: str, tmp_path: Path) -> None:
-    with reviewing(tmp_path, responses(2)) as client:
-        fields = {
-            **hidden(client.get("/review")),
-            "choice": "A",
-            "confidence": "5",
-            "justification": "theirs",
-            "consent": "yes",
-        }
-        client.headers["Origin"] = origin
-        answer = client.post(path, data=fields)
-        assert answer.status_code == 403
-        assert "theirs" not in answer.text
-        assert store_of(client).votes() == []
-        assert store_of(client).reviewers()["reviewer"]["consent"] is False
-
-
-def test_hostile_texts_are_text(tmp_path: Path) -> None:
-    rows = [
-        paired_response("qa", "made/all/1", f"player-{number}", f"{number} {HOSTILE}", prompt=HOSTILE, names=())
-        for number in (1, 2)
-    ]
-    with reviewing(tmp_path, rows) as client:
-        page = client.get("/review")
-        assert {text[2:] for text in shown(page)[1:]} == {HOSTILE}
-        assert shown(page)[0] == HOSTILE
-        assert "<img" not in page.text
-        scripts = re.findall(r"<script[^>]*>", page.text)
-        assert scripts == ['<script src="/static/review.js" defer>']
-        assert " style=" not in page.text
-        assert "<style" not in page.text
-        answer = voted(client, page, HOSTILE[:40], "5", justification=HOSTILE)
-        assert answer.status_code == 422
-        assert re.findall(r"<script[^>]*>", answer.text) == scripts
-        assert answer.text.count("</textarea>") == 1
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe=%ff", b"&" * 500_000, b"do=vote&pair_id=%00", b"%ED%A0%80=1&justification=%ED%A0%80", b"{}"]
-)
-def test_no_body_is_a_fault_of_the_server(body: bytes, tmp_path: Path) -> None:
-    with reviewing(tmp_path, responses(2)) as client:
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        assert client.post("/review", content=body, headers=headers).status_code in (404, 422)
-        assert client.post("/review/consent", content=body, headers=headers).status_code == 303
-        assert client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "said": "<b>\x00"}).status_code == 200
-
-
-def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
-    """Every byte and header of the pages and of what they load, over all states of a reviewer who votes on all pairs."""
-    names = ("Zorblax", "Quuxmind", "Frobnik")
-    rows = [
-        paired_response(
-            "qa", f"secretsuite/hidden/{item}", f"{name}[temperature=0]", f"I, {name.upper()}, say {place} of {item}.",
-            prompt=f"{name if item else 'What'} is {item}?", names=(name,), request_keys=(f"key-{name}-{item}",),
-        )
-        for item in range(2)
-        for place, name in enumerate(names)
-    ]  # fmt: skip
-    with reviewing(tmp_path, rows, asked=False) as client:
-        store = store_of(client)
-        answers = [client.get("/review"), client.post("/review/consent", data={})]
-        while 'id="pair"' in (page := client.get("/review")).text:
-            skipped = client.post("/review", data={**hidden(page), "do": "skip"})
-            answers += [
-                page,
-                skipped,
-                client.get(skipped.headers["location"]),
-                voted(client, page, "C"),
-                voted(client, page),
-                voted(client, page),
-            ]
-        answers += [page, client.get("/static/review.js"), client.get("/static/review.css")]
-        secrets = {*names, *(pair.left for pair in store.pairs()), *(pair.right for pair in store.pairs()), store.salt}
-        secrets |= {
-            "secretsuite",
-            "temperature",
-            "key-",
-            "qa/",
-            "leak",
-            str(tmp_path),
-            *(vote_id for vote_id, _, _ in store.votes()),
-        }
-    assert len(answers) == 2 + 6 * 6 + 3
-    for answer in answers:
-        served = f"{answer.headers}\n{answer.text}".lower()
-        assert [one for one in secrets if one.lower() in served] == []
-    assert "[model]" in answers[2].text
 
 
 def test_who_votes_too_fast_waits_and_keeps_the_vote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
