@@ -9,7 +9,15 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import feedback_routes, login_pages, review_pages, static_files
+from dtef_pipeline.api import (
+    feedback_routes,
+    login_pages,
+    persona_routes,
+    queue_pages,
+    review_pages,
+    scenario_routes,
+    static_files,
+)
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -45,7 +53,15 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
-    for one in (feedback_routes.router, static_files.router, login_pages.router, review_pages.router):
+    for one in (
+        static_files.router,
+        login_pages.router,
+        queue_pages.router,
+        persona_routes.router,
+        scenario_routes.router,
+        feedback_routes.router,
+        review_pages.router,
+    ):
         app.include_router(one)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
