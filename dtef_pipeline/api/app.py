@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dtef_pipeline.api import login_pages, queue_pages, static_files
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -17,7 +18,7 @@ API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
 _ON_EVERY_ANSWER = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 }
@@ -44,6 +45,8 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
+    for one in (static_files.router, login_pages.router, queue_pages.router):
+        app.include_router(one)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app

@@ -73,6 +73,15 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _of_fault)
 
 
+async def told_problem(request: Request, error: Exception) -> JSONResponse:
+    """The answer of an error, for those who show it in another way."""
+    if isinstance(error, Problem):
+        return await _of_problem(request, error)
+    if isinstance(error, RequestValidationError):
+        return await _of_validation(request, error)
+    return await (_of_framework(request, error) if isinstance(error, HTTPException) else _of_ours(request, error))
+
+
 async def _of_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
     return problem_answer(error.status, error.detail, error.headers, error.members)

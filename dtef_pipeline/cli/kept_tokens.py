@@ -22,7 +22,7 @@ from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 
 _FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
-_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"
+_TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"
 
 
 def add(name: str, role: str) -> None:
@@ -111,7 +111,7 @@ def _changed_alone() -> Iterator[Path]:
 
 def _write(path: Path, held: Sequence[HeldToken]) -> None:
     """The whole file at once, under the rights that it has but for those of others; a new one is its owner's alone."""
-    text = _HEAD + yaml.safe_dump({"tokens": [one.model_dump() for one in held]}, sort_keys=False, width=200)
+    text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [one.model_dump() for one in held]}, sort_keys=False, width=200)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     before = path.stat() if path.exists() else None
     try:

@@ -38,8 +38,8 @@ def _sandbox_level(value: Any) -> Any:
     return "off" if value is False else value
 
 
-class QaPanel(Part):
-    """What a night asks. The settings are those of `dtef qa run`."""
+class QaAsked(Part):
+    """What is asked of parts of suites, on a night or once. The settings are those of `dtef qa run`."""
 
     suites: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Names, or patterns with * and ?."""
@@ -57,30 +57,18 @@ class QaPanel(Part):
     k: Annotated[int, Field(ge=1)] = 10
     filter: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Metadata that the documents must have, KEY=VALUE each."""
-    judges: Annotated[str, Field(min_length=1)] | None = None
-    """File with the block `arbiter`, in place of the shipped judges.yaml; a path from the folder of the panel file."""
     judge: Annotated[str, Field(min_length=1)] | None = None
     """In place of that of judges.yaml; `none`: nobody judges."""
     sample_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     daily_budget: Annotated[float, Field(ge=0)] | None = None
     allow_unpriced: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Judges that are asked under a daily budget though their price is not known."""
-    sandbox: (
-        Annotated[Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"], BeforeValidator(_sandbox_level)] | None
-    ) = None
-    """Isolation that code is run in; none: as DTEF_SANDBOX says."""
     timeout_s: Annotated[float, Field(ge=0.1)] | None = None
-    trust_answers: bool | None = None
     strict: bool | None = None
     penalty: Annotated[float, Field(ge=0, le=1)] | None = None
     senses: Literal["first", "all"] | None = None
-    anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
-    """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
-    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    """What all stages of a night may spend together, the anchors included."""
-    max_calls: Annotated[int, Field(ge=0)] | None = None
     role_budgets: dict[RoleName, RoleBudget] = {}  # noqa: RUF012 - pydantic copies it
-    """What a night may use of all models in one role; judging anchors is judging."""
+    """What a run may use of all models in one role; judging anchors is judging."""
 
     @field_validator("filter")
     @classmethod
@@ -90,6 +78,11 @@ class QaPanel(Part):
         except ConfigError as error:
             raise ValueError(str(error).removeprefix("filter: ")) from None
         return given
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What all stages may use together, by the names of the stages' settings."""
+        return {}
 
     @property
     def names_parts(self) -> bool:
@@ -114,6 +107,40 @@ class QaPanel(Part):
             "qa_scores": {**of_snapshot, **self._told(_SCORED_AS)},
         }
 
+    def _arbiter(self) -> dict[str, Any]:
+        """Who judges, as all stages that ask the judge are told."""
+        return self._told(_ARBITER_SET)
+
+    def _asking(self, snapshot: str) -> dict[str, Any]:
+        """What all stages that ask are told."""
+        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
+        return {"snapshot": snapshot, **self.bounds, **({"role_budgets": roles} if roles else {})}
+
+    def _told(self, names: Sequence[str]) -> dict[str, Any]:
+        """Those of the settings that have a value, by name; an empty list is none."""
+        return {name: value for name, value in self.model_dump(include=set(names), exclude_none=True).items() if value != []}
+
+
+class QaPanel(QaAsked):
+    """What a night asks."""
+
+    judges: Annotated[str, Field(min_length=1)] | None = None
+    """File with the block `arbiter`, in place of the shipped judges.yaml; a path from the folder of the panel file."""
+    sandbox: (
+        Annotated[Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"], BeforeValidator(_sandbox_level)] | None
+    ) = None
+    """Isolation that code is run in; none: as DTEF_SANDBOX says."""
+    trust_answers: bool | None = None
+    anchors: Annotated[int, Field(ge=0)] = ANCHORS_KEPT
+    """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    """What all stages of a night may spend together, the anchors included."""
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        return self._told(("max_cost_usd", "max_calls"))
+
     def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of `qa_anchors`, by its name; empty where the panel asks for no anchors."""
         if not self.anchors:
@@ -121,18 +148,7 @@ class QaPanel(Part):
         return {"qa_anchors": {**self._asking(snapshot), **self._arbiter(), "n": self.anchors}}
 
     def _arbiter(self) -> dict[str, Any]:
-        """Who judges, as all stages that ask the judge are told."""
-        return {**({"judges_file": self.judges} if self.judges else {}), **self._told(_ARBITER_SET)}
-
-    def _asking(self, snapshot: str) -> dict[str, Any]:
-        """What all stages that ask are told."""
-        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
-        bounds = self._told(("max_cost_usd", "max_calls"))
-        return {"snapshot": snapshot, **bounds, **({"role_budgets": roles} if roles else {})}
-
-    def _told(self, names: Sequence[str]) -> dict[str, Any]:
-        """Those of the settings that have a value, by name; an empty list is none."""
-        return {name: value for name, value in self.model_dump(include=set(names), exclude_none=True).items() if value != []}
+        return {**({"judges_file": self.judges} if self.judges else {}), **super()._arbiter()}
 
 
 def load_qa_panel(path: Path) -> QaPanel | None:

@@ -31,9 +31,11 @@ from dtef_pipeline.text.nearest import nearest
 Scored = Callable[[], Iterable[tuple[str, str]]]
 """Finds the names and variants of all models with scores."""
 
+_ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "draws"}
 
-class Panel(Part):
-    """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
+
+class SurveyAsked(Part):
+    """What is asked, on a night or once. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
     """Selectors, as `dtef run --model` takes them."""
@@ -45,18 +47,8 @@ class Panel(Part):
     draws: Annotated[int, Field(ge=1)] = 1
     temperature: Annotated[float, Field(ge=0)] | None = 0.0
     """Of every language model that takes one; None: each model's own."""
-    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    max_calls: Annotated[int, Field(ge=0)] | None = None
-    max_tokens: Annotated[int, Field(ge=0)] | None = None
     budgets: dict[str, Budget] = {}
-    """By selector, what a night may use of a model, over the bounds of the models file."""
-    drift: DriftSettings = DriftSettings()
-    rubric: dict[str, Any] = {}
-    """What is asked of rubrics every night: read and checked by their own schedule."""
-    qa: dict[str, Any] = {}
-    """What is asked of questions with expected answers every night: likewise."""
-    games: dict[str, Any] = {}
-    """What is played every night: likewise."""
+    """By selector, what a run may use of a model, over the bounds of the models file."""
 
     @field_validator("context_levels")
     @classmethod
@@ -114,6 +106,41 @@ class Panel(Part):
                 f"segments: {', '.join(absent)} in none of the panel's rounds; their segments: {nearest(absent[0], segments)}"
             )
         return [key for key in of_rounds if not self.segments or split_partition_key(key)[1] in self.segments]
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What the run may use, by the names of the stage's settings."""
+        return {}
+
+    def run_config(self, models: Models, snapshot: str) -> dict[str, dict[str, Any]]:
+        """Configuration by stage, from predictions on. Raises ConfigError for a model that is not known."""
+        asks = self.model_dump(exclude_none=True, include=_ASKED_AS_WRITTEN)
+        budgets = {name: budget.model_dump(exclude_none=True) for name, budget in self.budgets_of(models).items()}
+        names, of_snapshot = [spec.name for spec in self.asked(models)], {"snapshot": snapshot}
+        return {
+            "predictions": {**asks, **self.bounds, "models": names, "budgets": budgets, **of_snapshot},
+            "scores": of_snapshot,
+            "segment_results": of_snapshot,
+        }
+
+
+class Panel(SurveyAsked):
+    """What a night asks."""
+
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
+    drift: DriftSettings = DriftSettings()
+    rubric: dict[str, Any] = {}
+    """What is asked of rubrics every night: read and checked by their own schedule."""
+    qa: dict[str, Any] = {}
+    """What is asked of questions with expected answers every night: likewise."""
+    games: dict[str, Any] = {}
+    """What is played every night: likewise."""
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True, include={"max_cost_usd", "max_calls", "max_tokens"})
 
 
 def load_panel(path: Path) -> Panel:

@@ -1,0 +1,52 @@
+"""What the pages load beside their markup: the style sheet and the scripts, from the package, for everybody."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request, Response
+
+from dtef_pipeline.api.etags import header_of, matches, weak_etag
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.report.style import style_sheet
+
+STYLE_SHEET = "api.css"
+"""Begins with the rules of the reports, so that both look alike."""
+_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+
+router = APIRouter(include_in_schema=False)
+
+
+class StaticFile(NamedTuple):
+    """A file as it is sent."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+@router.get("/static/{name}")
+def static_file(name: str, request: Request) -> Response:
+    """The file, which browsers keep and ask for again by its tag."""
+    found = static_files().get(name)
+    if found is None:
+        raise Problem(404, "there is no such file")
+    headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
+    if matches(header_of(request, "if-none-match"), found.etag):
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
+@cache
+def static_files() -> dict[str, StaticFile]:
+    """By name, all there are."""
+    found = {}
+    for file in files("dtef_pipeline.api").joinpath("static").iterdir():
+        media_type = next((kind for end, kind in _MEDIA_TYPES.items() if file.name.endswith(end)), None)
+        if media_type is not None:
+            words = file.read_text(encoding="utf-8")
+            content = f"{style_sheet(())}\n{words}" if file.name == STYLE_SHEET else words
+            found[file.name] = StaticFile(content.encode(), media_type, weak_etag(content))
+    return found
