@@ -20,7 +20,7 @@ def holder_of(request: Request) -> HeldToken | None:
     services = services_of(request)
     if services.open_to_all:
         # A page of another site that is open in the same browser is not whoever is on this computer.
-        return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or _is_own_page(request) else None
+        return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or is_own_page(request) else None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return services.tokens.holder(given.strip())
