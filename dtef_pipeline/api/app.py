@@ -9,10 +9,11 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import description, login_pages, queue_pages, static_files
+from dtef_pipeline.api import description, login_pages, queue_pages, queue_routes, static_files
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.watch import Watch
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
@@ -27,11 +28,14 @@ _ON_EVERY_ANSWER = {
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
 
+    watch = Watch(services.evaluations)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            watch.close()
             services.close()
 
     app = FastAPI(
@@ -43,9 +47,9 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services = services
+    app.state.services, app.state.watch = services, watch
     answer_problems(app)
-    for one in (description.router, static_files.router, login_pages.router, queue_pages.router):
+    for one in (description.router, static_files.router, login_pages.router, queue_pages.router, queue_routes.router):
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)

@@ -19,6 +19,7 @@ from dtef_pipeline.errors import (
     ConfigError,
     DtefError,
     DuplicateVote,
+    EvaluationEnded,
     IdempotencyConflict,
     StoreError,
     UnknownEvaluation,
@@ -32,6 +33,7 @@ _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownEvaluation, 404),
     (DuplicateVote, 409),
     (IdempotencyConflict, 409),
+    (EvaluationEnded, 409),
     (BallotError, 422),
     (StoreError, 503),
 )
