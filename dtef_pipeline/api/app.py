@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import description, login_pages, queue_pages, queue_routes, static_files
+from dtef_pipeline.api import description, feedback_routes, login_pages, queue_pages, queue_routes, static_files
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -49,7 +49,14 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services, app.state.watch = services, watch
     answer_problems(app)
-    for one in (description.router, static_files.router, login_pages.router, queue_pages.router, queue_routes.router):
+    for one in (
+        description.router,
+        static_files.router,
+        login_pages.router,
+        queue_pages.router,
+        queue_routes.router,
+        feedback_routes.router,
+    ):
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)
