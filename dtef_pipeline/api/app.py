@@ -9,7 +9,17 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import description, feedback_routes, login_pages, queue_pages, queue_routes, static_files
+from dtef_pipeline.api import (
+    description,
+    evaluation_routes,
+    feedback_routes,
+    login_pages,
+    persona_routes,
+    queue_pages,
+    queue_routes,
+    scenario_routes,
+    static_files,
+)
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -23,6 +33,17 @@ _ON_EVERY_ANSWER = {
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 }
+_ROUTERS = (
+    description.router,
+    static_files.router,
+    login_pages.router,
+    queue_pages.router,
+    persona_routes.router,
+    scenario_routes.router,
+    evaluation_routes.router,
+    queue_routes.router,
+    feedback_routes.router,
+)
 
 
 def make_app(services: Services) -> FastAPI:
@@ -49,14 +70,7 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services, app.state.watch = services, watch
     answer_problems(app)
-    for one in (
-        description.router,
-        static_files.router,
-        login_pages.router,
-        queue_pages.router,
-        queue_routes.router,
-        feedback_routes.router,
-    ):
+    for one in _ROUTERS:
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)

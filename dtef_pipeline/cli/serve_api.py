@@ -18,6 +18,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
 from resources.evaluations import EvaluationStore
+from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
 from resources.votes import VoteStore
 
@@ -61,9 +62,8 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     listening = _listening(host, port)
     with listening:
         address = _address(host, listening.getsockname()[1])
-        services = Services(
-            settings, tokens, VoteStore(settings.responses_url), EvaluationStore(settings.responses_url), is_open
-        )
+        url = settings.responses_url
+        services = Services(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), is_open)
         if not is_near:
             click.echo(
                 "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",
