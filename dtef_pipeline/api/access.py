@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -20,7 +21,7 @@ def holder_of(request: Request) -> HeldToken | None:
     services = services_of(request)
     if services.open_to_all:
         # A page of another site that is open in the same browser is not whoever is on this computer.
-        return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or _is_own_page(request) else None
+        return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or is_own_page(request) else None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return services.tokens.holder(given.strip())
@@ -60,3 +61,5 @@ def _admin(request: Request) -> HeldToken:
 Reviewing = Annotated[HeldToken, Depends(_reviewer)]
 Operating = Annotated[HeldToken, Depends(_operator)]
 Administering = Annotated[HeldToken, Depends(_admin)]
+LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
+"""By what a route depends on, the least role that may use it."""

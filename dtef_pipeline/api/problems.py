@@ -13,12 +13,14 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from dtef_pipeline.api.plans import NotApproved, UnfitManifest, UnknownName
 from dtef_pipeline.documents import spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
     ConfigError,
     DtefError,
     DuplicateVote,
+    EvaluationEnded,
     IdempotencyConflict,
     StoreError,
     UnknownEvaluation,
@@ -30,9 +32,13 @@ _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
     (UnknownEvaluation, 404),
+    (UnknownName, 404),
+    (NotApproved, 409),
     (DuplicateVote, 409),
     (IdempotencyConflict, 409),
+    (EvaluationEnded, 409),
     (BallotError, 422),
+    (UnfitManifest, 422),
     (StoreError, 503),
 )
 """The first that fits holds. What is none of these is a fault of the installation, and tells a client nothing of files."""
