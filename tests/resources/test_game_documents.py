@@ -19,7 +19,7 @@ from resources.settings import Settings
 from resources.votes import VoteStore
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "draft", "display_name": "Calm", "system_prompt": "Wait."}
+CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "draft", "display_name": "C\0lm", "system_prompt": "Wait."}
 
 
 def url_in(folder: Path) -> str:
@@ -32,18 +32,18 @@ def test_looking_makes_no_database(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_of_responses_alone_has_no_documents(tmp_path: Path) -> None:
-    VoteStore(url_in(tmp_path)).close()
-    assert stored_documents(url_in(tmp_path)) == NO_DOCUMENTS
+def test_a_database_of_responses_alone_has_no_documents(location: str) -> None:
+    VoteStore(location).close()
+    assert stored_documents(location) == NO_DOCUMENTS
 
 
-def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted(tmp_path: Path) -> None:
-    with GameDocumentStore(url_in(tmp_path), lambda: NOW) as store:
+def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted(location: str) -> None:
+    with GameDocumentStore(location, lambda: NOW) as store:
         store.add("persona", CALM, "alice", seen=0)
         store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
         store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", seen=3, before=CALM)
         found = store.all()
-    assert stored_documents(url_in(tmp_path)) == found
+    assert stored_documents(location) == found
     assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
         (1, "Wait.", "alice", NOW),
         (2, "Go.", "alice", NOW),
@@ -51,7 +51,7 @@ def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted
     assert found.status_of("persona") == {("calm", 1): "approved", ("calm", 2): "draft"}
     assert found.revision("persona", "calm") == 5
     assert found.revision("scenario", "calm") == 0
-    with VoteStore(url_in(tmp_path)) as votes:
+    with VoteStore(location) as votes:
         actions = votes.actions()
     assert [(one["who"], one["what"]) for one in actions] == [
         ("alice", "persona_version"),
@@ -62,12 +62,12 @@ def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted
     assert json.loads(actions[1]["after"])["status"] == "approved"
 
 
-def test_of_several_writers_at_once_one_makes_the_version(tmp_path: Path) -> None:
+def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None:
     made, refused = list[int](), list[int]()
     start = threading.Barrier(6)
 
     def write(number: int) -> None:
-        with GameDocumentStore(url_in(tmp_path)) as store:
+        with GameDocumentStore(location) as store:
             start.wait()
             try:
                 store.add("persona", CALM, f"writer {number}", seen=0)
@@ -75,32 +75,32 @@ def test_of_several_writers_at_once_one_makes_the_version(tmp_path: Path) -> Non
             except DocumentChanged:
                 refused.append(number)
 
-    GameDocumentStore(url_in(tmp_path)).close()
+    GameDocumentStore(location).close()
     threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert (len(made), len(refused)) == (1, 5)
-    found = stored_documents(url_in(tmp_path))
+    found = stored_documents(location)
     assert [one.who for one in found.versions] == [f"writer {made[0]}"]
-    with VoteStore(url_in(tmp_path)) as votes:
+    with VoteStore(location) as votes:
         assert len(votes.actions()) == 1
 
 
-def test_the_database_itself_keeps_versions_apart(tmp_path: Path) -> None:
-    with GameDocumentStore(url_in(tmp_path)) as store:
+def test_the_database_itself_keeps_versions_apart(location: str) -> None:
+    with GameDocumentStore(location) as store:
         store.add("persona", CALM, "alice", seen=0)
-        with pytest.raises(StoreError, match="UNIQUE"):
+        with pytest.raises(StoreError, match="(?i)unique"):
             store.add("persona", CALM, "alice", seen=2)
         assert len(store.all().statuses) == 1
 
 
-def test_documents_of_newer_code_are_refused(tmp_path: Path) -> None:
-    with GameDocumentStore(url_in(tmp_path)) as store:
+def test_documents_of_newer_code_are_refused(location: str) -> None:
+    with GameDocumentStore(location) as store:
         store.database.write(lambda connection: connection.execute(sa.insert(document_schemas).values(schema_version=99)))
     with pytest.raises(StoreError, match="newer dtef-pipeline"):
-        stored_documents(url_in(tmp_path))
+        stored_documents(location)
 
 
 def test_the_hash_of_the_configuration_changes_with_a_document_and_not_with_the_tables(tmp_path: Path) -> None:
