@@ -91,7 +91,7 @@ def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None
 def test_the_database_itself_keeps_versions_apart(location: str) -> None:
     with GameDocumentStore(location) as store:
         store.add("persona", CALM, "alice", seen=0)
-        with pytest.raises(StoreError, match="(?i)unique"):
+        with pytest.raises(StoreError, match=r"(?i)unique"):
             store.add("persona", CALM, "alice", seen=2)
         assert len(store.all().statuses) == 1
 
