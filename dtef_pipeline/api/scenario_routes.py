@@ -29,7 +29,7 @@ from resources.settings import Settings
 router = APIRouter(prefix="/api/scenarios", tags=["scenarios"])
 LeagueName = Annotated[str, Path(description="The part of the id before the slash, such as `poker`.")]
 NameInLeague = Annotated[str, Path(description="The part of the id after the slash, such as `kuhn`.")]
-LARGEST_SEED = 2**31 - 1
+LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
 _SCENARIO_ANSWERED = one_answered(ScenarioManifest)
 
@@ -50,7 +50,7 @@ def _known(settings: Settings, stored: StoredDocuments) -> versioned.ByVersion:
 
 def _faults(manifest: versioned.Versioned) -> list[dict[str, str]]:
     assert isinstance(manifest, ScenarioManifest)
-    for name, value, most in (("first", manifest.seeds.first, LARGEST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
+    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
         if value > most:
             return [{"path": f"seeds.{name}", "message": f"got {str(value)[:80]}; allowed: at most {most}"}]
     return engine_faults(manifest)
