@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.conftest import ROOT
 
 
-class ServingProcess(NamedTuple):
-    """A server that listens."""
+class ServingProcess:
+    """A server that listens, or will soon."""
 
-    address: str
-    process: subprocess.Popen[str]
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._address = ""
 
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+    def address(self) -> str:
+        """`http://127.0.0.1:PORT`, as soon as it has a port."""
+        if not self._address:
+            assert self.process.stdout is not None
+            self._address = f"http://127.0.0.1:{self.process.stdout.readline().strip()}"
+        return self._address
 
 
 @contextmanager
 def serving_process(folder: Path) -> Iterator[ServingProcess]:
     """A server over the stores in a folder; killed at the end, if it is still there."""
     command = [sys.executable, "-m", __name__, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ}) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
-            assert process.stdout is not None
-            yield ServingProcess(f"http://127.0.0.1:{process.stdout.readline().strip()}", process)
+            yield ServingProcess(process)
         finally:
             process.kill()
 

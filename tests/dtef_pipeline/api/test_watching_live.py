@@ -19,11 +19,11 @@ from dtef_pipeline.api.watch import Watch
 from dtef_pipeline.errors import StoreError
 from resources.evaluations import EvaluationStore
 from tests.dtef_pipeline.api.followed import (
-    OPERATOR,
     ReadEvent,
     asked_evaluation,
     events_path,
     follow,
+    operator_client,
     until,
     write_items,
 )
@@ -47,6 +47,12 @@ def api(services: Services) -> Iterator[ServedApi]:
 
 
 @pytest.fixture
+def http() -> Iterator[httpx2.Client]:
+    with operator_client() as found:
+        yield found
+
+
+@pytest.fixture
 def writer(services: Services, tmp_path: Path) -> Iterator[EvaluationStore]:
     """A store that the server knows nothing of, as in another process."""
     with EvaluationStore(tmp_path / "responses.sqlite") as found:
@@ -64,15 +70,15 @@ def tasks_in(watch: Watch) -> list[str]:
     return sorted(task.get_coro().__qualname__ for task in asyncio.all_tasks(watch._loop))  # type: ignore[union-attr]
 
 
-def test_two_who_watch_get_the_same_events_without_a_gap(api: ServedApi, writer: EvaluationStore) -> None:
+def test_two_who_watch_get_the_same_events_without_a_gap(http: httpx2.Client, api: ServedApi, writer: EvaluationStore) -> None:
     queue_id = asked_evaluation(writer)
     told: list[list[ReadEvent]] = [[], [], []]
     with ThreadPoolExecutor(4) as pool:
-        following = [pool.submit(follow, api.address, queue_id, one) for one in told[:2]]
+        following = [pool.submit(follow, http, api.address, queue_id, one) for one in told[:2]]
         until(lambda: watch_in(api).watchers == 2, "both to watch")
         write_items(writer, queue_id, 100)
         # One who comes back in the middle.
-        following.append(pool.submit(follow, api.address, queue_id, told[2], 50))
+        following.append(pool.submit(follow, http, api.address, queue_id, told[2], 50))
         write_items(writer, queue_id, 103, first=100, pause=0.001)
         writer.append(queue_id, "completed", {}, "end")
         for one in following:
@@ -84,7 +90,7 @@ def test_two_who_watch_get_the_same_events_without_a_gap(api: ServedApi, writer:
     assert [event.data["answered"] for event in told[0][1:-1]] == list(range(203))
 
 
-def test_a_hundred_who_come_and_go_leave_nothing(api: ServedApi, writer: EvaluationStore) -> None:
+def test_a_hundred_who_come_and_go_leave_nothing(http: httpx2.Client, api: ServedApi, writer: EvaluationStore) -> None:
     queues = [asked_evaluation(writer) for _ in range(3)]
     watch = watch_in(api)
 
@@ -92,11 +98,11 @@ def test_a_hundred_who_come_and_go_leave_nothing(api: ServedApi, writer: Evaluat
         path = events_path(queues[number % 3])
         if number % 4 == 3:
             here = api.address + path.removesuffix("/events")
-            headers = {**OPERATOR, "If-None-Match": httpx2.get(here, headers=OPERATOR).headers["etag"]}
+            headers = {"If-None-Match": http.get(here).headers["etag"]}
             with pytest.raises(httpx2.ReadTimeout):
-                httpx2.get(f"{here}?wait=30", headers=headers, timeout=0.3)
+                http.get(f"{here}?wait=30", headers=headers, timeout=0.3)
             return
-        with httpx2.stream("GET", api.address + path, headers=OPERATOR, timeout=PATIENCE_OF_TESTS_S) as answer:
+        with http.stream("GET", api.address + path) as answer:
             if number % 2:
                 next(answer.iter_lines())
 
@@ -111,15 +117,15 @@ def test_a_hundred_who_come_and_go_leave_nothing(api: ServedApi, writer: Evaluat
     assert len(before) < 10, before
 
 
-def test_a_long_poll_is_answered_soon_after_a_change_elsewhere(api: ServedApi, writer: EvaluationStore) -> None:
+def test_a_long_poll_is_answered_soon_after_a_change_elsewhere(
+    http: httpx2.Client, api: ServedApi, writer: EvaluationStore
+) -> None:
     queue_id = asked_evaluation(writer)
     path = f"{api.address}/api/evaluations/queue/{queue_id}"
-    tag = httpx2.get(path, headers=OPERATOR).headers["etag"]
+    tag = http.get(path).headers["etag"]
     with ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
-        waiting = pool.submit(
-            httpx2.get, f"{path}?wait=30", headers={**OPERATOR, "If-None-Match": tag}, timeout=PATIENCE_OF_TESTS_S
-        )
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
         until(lambda: watch_in(api).watchers == 1, "it to wait")
         writer.append(queue_id, "started", {}, "start")
         answer = waiting.result(PATIENCE_OF_TESTS_S)
@@ -129,24 +135,22 @@ def test_a_long_poll_is_answered_soon_after_a_change_elsewhere(api: ServedApi, w
 
 
 def test_the_wish_for_an_end_wakes_a_long_poll(
-    api: ServedApi, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.Client, api: ServedApi, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "WATCH_EVERY_S", 1_000.0)
     path = f"{api.address}/api/evaluations/queue/{asked_evaluation(writer)}"
-    tag = httpx2.get(path, headers=OPERATOR).headers["etag"]
+    tag = http.get(path).headers["etag"]
     with ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
-        waiting = pool.submit(
-            httpx2.get, f"{path}?wait=30", headers={**OPERATOR, "If-None-Match": tag}, timeout=PATIENCE_OF_TESTS_S
-        )
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
         until(lambda: watch_in(api).watchers == 1, "it to wait")
-        assert httpx2.post(f"{path}/cancel", headers=OPERATOR).status_code == 202
+        assert http.post(f"{path}/cancel").status_code == 202
         assert waiting.result(PATIENCE_OF_TESTS_S).json()["cancel_asked_by"] == "operator"
         assert time.monotonic() - began < SOON_S
 
 
 def test_a_database_that_is_away_for_a_while_loses_no_event(
-    api: ServedApi, services: Services, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.Client, api: ServedApi, services: Services, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_AWAY_S", 0.05)
     away = threading.Event()
@@ -164,7 +168,7 @@ def test_a_database_that_is_away_for_a_while_loses_no_event(
     queue_id = asked_evaluation(writer)
     told: list[ReadEvent] = []
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(follow, api.address, queue_id, told)
+        following = pool.submit(follow, http, api.address, queue_id, told)
         until(lambda: told, "the first event")
         away.set()
         write_items(writer, queue_id, 20)
@@ -176,38 +180,37 @@ def test_a_database_that_is_away_for_a_while_loses_no_event(
 
 
 def test_more_than_there_are_places_for_are_sent_away(
-    api: ServedApi, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.Client, api: ServedApi, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "MOST_WATCHERS", 1)
     address = api.address + events_path(asked_evaluation(writer))
-    with httpx2.stream("GET", address, headers=OPERATOR):
+    with http.stream("GET", address):
         until(lambda: watch_in(api).watchers == 1, "the first to watch")
-        refused = httpx2.get(address, headers=OPERATOR)
+        refused = http.get(address)
     assert (refused.status_code, refused.headers["content-type"]) == (503, "application/problem+json")
     assert int(refused.headers["retry-after"]) > 0
     until(lambda: watch_in(api).watchers == 0, "the place to be free")
 
 
-def test_after_a_kill_another_server_goes_on_and_a_signal_ends_open_streams(tmp_path: Path, services: Services) -> None:
+def test_after_a_kill_another_server_goes_on_and_a_signal_ends_open_streams(
+    http: httpx2.Client, tmp_path: Path, services: Services
+) -> None:
     writer = services.evaluations
     queue_id = asked_evaluation(writer)
     told: list[ReadEvent] = []
-    with ThreadPoolExecutor(3) as pool, serving_process(tmp_path) as second:
-        with serving_process(tmp_path) as first:
-            following = pool.submit(follow, first.address, queue_id, told)
-            writing = pool.submit(write_items, writer, queue_id, 200, pause=0.005)
-            until(lambda: len(told) > 20, "some events")
-            first.kill()
-            with pytest.raises(httpx2.TransportError):
-                following.result(PATIENCE_OF_TESTS_S)
-        following = pool.submit(follow, second.address, queue_id, told, told[-1].number)
+    with ThreadPoolExecutor(3) as pool, serving_process(tmp_path) as first, serving_process(tmp_path) as second:
+        following = pool.submit(follow, http, first.address(), queue_id, told)
+        writing = pool.submit(write_items, writer, queue_id, 200, pause=0.005)
+        until(lambda: len(told) > 20, "some events")
+        first.process.kill()
+        with pytest.raises(httpx2.TransportError):
+            following.result(PATIENCE_OF_TESTS_S)
+        following = pool.submit(follow, http, second.address(), queue_id, told, told[-1].number)
         writing.result(PATIENCE_OF_TESTS_S)
         until(lambda: len(told) == 201, "all events")
-        path = f"{second.address}/api/evaluations/queue/{queue_id}"
-        tag = httpx2.get(path, headers=OPERATOR).headers["etag"]
-        waiting = pool.submit(
-            httpx2.get, f"{path}?wait=30", headers={**OPERATOR, "If-None-Match": tag}, timeout=PATIENCE_OF_TESTS_S
-        )
+        path = f"{second.address()}/api/evaluations/queue/{queue_id}"
+        tag = http.get(path).headers["etag"]
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
         time.sleep(0.2)
         began = time.monotonic()
         second.process.send_signal(signal.SIGTERM)
