@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import ROOT
-
 
 class ServingProcess:
     """A server that listens, or will soon."""
@@ -31,7 +29,7 @@ class ServingProcess:
 def serving_process(folder: Path) -> Iterator[ServingProcess]:
     """A server over the stores in a folder; killed at the end, if it is still there."""
     command = [sys.executable, "-m", __name__, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as process:
         try:
             yield ServingProcess(process)
         finally:

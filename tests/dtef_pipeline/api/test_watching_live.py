@@ -200,14 +200,14 @@ def test_after_a_kill_another_server_goes_on_and_a_signal_ends_open_streams(
     told: list[ReadEvent] = []
     with ThreadPoolExecutor(3) as pool, serving_process(tmp_path) as first, serving_process(tmp_path) as second:
         following = pool.submit(follow, http, first.address(), queue_id, told)
-        writing = pool.submit(write_items, writer, queue_id, 200, pause=0.005)
+        writing = pool.submit(write_items, writer, queue_id, 80, pause=0.005)
         until(lambda: len(told) > 20, "some events")
         first.process.kill()
         with pytest.raises(httpx2.TransportError):
             following.result(PATIENCE_OF_TESTS_S)
         following = pool.submit(follow, http, second.address(), queue_id, told, told[-1].number)
         writing.result(PATIENCE_OF_TESTS_S)
-        until(lambda: len(told) == 201, "all events")
+        until(lambda: len(told) == 81, "all events")
         path = f"{second.address()}/api/evaluations/queue/{queue_id}"
         tag = http.get(path).headers["etag"]
         waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
@@ -218,4 +218,4 @@ def test_after_a_kill_another_server_goes_on_and_a_signal_ends_open_streams(
         assert time.monotonic() - began < SOON_S
         following.result(PATIENCE_OF_TESTS_S)
         assert waiting.result(PATIENCE_OF_TESTS_S).status_code == 304
-    assert [event.number for event in told] == list(range(1, 202))
+    assert [event.number for event in told] == list(range(1, 82))
