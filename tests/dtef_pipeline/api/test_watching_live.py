@@ -13,7 +13,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from dtef_pipeline.api import queue_routes
 from dtef_pipeline.api import watch as watching
+from dtef_pipeline.api.queue_routes import evaluation_body
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.watch import Watch
 from dtef_pipeline.errors import StoreError
@@ -123,15 +125,33 @@ def test_a_long_poll_is_answered_soon_after_a_change_elsewhere(
     queue_id = asked_evaluation(writer)
     path = f"{api.address}/api/evaluations/queue/{queue_id}"
     tag = http.get(path).headers["etag"]
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         began = time.monotonic()
         waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
-        until(lambda: watch_in(api).watchers == 1, "it to wait")
+        any_state = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": "*"})
+        until(lambda: watch_in(api).watchers == 2, "both to wait")
+        time.sleep(0.1)
         writer.append(queue_id, "started", {}, "start")
         answer = waiting.result(PATIENCE_OF_TESTS_S)
+        assert any_state.result(PATIENCE_OF_TESTS_S).status_code == 304
         assert time.monotonic() - began < SOON_S
     assert (answer.status_code, answer.json()["status"]) == (200, "running")
     assert answer.headers["etag"] != tag
+
+
+def test_many_long_polls_read_the_table_once_after_a_change(
+    http: httpx2.Client, api: ServedApi, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{api.address}/api/evaluations/queue/{asked_evaluation(writer)}"
+    tag = http.get(path).headers["etag"]
+    read = []
+    monkeypatch.setattr(queue_routes, "evaluation_body", lambda *given: read.append(1) or evaluation_body(*given))
+    with ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag}) for _ in range(10)]
+        until(lambda: (watch_in(api).watchers, len(read)) == (10, 10), "all to wait")
+        writer.append(path.rpartition("/")[2], "started", {}, "start")
+        assert {one.result(PATIENCE_OF_TESTS_S).json()["status"] for one in waiting} == {"running"}
+    assert len(read) == 11
 
 
 def test_the_wish_for_an_end_wakes_a_long_poll(
@@ -177,6 +197,26 @@ def test_a_database_that_is_away_for_a_while_loses_no_event(
         writer.append(queue_id, "completed", {}, "end")
         following.result(PATIENCE_OF_TESTS_S)
     assert [event.number for event in told] == list(range(1, 23))
+
+
+def test_a_long_poll_says_that_the_database_is_away(
+    http: httpx2.Client, api: ServedApi, services: Services, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_id = asked_evaluation(writer)
+    path = f"{api.address}/api/evaluations/queue/{queue_id}"
+    tag = http.get(path).headers["etag"]
+
+    def away(*given: object) -> None:
+        raise StoreError("the database is away")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
+        until(lambda: watch_in(api).watchers == 1, "it to wait")
+        time.sleep(0.1)
+        monkeypatch.setattr(services.evaluations, "evaluation", away)
+        writer.append(queue_id, "started", {}, "start")
+        answer = waiting.result(PATIENCE_OF_TESTS_S)
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the store cannot be reached now; try again")
 
 
 def test_more_than_there_are_places_for_are_sent_away(
