@@ -15,7 +15,7 @@ from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEv
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
-from resources.responses.database import ResponseDatabase
+from resources.responses.database import ResponseDatabase, database_url
 from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
@@ -133,6 +133,19 @@ class EvaluationStore:
         found = self.database.write(work)
         return self.evaluation(found), found == queue_id
 
+    def submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
+        """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
+        kept, sought = tables.evaluations.c, (well_formed(who), well_formed(idempotency_key))
+        statement = sa.select(kept.queue_id).where(kept.submitted_by == sought[0], kept.idempotency_key == sought[1])
+        if not self._rows(statement):
+            return None
+        row = {
+            "submitted_by": sought[0],
+            "idempotency_key": sought[1],
+            "body_digest": digest("evaluation", family, manifest),
+        }
+        return self.evaluation(self.database.read(lambda connection: self._submitted_before(connection, row)))
+
     def _submitted_before(self, connection: sa.Connection, row: Mapping[str, Any]) -> str:
         kept = tables.evaluations.c
         statement = sa.select(kept.queue_id, kept.body_digest).where(
@@ -213,6 +226,12 @@ class EvaluationStore:
         )
         return {row["queue_id"]: row["head"] for row in self._rows(statement)}
 
+    def started(self, queue_ids: Sequence[str]) -> set[str]:
+        """Those of these evaluations that have an event `started`."""
+        event = tables.evaluation_events.c
+        statement = sa.select(event.queue_id).where(event.queue_id.in_(queue_ids), event.kind == "started")
+        return {row["queue_id"] for row in self._rows(statement)}
+
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
         """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
 
@@ -275,6 +294,18 @@ class EvaluationStore:
 
     def _rows(self, statement: sa.Select[Any]) -> list[sa.RowMapping]:
         return self.database.read(lambda connection: list(connection.execute(statement).mappings()))
+
+
+def has_evaluations(location: str | Path) -> bool:
+    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
+    url = database_url(location)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+        return False
+    database = ResponseDatabase(location, prepare=False)
+    try:
+        return database.read(lambda connection: sa.inspect(connection).has_table(tables.evaluations.name))
+    finally:
+        database.close()
 
 
 def _add_event(
