@@ -68,7 +68,7 @@ def _seeds(given: Any) -> Any:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Name], AfterValidator(each_once)]
+Names = Annotated[list[Name], Field(max_length=MOST_ASKED_RUNS), AfterValidator(each_once)]
 
 
 class GamesManifest(Part):
