@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
+from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
 from resources.responses.database import ResponseDatabase, database_url
-from resources.vote_tables import microseconds, time_of
+from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
@@ -205,10 +205,12 @@ class EvaluationStore:
         rows = self._rows(statement if most is None else statement.limit(most))
         return [Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])) for row in rows]
 
-    def events_of(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
-        """All events of several evaluations, by queue id."""
+    def events_of(self, queue_ids: Sequence[str], items: bool = True) -> dict[str, list[Event]]:
+        """All events of several evaluations, by queue id; `items`: whether those of kind `item` too, which are many."""
         event = tables.evaluation_events.c
         statement = sa.select(tables.evaluation_events).where(event.queue_id.in_(queue_ids)).order_by(event.queue_id, event.seq)
+        if not items:
+            statement = statement.where(event.kind != "item")
         found: dict[str, list[Event]] = {one: [] for one in queue_ids}
         for row in self._rows(statement):
             found[row["queue_id"]].append(Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])))
@@ -231,11 +233,28 @@ class EvaluationStore:
         return {row["queue_id"] for row in self._rows(statement)}
 
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
-        """Note that somebody wants the evaluation to end; returns whether that is new. Raises UnknownEvaluation."""
-        self.evaluation(queue_id)
-        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(self.clock())}
+        """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
+
+        Raises UnknownEvaluation, and EvaluationEnded where it has ended already.
+        """
+        now = self.clock()
+        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(now)}
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
-        return self.database.write(lambda connection: connection.execute(insert, row).rowcount) > 0
+
+        def work(connection: sa.Connection) -> bool:
+            _lock_evaluation(connection, queue_id)
+            event = tables.evaluation_events.c
+            ended = sa.select(event.kind).where(event.queue_id == queue_id, event.kind.in_(TERMINAL))
+            if (kind := connection.scalar(ended)) is not None:
+                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {kind}")
+            if connection.execute(insert, row).rowcount == 0:
+                return False
+            note_action(
+                connection, who, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
+            )
+            return True
+
+        return self.database.write(work)
 
     def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
         """Who asked for the end of which of these evaluations."""
@@ -293,9 +312,7 @@ def _add_event(
     connection: sa.Connection, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str, now: datetime
 ) -> int | None:
     """In the transaction of the caller. The evaluation's row is locked, so that numbers have no gaps."""
-    kept = tables.evaluations.c
-    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
-        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+    _lock_evaluation(connection, queue_id)
     event = tables.evaluation_events.c
     told = sa.and_(event.queue_id == queue_id, sa.or_(event.source == source, event.kind.in_(TERMINAL)))
     if connection.scalar(sa.select(sa.func.count()).where(told)):
@@ -304,6 +321,13 @@ def _add_event(
     row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": _as_json(data), "source": source}
     connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
     return seq
+
+
+def _lock_evaluation(connection: sa.Connection, queue_id: str) -> None:
+    """No other event comes before this transaction ends. Raises UnknownEvaluation."""
+    kept = tables.evaluations.c
+    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
+        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
 
 
 def _run_of(row: sa.RowMapping) -> EvaluationRun:
