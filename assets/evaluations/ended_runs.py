@@ -54,7 +54,7 @@ def _will_start_again(instance: dg.DagsterInstance, record: dg.RunRecord) -> boo
 
 
 def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
-    """`reason`, and `partitions`: why each of them failed, by key."""
+    """`reason`, and `failed`: why each partition failed that did, by key."""
     of_partitions, told = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         failure = entry.get_dagster_event().step_failure_data
@@ -69,4 +69,4 @@ def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str
         told = [entry.get_dagster_event().message or entry.user_message for entry in ends][-1:]
     reason = "; ".join(dict.fromkeys(told)) or "the run failed, and did not say why"
     kept = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
-    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"partitions": kept} if kept else {})}
+    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": kept} if kept else {})}
