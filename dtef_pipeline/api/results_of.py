@@ -32,7 +32,7 @@ class FamilyResults(Protocol):
     """What the module of a family has."""
 
     def metrics_of(self, asked: RunAsked) -> list[dict[str, Any]]:
-        """A member for each model and metric: `model`, `metric`, `value` (None: see `reason`), `n`, `low`, `high`, `reason`, and what else tells."""
+        """A member for each model and metric: `model`, `metric`, `value` (None: see `reason`), `n`, `low`, `high`, `reason`, and others."""
 
     def cost_of(self, asked: RunAsked) -> Spent:
         """What the calls cost that the rows of the run rest on, each once."""
@@ -121,9 +121,12 @@ def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
     found = list(rows)
     calls = sum(int(row["calls"] or 0) for row in found)
     costs = [row["cost_usd"] for row in found if row["cost_usd"] is not None and not math.isnan(row["cost_usd"])]
-    tokens = (sum(int(row[name] or 0) for row in found) for name in ("prompt_tokens", "completion_tokens"))
     return Spent(
-        math.fsum(costs) if costs or not calls else None, calls, *tokens, sum(int(row["unpriced"] or 0) for row in found)
+        math.fsum(costs) if costs or not calls else None,
+        calls,
+        sum(int(row["prompt_tokens"] or 0) for row in found),
+        sum(int(row["completion_tokens"] or 0) for row in found),
+        sum(int(row["unpriced"] or 0) for row in found),
     )
 
 

@@ -77,7 +77,7 @@ def cost_of(asked: RunAsked) -> Spent:
     with duckdb.connect() as connection:
         connection.register("turns", turns)
         connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
-        return spent_in(connection.execute(_CALLS_PAID).to_arrow_table().to_pylist())
+        return spent_in(connection.sql(_CALLS_PAID).to_arrow_table().to_pylist())
 
 
 def traces_of(asked: RunAsked) -> list[str]:
