@@ -96,7 +96,13 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
 
 
 def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
-    return asked.of_models(asked.rows("predictions", SPACE, columns), _models(asked))
+    """The predictions of the plan's models, asked in its ways."""
+    wanted = None if columns is None else tuple(dict.fromkeys((*columns, *KEYS.asked)))
+    rows = asked.of_models(asked.rows("predictions", SPACE, wanted), _models(asked))
+    told = asked.told("predictions")
+    for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
+        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string()))) if values else rows
+    return rows
 
 
 def _models(asked: RunAsked) -> set[str]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
+from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
@@ -38,6 +39,11 @@ def submitted(
         return store.submit(family, {"family": family}, {**plan, "new_keys": False}, asked, "operator")[0]
 
 
+def key_of(model: str, asked: str) -> str:
+    """The request key of a made-up response."""
+    return digest(model, asked)
+
+
 def partition(key: str) -> list[AskedRun]:
     return [AskedRun(key, {"partition": key})]
 
@@ -58,7 +64,7 @@ def asked_games(folder: Path) -> Evaluation:
         *_wins("baseline/always-pass"),
     ]
     rows = [
-        {**row, "league": "poker", "scenario": "kuhn", "episode_id": f"{row['persona']}{row['episode_id']}"} for row in rows
+        {**row, "league": "poker", "scenario": "kuhn", "episode_id": digest(row["persona"], row["episode_id"])} for row in rows
     ]
     calls = [
         {
@@ -108,7 +114,7 @@ def asked_qa(folder: Path) -> Evaluation:
                 for name in ("suite", "part", "item_id", "condition", "model", "model_variant", "draw", "snapshot")
             },
             "prompt_id": "p",
-            "request_key": f"{row['model']} {row['item_id']}",
+            "request_key": key_of(row["model"], row["item_id"]),
             "call_status": "answered" if row["status"] == "ok" else "error",
             "response": f"The answer is {row['item_id']}" if row["status"] == "ok" else None,
             "error": None if row["status"] == "ok" else "the server is gone",
@@ -125,7 +131,9 @@ def asked_qa(folder: Path) -> Evaluation:
 def asked_rubric(folder: Path) -> Evaluation:
     """Of the models of made-up blueprints all but the last."""
     keep(made_tables(1, 3, 6), Path(settings_in(folder).warehouse))
-    return submitted(folder, "rubric", {"rubric_responses": {"models": ["model-0", "model-1"]}}, partition(BLUEPRINT))
+    return submitted(
+        folder, "rubric", {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}}, partition(BLUEPRINT)
+    )
 
 
 def asked_survey(folder: Path) -> Evaluation:
@@ -141,7 +149,7 @@ def asked_survey(folder: Path) -> Evaluation:
     calls = [
         {
             **{name: row[name] for name in PREDICTIONS.names if name in row},
-            "request_key": f"{row['model']} {row['condition']}",  # one prompt asks all questions
+            "request_key": key_of(row["model"], row["condition"]),  # one prompt asks all questions
             "call_status": "answered",
             "response": "[0.5, 0.3, 0.2]",
             "prompt_tokens": 60 if row["question_id"] == "q0" else 0,

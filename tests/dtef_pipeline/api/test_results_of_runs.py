@@ -13,11 +13,24 @@ from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
 from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
 from dtef_pipeline.rubric.board import RubricBoardOptions
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
-from resources.evaluations import Evaluation, EvaluationStore
+from resources.evaluations import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.asked_runs import CALM, KUHN, LAW, asked_games, asked_qa, asked_rubric, asked_survey, submitted
+from tests.dtef_pipeline.api.asked_runs import (
+    CALM,
+    KUHN,
+    LAW,
+    asked_games,
+    asked_qa,
+    asked_rubric,
+    asked_survey,
+    key_of,
+    partition,
+    submitted,
+)
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.cli.commands import ok, use
+from tests.made.qa_scores import keep_in
+from tests.made.qa_scores import score_row as qa_row
 from tests.strict_json import strict
 
 ASKED: dict[str, Callable[[Path], Evaluation]] = {
@@ -86,12 +99,12 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
     evaluation = asked_rubric(tmp_path)
     with client_in(tmp_path, "operator") as client:
         body = told(client, run_path(evaluation))
-    assert {one["model"] for one in body["metrics"]} == {"model-0", "model-1"}
+    assert {one["model"] for one in body["metrics"]} == {"openai/model-0", "openai/model-1"}
     house = Warehouse(settings_in(tmp_path).warehouse)
     levels = house.read("rubric_scores", columns=["level", "model", "hybrid", "coverage"]).to_pylist()
-    own = by_metric(body, "model-0")
+    own = by_metric(body, "openai/model-0")
     for row in levels:
-        if (row["level"], row["model"]) == ("model", "model-0"):
+        if (row["level"], row["model"]) == ("model", "openai/model-0"):
             assert own["score"]["value"] == pytest.approx(row["hybrid"])
             assert own["coverage"]["value"] == pytest.approx(row["coverage"])
     use(tmp_path, monkeypatch)
@@ -99,7 +112,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
         for name, table in rubric_boards(connection, RubricBoardOptions()).items():
             house.write(name, table)
     board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--format", "json"))}
-    for model in ("model-0", "model-1"):
+    for model in ("openai/model-0", "openai/model-1"):
         said, shown = by_metric(body, model)["score"], board[model]
         assert [said[name] for name in ("value", "low", "high", "n")] == [
             shown[name] for name in ("score", "low", "high", "n_parts")
@@ -115,8 +128,8 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
     (own,) = body["metrics"]
     assert own["value"] == pytest.approx((0.5 + 0.7 + 0.9 + 0.6 + 0.8) / 5)
     assert (own["model"], own["metric"], own["n"], own["context_level"]) == ("m", "js", 5, "0")
-    # One prompt for all questions, in each of the two conditions in which the model was asked.
-    assert body["cost"] == {"usd": 1.5, "calls": 2, "prompt_tokens": 120, "completion_tokens": 12, "unpriced": 0}
+    # One prompt for all questions.
+    assert body["cost"] == {"usd": 0.75, "calls": 1, "prompt_tokens": 60, "completion_tokens": 6, "unpriced": 0}
     use(tmp_path, monkeypatch)
     arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--format", "json")
     shown = [row for row in strict(ok("leaderboard", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]
@@ -140,26 +153,30 @@ def test_every_trace_is_served_and_none_of_another_run(tmp_path: Path, family: s
             pages += page["traces"]
             uri = page["traces_next"]
         assert pages == body["traces"]
-        for absent in ("nothing", "key of nobody", "x" * 300, "%00", "other law/0", "..%2f.."):
+        for absent in ("nothing", "key of nobody", "x" * 300, "%00", key_of("other", "law/0"), "..%2f.."):
             assert client.get(f"{path}/traces/{absent}").status_code == 404
 
 
 def test_a_trace_of_a_game_is_the_episode_with_its_turns(tmp_path: Path) -> None:
     evaluation = asked_games(tmp_path)
     with client_in(tmp_path, "operator") as client:
-        body = told(client, run_path(evaluation))
-        trace = told(client, body["traces"][0])
-        other = told(client, run_path(evaluation, 1))
-        assert client.get(f"{run_path(evaluation)}/traces/{other['traces'][-1].rpartition('/')[2]}").status_code in (200, 404)
-    assert (trace["status"], trace["item_id"].split("/")[0]) == ("played", trace["cluster"])
-    assert len(body["traces"]) == 24  # twelve episodes of the persona, twelve of the baseline
+        own, plain = (told(client, run_path(evaluation, place)) for place in (0, 1))
+        traces = [told(client, uri) for uri in own["traces"]]
+        named = {uri.rpartition("/")[2] for uri in plain["traces"]} - {one["trace_id"] for one in traces}
+        refused = {client.get(f"{run_path(evaluation)}/traces/{one}").status_code for one in named}
+    assert len(traces) == 24  # twelve episodes of the persona, twelve of the baseline
+    assert refused == {404}
+    for trace in traces:
+        is_asked = trace["model"] == "alpha"
+        assert (trace["status"], trace["item_id"].split("/")[0]) == ("played", trace["cluster"])
+        assert [turn["response"] for turn in trace["turns"]] == (["ACTION: bet"] if is_asked else [])
 
 
 def test_a_trace_of_a_question_says_why_there_is_no_answer(tmp_path: Path) -> None:
     evaluation = asked_qa(tmp_path)
     with client_in(tmp_path, "operator") as client:
-        trace = told(client, f"{run_path(evaluation)}/traces/m law%2F4")
-        answered = told(client, f"{run_path(evaluation)}/traces/m law%2F0")
+        trace = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/4')}")
+        answered = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/0')}")
     assert (trace["status"], trace["text"], trace["reason"]) == ("error", None, "the server is gone")
     assert trace["items"][0]["scores"][0]["score"] is None
     assert (answered["text"], answered["prompt_id"], answered["cost_usd"]) == ("The answer is law/0", "p", 0.5)
@@ -172,8 +189,6 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
     kept = [(one.key, one.asks) for one in evaluation.runs]
     elsewhere = tmp_path / "empty"
     elsewhere.mkdir()
-    from resources.evaluations import AskedRun
-
     waiting = submitted(elsewhere, family, evaluation.plan["config"], [AskedRun(*one) for one in kept])
     with client_in(elsewhere, "operator") as client:
         body = told(client, run_path(waiting))
@@ -183,12 +198,7 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
 
 
 def test_what_has_no_score_is_null_with_a_reason_and_never_0(tmp_path: Path) -> None:
-    from tests.made.qa_scores import keep_in
-    from tests.made.qa_scores import score_row as qa_row
-
     keep_in(Path(settings_in(tmp_path).warehouse), {"qa_scores": [qa_row(None, item_id=f"law/{at}") for at in range(3)]})
-    from tests.dtef_pipeline.api.asked_runs import partition
-
     evaluation = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"]}}, partition(LAW))
     with client_in(tmp_path, "operator") as client:
         (own,) = told(client, run_path(evaluation))["metrics"]
