@@ -9,13 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.entrants import opponent_item_name
 from dtef_pipeline.games.episode_items import items_given
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.space import LEAGUE_SPACE
 
 _ALL_BASELINES = "baselines"
 _NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
@@ -40,11 +38,11 @@ _CALLS_PAID = """
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each player and metric the mean over all opponents, as `dtef games board` has it."""
-    rows = _on_the_games(asked, asked.rows("episode_scores", LEAGUE_SPACE, [*_NAMED_BY, *_SCORE_COLUMNS]))
+    rows = _on_the_games(asked, asked.rows("episode_scores", [*_NAMED_BY, *_SCORE_COLUMNS]))
     own = rows.filter(_is_own(asked, rows, and_all_baselines=True))
     if not len(own):
         return []
-    turns = asked.rows("episode_turns", LEAGUE_SPACE, ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
+    turns = asked.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         connection.register("episode_scores", own)
@@ -73,7 +71,7 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the player's turns and of its opponents'."""
-    turns = asked.rows("episode_turns", LEAGUE_SPACE, _CALL_COLUMNS)
+    turns = asked.rows("episode_turns", _CALL_COLUMNS)
     with duckdb.connect() as connection:
         connection.register("turns", turns)
         connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
@@ -82,7 +80,7 @@ def cost_of(asked: RunAsked) -> Spent:
 
 def traces_of(asked: RunAsked) -> list[str]:
     """The ids of the episodes."""
-    rows = _on_the_games(asked, asked.rows("episodes", LEAGUE_SPACE, _NAMED_BY))
+    rows = _on_the_games(asked, asked.rows("episodes", _NAMED_BY))
     return sorted(rows.filter(_is_own(asked, rows))["episode_id"].to_pylist())
 
 
@@ -90,9 +88,9 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     """The episode, the messages before its first text, and its turns in their order."""
     if trace_id not in traces_of(asked):
         return None
-    (episode,) = _of_episode(asked.rows("episodes", LEAGUE_SPACE), trace_id)
-    turns = _of_episode(asked.rows("episode_turns", LEAGUE_SPACE), trace_id)
-    prompts = asked.rows("episode_prompts", LEAGUE_SPACE)
+    (episode,) = _of_episode(asked.rows("episodes"), trace_id)
+    turns = _of_episode(asked.rows("episode_turns"), trace_id)
+    prompts = asked.rows("episode_prompts")
     opening = [
         row["messages"]
         for row in prompts.filter(pc.equal(prompts["item_id"], episode["item_id"])).to_pylist()
@@ -130,7 +128,7 @@ def _on_the_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
 
 
 def _players(asked: RunAsked) -> set[str]:
-    return asked.names(asked.told("episodes").get("players", ()), COMPUTED_MODELS)
+    return asked.names(asked.told("episodes").get("players", ()))
 
 
 def _is_own(asked: RunAsked, rows: pa.Table, *, and_all_baselines: bool = False) -> pa.ChunkedArray:

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.latest_scores import qa_scores
 from dtef_pipeline.qa.role_costs import qa_costs
-from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.suite_boards import qa_results
 
 _READ_OF_SCORES = (
@@ -91,5 +89,5 @@ def _beside(row: dict[str, Any], rows: list[dict[str, Any]], names: tuple[str, .
 
 def _own(asked: RunAsked, table: str, columns: tuple[str, ...] | None = None) -> pa.Table:
     """The rows of the models that the manifest names."""
-    rows = asked.rows(table, QA_SPACE, columns)
-    return asked.of_models(rows, asked.names(asked.told("qa_responses").get("models", ()), COMPUTED_MODELS))
+    rows = asked.rows(table, columns)
+    return asked.of_models(rows, asked.names(asked.told("qa_responses").get("models", ())))

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
@@ -24,7 +23,7 @@ _TOLD_OF_SCORES = ("status", "reason", "metric", "score", "predicted")
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each model, context level and condition the mean score of the segment, as `dtef leaderboard --by segment --snapshot` shows it."""
-    if not len(asked.rows("scores", SPACE, ["model"])):
+    if not len(asked.rows("scores", ["model"])):
         return []
     round_id, segment = SPACE.split(asked.run.key)
     options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=asked.snapshot)
@@ -82,7 +81,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     found = rows.filter(pc.equal(rows["request_key"], trace_id)).to_pylist()
     if not found:
         return None
-    scores = asked.of_models(asked.rows("scores", SPACE), {found[0]["model"]}).to_pylist()
+    scores = asked.of_models(asked.rows("scores"), {found[0]["model"]}).to_pylist()
     scored = {tuple(one[name] for name in _PREDICTED): one for one in scores}
     questions = [
         {
@@ -98,7 +97,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
 def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
     """The predictions of the plan's models, asked in its ways."""
     wanted = None if columns is None else tuple(dict.fromkeys((*columns, *KEYS.asked)))
-    rows = asked.of_models(asked.rows("predictions", SPACE, wanted), _models(asked))
+    rows = asked.of_models(asked.rows("predictions", wanted), _models(asked))
     told = asked.told("predictions")
     for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
         rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string()))) if values else rows
@@ -107,4 +106,4 @@ def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
 
 def _models(asked: RunAsked) -> set[str]:
     """Those that the plan names, each by the name that it has in tables."""
-    return asked.names(asked.told("predictions").get("models", ()), COMPUTED_MODELS)
+    return asked.names(asked.told("predictions").get("models", ()))
