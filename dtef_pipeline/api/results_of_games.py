@@ -9,20 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
-from dtef_pipeline.games.entrants import opponent_item_name
+from dtef_pipeline.games.entrants import ALL_BASELINES, opponent_item_name
 from dtef_pipeline.games.episode_items import items_given
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 
-_ALL_BASELINES = "baselines"
-_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
-_SCORE_COLUMNS = (
+_EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
+_COLUMNS_OF_RESULTS = (
     *("league", "scenario", "model_variant", "snapshot", "opponent", "cluster", "metric", "family", "unit", "direction"),
     *("weight", "total", "of", "status", "reason"),
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
-_CALL_COLUMNS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
+_COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
 _CALLS_PAID = """
     SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
@@ -38,7 +37,7 @@ _CALLS_PAID = """
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each player and metric the mean over all opponents, as `dtef games board` has it."""
-    rows = _on_the_games(asked, asked.rows("episode_scores", [*_NAMED_BY, *_SCORE_COLUMNS]))
+    rows = _on_the_games(asked, asked.rows("episode_scores", [*_EPISODE_NAMED_BY, *_COLUMNS_OF_RESULTS]))
     own = rows.filter(_is_own(asked, rows, and_all_baselines=True))
     if not len(own):
         return []
@@ -65,13 +64,13 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
             interval_kind=in_json(row["interval_kind"]),
         )
         for row in found.to_dict("records")
-        if row["model"] in wanted or (_ALL_BASELINES in wanted and row["model"].startswith(BASELINE_PREFIX))
+        if row["model"] in wanted or (row["model"].startswith(BASELINE_PREFIX) and not wanted.isdisjoint(ALL_BASELINES))
     ]
 
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the player's turns and of its opponents'."""
-    turns = asked.rows("episode_turns", _CALL_COLUMNS)
+    turns = asked.rows("episode_turns", _COLUMNS_OF_CALLS)
     with duckdb.connect() as connection:
         connection.register("turns", turns)
         connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
@@ -80,7 +79,7 @@ def cost_of(asked: RunAsked) -> Spent:
 
 def traces_of(asked: RunAsked) -> list[str]:
     """The ids of the episodes."""
-    rows = _on_the_games(asked, asked.rows("episodes", _NAMED_BY))
+    rows = _on_the_games(asked, asked.rows("episodes", _EPISODE_NAMED_BY))
     return sorted(rows.filter(_is_own(asked, rows))["episode_id"].to_pylist())
 
 
@@ -137,5 +136,5 @@ def _is_own(asked: RunAsked, rows: pa.Table, *, and_all_baselines: bool = False)
     baseline = pc.starts_with(rows["model"], BASELINE_PREFIX)
     named = pc.is_in(rows["model"], pa.array(sorted(names), pa.string()))
     plays = pc.and_(pc.and_(named, pc.equal(rows["persona"], str(asked.run.asks.get("persona", "")))), pc.invert(baseline))
-    every = and_all_baselines or _ALL_BASELINES in names
+    every = and_all_baselines or not names.isdisjoint(ALL_BASELINES)
     return pc.or_(plays, baseline if every else pc.and_(baseline, named))

@@ -17,7 +17,7 @@ _READ_OF_SCORES = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
     *("cluster", "type", "status", "value", "score", "reason"),
 )
-_TOLD_OF_SCORES = ("metric", "measured_by", "status", "value", "score", "reason")
+_TOLD_OF_ITEM_SCORES = ("metric", "measured_by", "status", "value", "score", "reason")
 _TOLD_OF_JUDGEMENTS = ("evaluator", "judge_model", "score", "reason", "explanation")
 _ANSWER = ("item_id", "condition", "model_variant", "draw")
 
@@ -73,7 +73,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
         {
             "item_id": row["item_id"],
             "condition": row["condition"],
-            "scores": _beside(row, scores, _TOLD_OF_SCORES),
+            "scores": _beside(row, scores, _TOLD_OF_ITEM_SCORES),
             "judgements": _beside(row, judged, _TOLD_OF_JUDGEMENTS),
         }
         for row in found

@@ -18,7 +18,7 @@ from dtef_pipeline.survey.keys import KEYS
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
-_TOLD_OF_SCORES = ("status", "reason", "metric", "score", "predicted")
+_TOLD_OF_PREDICTED = ("status", "reason", "metric", "score", "predicted")
 
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     questions = [
         {
             **{name: row[name] for name in ("question_id", "condition", "context_level", "prompt_id")},
-            **in_json({name: scored.get(tuple(row[key] for key in _PREDICTED), {}).get(name) for name in _TOLD_OF_SCORES}),
+            **in_json({name: scored.get(tuple(row[key] for key in _PREDICTED), {}).get(name) for name in _TOLD_OF_PREDICTED}),
         }
         for row in found
     ]
