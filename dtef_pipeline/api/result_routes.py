@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -88,6 +89,6 @@ def _page(asked: RunAsked, traces: list[str], after: str, limit: int) -> dict[st
     rest = traces[bisect_right(traces, after) :]
     is_last = len(rest) <= limit
     return {
-        "traces": [f"{place}/{trace_id}" for trace_id in rest[:limit]],
-        "traces_next": None if is_last else f"{place}?after={rest[limit - 1]}&limit={limit}",
+        "traces": [f"{place}/{quote(trace_id, safe='')}" for trace_id in rest[:limit]],
+        "traces_next": None if is_last else f"{place}?after={quote(rest[limit - 1], safe='')}&limit={limit}",
     }

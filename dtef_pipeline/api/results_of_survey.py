@@ -71,7 +71,7 @@ def cost_of(asked: RunAsked) -> Spent:
 
 
 def traces_of(asked: RunAsked) -> list[str]:
-    """The request keys of the responses: what is computed without asking has none."""
+    """The request keys of the responses, those of computed models too."""
     return sorted(set(_own(asked, ("model", "request_key"))["request_key"].drop_null().to_pylist()))
 
 
