@@ -58,7 +58,7 @@ def known_partitions(settings: Settings, space: Space) -> list[str]:
         return []
     import dagster as dg
 
-    with _home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
         return list(instance.get_dynamic_partitions(space.name))
 
 
@@ -74,7 +74,7 @@ def made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
 
 
 @contextmanager
-def _home_named(home: str) -> Iterator[None]:
+def home_named(home: str) -> Iterator[None]:
     """The settings file of Dagster may name its folder by the environment alone."""
     with _opening:
         before = os.environ.get("DAGSTER_HOME")

@@ -79,6 +79,15 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _of_fault)
 
 
+async def told_problem(request: Request, error: Exception) -> JSONResponse:
+    """The answer of an error, for those who show it in another way."""
+    if isinstance(error, Problem):
+        return await _of_problem(request, error)
+    if isinstance(error, RequestValidationError):
+        return await _of_validation(request, error)
+    return await (_of_framework(request, error) if isinstance(error, HTTPException) else _of_ours(request, error))
+
+
 async def _of_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
     return problem_answer(error.status, error.detail, error.headers, error.members)
@@ -100,7 +109,9 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    found = [{"path": spelled(one.place), "message": one.message} for one in told_faults(faults, _body_model(request))]
+    found = [
+        {"path": spelled(one.place) or "body", "message": one.message} for one in told_faults(faults, _body_model(request))
+    ]
     return problem_answer(422, "; ".join(f"{one['path']}: {one['message']}" for one in found), members={"errors": found})
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.tokens import Tokens
 from resources.evaluations import EvaluationStore
+from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
 from resources.votes import VoteStore
 
@@ -21,10 +22,21 @@ class Services:
     tokens: Tokens
     votes: VoteStore
     evaluations: EvaluationStore
+    documents: GameDocumentStore
     open_to_all: bool = False
     """Whether every request is an administrator's: `--dev`, on loopback alone."""
 
+    @classmethod
+    def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False) -> Self:
+        """Services over the response store of the settings, whose tables are made where they are missing.
+
+        Raises ConfigError and StoreError as the stores do.
+        """
+        url = settings.responses_url
+        return cls(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), open_to_all)
+
     def close(self) -> None:
+        self.documents.close()
         self.evaluations.close()
         self.votes.close()
 
