@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import feedback_routes
+from dtef_pipeline.api import feedback_routes, feedback_sync
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -45,7 +45,7 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     answer_problems(app)
-    for router in (feedback_routes.router,):
+    for router in (feedback_routes.router, feedback_sync.router):
         app.include_router(router)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
