@@ -78,6 +78,10 @@ class UnknownEvaluation(DtefError):
     """There is no evaluation, or run of one, of that id."""
 
 
+class EvaluationEnded(DtefError):
+    """An evaluation that has ended cannot be cancelled."""
+
+
 class IdempotencyConflict(DtefError):
     """A key that says which requests are the same stands for another one already."""
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
 from resources.responses.database import ResponseDatabase
+from resources.vote_tables import actions
 
 EVALUATION_SCHEMA_VERSION = 1
 
@@ -76,6 +77,7 @@ def _make_evaluations(connection: sa.Connection) -> None:
     """A second process waits for the first, and finds what it made."""
     if _evaluation_version(connection) is None:
         evaluation_metadata.create_all(connection)
+        actions.create(connection, checkfirst=True)
         connection.execute(sa.insert(evaluation_versions).values(schema_version=EVALUATION_SCHEMA_VERSION))
 
 

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
+from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
-from resources.responses.database import ResponseDatabase
-from resources.vote_tables import microseconds, time_of
+from resources.responses.database import ResponseDatabase, database_url
+from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
@@ -133,6 +133,19 @@ class EvaluationStore:
         found = self.database.write(work)
         return self.evaluation(found), found == queue_id
 
+    def submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
+        """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
+        kept, sought = tables.evaluations.c, (well_formed(who), well_formed(idempotency_key))
+        statement = sa.select(kept.queue_id).where(kept.submitted_by == sought[0], kept.idempotency_key == sought[1])
+        if not self._rows(statement):
+            return None
+        row = {
+            "submitted_by": sought[0],
+            "idempotency_key": sought[1],
+            "body_digest": digest("evaluation", family, manifest),
+        }
+        return self.evaluation(self.database.read(lambda connection: self._submitted_before(connection, row)))
+
     def _submitted_before(self, connection: sa.Connection, row: Mapping[str, Any]) -> str:
         kept = tables.evaluations.c
         statement = sa.select(kept.queue_id, kept.body_digest).where(
@@ -192,10 +205,12 @@ class EvaluationStore:
         rows = self._rows(statement if most is None else statement.limit(most))
         return [Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])) for row in rows]
 
-    def events_of(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
-        """All events of several evaluations, by queue id."""
+    def events_of(self, queue_ids: Sequence[str], items: bool = True) -> dict[str, list[Event]]:
+        """All events of several evaluations, by queue id; `items`: whether those of kind `item` too, which are many."""
         event = tables.evaluation_events.c
         statement = sa.select(tables.evaluation_events).where(event.queue_id.in_(queue_ids)).order_by(event.queue_id, event.seq)
+        if not items:
+            statement = statement.where(event.kind != "item")
         found: dict[str, list[Event]] = {one: [] for one in queue_ids}
         for row in self._rows(statement):
             found[row["queue_id"]].append(Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])))
@@ -211,12 +226,35 @@ class EvaluationStore:
         )
         return {row["queue_id"]: row["head"] for row in self._rows(statement)}
 
+    def started(self, queue_ids: Sequence[str]) -> set[str]:
+        """Those of these evaluations that have an event `started`."""
+        event = tables.evaluation_events.c
+        statement = sa.select(event.queue_id).where(event.queue_id.in_(queue_ids), event.kind == "started")
+        return {row["queue_id"] for row in self._rows(statement)}
+
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
-        """Note that somebody wants the evaluation to end; returns whether that is new. Raises UnknownEvaluation."""
-        self.evaluation(queue_id)
-        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(self.clock())}
+        """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
+
+        Raises UnknownEvaluation, and EvaluationEnded where it has ended already.
+        """
+        now = self.clock()
+        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(now)}
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
-        return self.database.write(lambda connection: connection.execute(insert, row).rowcount) > 0
+
+        def work(connection: sa.Connection) -> bool:
+            _lock_evaluation(connection, queue_id)
+            event = tables.evaluation_events.c
+            ended = sa.select(event.kind).where(event.queue_id == queue_id, event.kind.in_(TERMINAL))
+            if (kind := connection.scalar(ended)) is not None:
+                raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {kind}")
+            if connection.execute(insert, row).rowcount == 0:
+                return False
+            note_action(
+                connection, who, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
+            )
+            return True
+
+        return self.database.write(work)
 
     def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
         """Who asked for the end of which of these evaluations."""
@@ -258,13 +296,23 @@ class EvaluationStore:
         return self.database.read(lambda connection: list(connection.execute(statement).mappings()))
 
 
+def has_evaluations(location: str | Path) -> bool:
+    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
+    url = database_url(location)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+        return False
+    database = ResponseDatabase(location, prepare=False)
+    try:
+        return database.read(lambda connection: sa.inspect(connection).has_table(tables.evaluations.name))
+    finally:
+        database.close()
+
+
 def _add_event(
     connection: sa.Connection, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str, now: datetime
 ) -> int | None:
     """In the transaction of the caller. The evaluation's row is locked, so that numbers have no gaps."""
-    kept = tables.evaluations.c
-    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
-        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+    _lock_evaluation(connection, queue_id)
     event = tables.evaluation_events.c
     told = sa.and_(event.queue_id == queue_id, sa.or_(event.source == source, event.kind.in_(TERMINAL)))
     if connection.scalar(sa.select(sa.func.count()).where(told)):
@@ -273,6 +321,13 @@ def _add_event(
     row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": _as_json(data), "source": source}
     connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
     return seq
+
+
+def _lock_evaluation(connection: sa.Connection, queue_id: str) -> None:
+    """No other event comes before this transaction ends. Raises UnknownEvaluation."""
+    kept = tables.evaluations.c
+    if connection.scalar(sa.select(kept.place).where(kept.queue_id == queue_id).with_for_update()) is None:
+        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
 
 
 def _run_of(row: sa.RowMapping) -> EvaluationRun:

@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
+from resources.game_documents import DOCUMENT_KINDS, stored_documents
 from resources.settings import Settings, shipped
 
 _SOURCES_ROOT = Path(__file__).parents[1]
@@ -30,7 +32,7 @@ def code_version() -> str:
 
 
 def config_hash(settings: Settings) -> str:
-    """Hash of the files that say what is asked and of whom: models, panel, batteries, scenarios and personas, shipped and one's own."""
+    """Hash of what says what is asked and of whom: models, panel, batteries, scenarios and personas, shipped, one's own, and made over HTTP."""
     places = (
         shipped("models.yaml"),
         settings.models,
@@ -43,7 +45,18 @@ def config_hash(settings: Settings) -> str:
     for place in (*places, settings.scenarios, settings.personas):
         files = [] if place is None else sorted(place.rglob("*.yaml")) if place.is_dir() else [place] if place.is_file() else []
         found.append([[one.name, _hash(one)] for one in files])
-    return digest("configuration", *found)
+    return digest("configuration", *found, *_documents_hashed(settings))
+
+
+def _documents_hashed(settings: Settings) -> list[object]:
+    """Versions and statuses that were made over HTTP; an empty list where there are none, as before there could be any."""
+    try:
+        stored = stored_documents(settings.responses_url)
+    except DtefError:
+        return ["unreadable"]
+    versions = sorted([one.kind, one.id, one.version, one.body] for one in stored.versions)
+    statuses = sorted([kind, *key, status] for kind in DOCUMENT_KINDS for key, status in stored.status_of(kind).items())
+    return [[versions, statuses]] if versions or statuses else []
 
 
 def _hash(path: Path) -> str:

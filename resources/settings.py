@@ -25,6 +25,7 @@ class Settings:
     which is read where it is sent, and kept nowhere), `DTEF_SOCIOSCOPE_MODEL` (what the server is told to answer with, where it wants that),
     `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
     personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
+    `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -46,6 +47,7 @@ class Settings:
     socioscope_model: str | None = None
     scenarios: Path | None = None
     personas: Path | None = None
+    api_tokens: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -66,6 +68,7 @@ class Settings:
             socioscope_model=env.get("DTEF_SOCIOSCOPE_MODEL", "").strip() or None,
             scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
             personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
+            api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 

@@ -73,7 +73,17 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "warehouse"))
     monkeypatch.setenv("DTEF_RESPONSES", str(tmp_path / "responses.sqlite"))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
-    for name in ("MODELS", "PANEL", "BATTERIES", "BLUEPRINTS", "SCENARIOS", "PERSONAS", "WEBHOOK", "SOCIOSCOPE_URL"):
+    for name in (
+        "MODELS",
+        "PANEL",
+        "BATTERIES",
+        "BLUEPRINTS",
+        "SCENARIOS",
+        "PERSONAS",
+        "API_TOKENS",
+        "WEBHOOK",
+        "SOCIOSCOPE_URL",
+    ):
         monkeypatch.delenv(f"DTEF_{name}", raising=False)
     return tmp_path
 

@@ -1,48 +1,112 @@
-"""The scenarios and personas that can be asked for by name: the shipped ones, and those of DTEF_SCENARIOS and DTEF_PERSONAS."""
+"""Scenarios and personas that can be asked for by name: those shipped, of DTEF_SCENARIOS and DTEF_PERSONAS, and made over HTTP."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
+from pydantic import ValidationError
+
+from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
 from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
+from resources.game_documents import GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
+
+_Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
 def known_scenarios(settings: Settings) -> dict[str, ScenarioManifest]:
-    """Every manifest by its id; one of DTEF_SCENARIOS takes the place of a shipped one with the same id.
+    """The latest version of every manifest by its id; one of DTEF_SCENARIOS takes the place of a shipped one with the same id.
 
-    Raises ConfigError when DTEF_SCENARIOS names no folder, or a manifest has a fault.
+    Raises as `known_scenario_versions`.
+    """
+    return latest_manifests(known_scenario_versions(settings))
+
+
+def latest_manifests(versions: Mapping[tuple[str, int], ScenarioManifest]) -> dict[str, ScenarioManifest]:
+    """The latest version of each manifest, by id, in the order of ids."""
+    return {name: versions[name, version] for name, version in sorted(versions)}
+
+
+def known_scenario_versions(
+    settings: Settings, stored: StoredDocuments | None = None
+) -> dict[tuple[str, int], ScenarioManifest]:
+    """Every manifest by its id and version, in their order: the one that a file has, and those made over HTTP (`stored`; None: as of now).
+
+    Raises ConfigError when DTEF_SCENARIOS names no folder, a manifest has a fault, or a version of a file says something else than the one made
+    over HTTP.
     """
     own = _folder("DTEF_SCENARIOS", settings.scenarios)
-    found = read_manifests(shipped("scenarios")) if shipped("scenarios").is_dir() else {}
-    found |= read_manifests(own) if own else {}
-    return dict(sorted(found.items()))
+    found: dict[str, tuple[ScenarioManifest, str]] = {}
+    for folder in (shipped("scenarios"), own):
+        if folder is not None and folder.is_dir():
+            found |= {name: (one, str(folder / f"{name}.yaml")) for name, one in read_manifests(folder).items()}
+    in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
+    return _with_stored("scenario", ScenarioManifest, in_files, settings, stored)
 
 
-def known_persona_versions(settings: Settings) -> dict[str, Persona]:
-    """Every version of every persona by name (`cautious:v2`), in the order of ids and versions.
+def known_persona_versions(settings: Settings, stored: StoredDocuments | None = None) -> dict[str, Persona]:
+    """Every version of every persona by name (`cautious:v2`), in the order of ids and versions. `stored`: as `known_scenario_versions`.
 
     Raises ConfigError when DTEF_PERSONAS names a file, a persona has a fault, or a version of DTEF_PERSONAS says something else than the
-    shipped one.
+    shipped one, or one of a file something else than the one made over HTTP.
     """
     if settings.personas is not None and settings.personas.exists():
         _folder("DTEF_PERSONAS", settings.personas)
-    found = read_persona_versions(shipped("personas"))
+    found = {name: (one, str(shipped("personas"))) for name, one in read_persona_versions(shipped("personas")).items()}
     for name, persona in read_persona_versions(settings.personas).items() if settings.personas else ():
-        if found.get(name, persona) != persona:
+        if name in found and found[name][0] != persona:
             raise ConfigError(
                 f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
             )
-        found[name] = persona
-    return {one.name: one for one in sorted(found.values(), key=lambda one: (one.id, one.version))}
+        found[name] = persona, str(settings.personas)
+    in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
+    return {one.name: one for one in _with_stored("persona", Persona, in_files, settings, stored).values()}
 
 
 def known_personas(settings: Settings) -> dict[str, Persona]:
     """The latest version of every persona by id, then every version by name (`cautious:v1`), for what names a version."""
     versions = known_persona_versions(settings)
     return latest_personas(versions.values()) | versions
+
+
+def _with_stored(
+    kind: GameDocumentKind,
+    model: type[_Kept],
+    in_files: Mapping[tuple[str, int], tuple[_Kept, str]],
+    settings: Settings,
+    stored: StoredDocuments | None,
+) -> dict[tuple[str, int], _Kept]:
+    """The documents of files and of the store, in the order of ids and versions, each with the status that was said last."""
+    stored = stored_documents(settings.responses_url) if stored is None else stored
+    place = settings.places()["DTEF_RESPONSES"]
+    # A URL may hold a password.
+    where = "the response database" if "://" in place else f"the response store {place}"
+    statuses, found = stored.status_of(kind), {key: one for key, (one, _) in in_files.items()}
+    for kept in stored.of(kind):
+        key = kept.id, kept.version
+        # Whatever was said of its status besides: what a version is made of has to be the same everywhere.
+        status = found[key].status if key in found else statuses[key]
+        try:
+            made = model.model_validate({**kept.body, "version": kept.version, "status": status})
+        except ValidationError as error:
+            raise ConfigError(
+                f"{where}: {kind} {kept.id}, version {kept.version}: {in_one_line(error, model)}; "
+                "allowed: what this version of dtef-pipeline knows"
+            ) from error
+        if found.get(key, made) != made:
+            raise ConfigError(
+                f"{in_files[key][1]}: the {kind} {kept.id} has in version {kept.version} another content than in {where}, where "
+                f"{kept.who} made it over HTTP; allowed: another version in the file"
+            )
+        found[key] = made
+    for key, status in statuses.items():
+        if key in found:
+            found[key] = found[key].model_copy(update={"status": status})
+    return dict(sorted(found.items()))
 
 
 def _folder(variable: str, folder: Path | None) -> Path | None:

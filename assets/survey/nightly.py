@@ -21,20 +21,7 @@ LEFT_OUT_TAG = "dtef/left_out"
 
 def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any]:
     """Run configuration of a night: what the panel asks, everything in the snapshot. Raises ConfigError for a model that is not known."""
-    asks = panel.model_dump(exclude_none=True, include=_ASKED_AS_WRITTEN)
-    budgets = {name: budget.model_dump(exclude_none=True) for name, budget in panel.budgets_of(models).items()}
-    of_snapshot = {"config": {"snapshot": snapshot}}
-    names = [spec.name for spec in panel.asked(models)]
-    return {
-        "ops": {
-            "predictions": {"config": {**asks, "models": names, "budgets": budgets, "snapshot": snapshot}},
-            "scores": of_snapshot,
-            "segment_results": of_snapshot,
-        }
-    }
-
-
-_ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "draws", "max_cost_usd", "max_calls", "max_tokens"}
+    return {"ops": {stage: {"config": given} for stage, given in panel.run_config(models, snapshot).items()}}
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:

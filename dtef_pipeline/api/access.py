@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -20,19 +20,21 @@ def holder_of(request: Request) -> HeldToken | None:
     """Who sent the request; None: nobody that is known. A cookie counts for what changes something only where the page is of this server."""
     services = services_of(request)
     if services.open_to_all:
-        return DEVELOPER
+        # A page of another site that is open in the same browser is not whoever is on this computer.
+        return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or is_own_page(request) else None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return services.tokens.holder(given.strip())
     cookie = request.cookies.get(TOKEN_COOKIE)
-    if cookie and (request.method in _READ_ONLY or _is_own_page(request)):
+    if cookie and (request.method in _READ_ONLY or is_own_page(request)):
         return services.tokens.holder(cookie)
     return None
 
 
-def _is_own_page(request: Request) -> bool:
+def is_own_page(request: Request) -> bool:
+    """Whether a page of this server sent the request, as the browser says."""
     origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    return origin is not None and origin.partition("://")[2] == request.headers.get("host")
 
 
 def _at_least(role: TokenRole, request: Request) -> HeldToken:
@@ -60,3 +62,5 @@ async def _admin(request: Request) -> HeldToken:
 Reviewing = Annotated[HeldToken, Depends(_reviewer)]
 Operating = Annotated[HeldToken, Depends(_operator)]
 Administering = Annotated[HeldToken, Depends(_admin)]
+LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
+"""By what a route depends on, the least role that may use it."""

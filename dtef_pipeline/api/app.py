@@ -9,29 +9,58 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import feedback_routes, feedback_sync
+from dtef_pipeline.api import (
+    description,
+    evaluation_routes,
+    feedback_routes,
+    feedback_sync,
+    persona_routes,
+    queue_routes,
+    result_routes,
+    review_pages,
+    scenario_routes,
+    static_files,
+)
 from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.watch import Watch
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
 _ON_EVERY_ANSWER = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 }
+# A route of the queue comes before that of a run, which takes any id.
+_ROUTERS = (
+    description.router,
+    persona_routes.router,
+    scenario_routes.router,
+    evaluation_routes.router,
+    queue_routes.router,
+    result_routes.router,
+    feedback_routes.router,
+    feedback_sync.router,
+    static_files.router,
+    *page_routers(),
+    review_pages.router,
+)
 
 
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
+    watch = Watch(services.evaluations)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            watch.close()
             services.close()
 
     app = FastAPI(
@@ -43,10 +72,11 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services = services
+    app.state.services, app.state.watch = services, watch
     answer_problems(app)
-    for router in (feedback_routes.router, feedback_sync.router):
-        app.include_router(router)
+    for one in _ROUTERS:
+        app.include_router(one)
+    description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app

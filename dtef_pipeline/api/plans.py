@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -12,6 +13,8 @@ from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import DtefError
 from resources.evaluations import AskedRun
 
+Listed = TypeVar("Listed", bound=Hashable)
+
 
 class UnknownName(DtefError):
     """A manifest names what is not there: answered with 404."""
@@ -19,6 +22,14 @@ class UnknownName(DtefError):
 
 class NotApproved(DtefError):
     """A manifest names a persona that nobody approved: answered with 409."""
+
+
+class UnfitManifest(DtefError):
+    """A manifest names what cannot be done so: answered with 422. `path`: the part of the manifest."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path, self.message = path, message
 
 
 class EvaluationBudget(Part):
@@ -56,3 +67,10 @@ def checked_snapshot(label: str) -> str:
         return require_safe(label)
     except DtefError as error:
         raise ValueError(str(error)) from None
+
+
+def each_once(given: list[Listed]) -> list[Listed]:
+    """For validators of lists. Raises ValueError for what stands twice."""
+    if twice := [one for one, number in Counter(given).items() if number > 1]:
+        raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each once")
+    return given

@@ -13,12 +13,14 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from dtef_pipeline.api.plans import NotApproved, UnfitManifest, UnknownName
 from dtef_pipeline.documents import spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
     ConfigError,
     DtefError,
     DuplicateVote,
+    EvaluationEnded,
     IdempotencyConflict,
     StoreError,
     UnknownEvaluation,
@@ -33,10 +35,14 @@ _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
     (UnknownVote, 404),
     (UnknownEvaluation, 404),
+    (UnknownName, 404),
+    (NotApproved, 409),
     (DuplicateVote, 409),
     (VoidedAlready, 409),
     (IdempotencyConflict, 409),
+    (EvaluationEnded, 409),
     (BallotError, 422),
+    (UnfitManifest, 422),
     (StoreError, 503),
 )
 """The first that fits holds. What is none of these is a fault of the installation, and tells a client nothing of files."""
@@ -77,6 +83,15 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _of_fault)
 
 
+async def told_problem(request: Request, error: Exception) -> JSONResponse:
+    """The answer of an error, for those who show it in another way."""
+    if isinstance(error, Problem):
+        return await _of_problem(request, error)
+    if isinstance(error, RequestValidationError):
+        return await _of_validation(request, error)
+    return await (_of_framework(request, error) if isinstance(error, HTTPException) else _of_ours(request, error))
+
+
 async def _of_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
     return problem_answer(error.status, error.detail, error.headers, error.members)
@@ -98,7 +113,9 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    found = [{"path": spelled(one.place), "message": one.message} for one in told_faults(faults, _body_model(request))]
+    found = [
+        {"path": spelled(one.place) or "body", "message": one.message} for one in told_faults(faults, _body_model(request))
+    ]
     return problem_answer(422, "; ".join(f"{one['path']}: {one['message']}" for one in found), members={"errors": found})
 
 

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from dtef_pipeline.api.tokens import Tokens
 from resources.evaluations import EvaluationStore
+from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
 from resources.votes import VoteStore
 
@@ -21,10 +22,12 @@ class Services:
     tokens: Tokens
     votes: VoteStore
     evaluations: EvaluationStore
+    documents: GameDocumentStore
     open_to_all: bool = False
     """Whether every request is an administrator's: `--dev`, on loopback alone."""
 
     def close(self) -> None:
+        self.documents.close()
         self.evaluations.close()
         self.votes.close()
 

@@ -74,7 +74,8 @@ class Tokens:
         try:
             status = self._path.stat()
         except OSError as error:
-            raise ConfigError(f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}") from error
+            said = f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}"
+            raise ConfigError(f"{said}; `dtef tokens new NAME --role admin` makes the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
             self._held = read_tokens(self._path)

@@ -50,6 +50,7 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         ("sandbox", _sandbox),
         ("webhook", _webhook),
         ("look-ups", _look_ups),
+        ("API tokens", _tokens),
         ("Dagster's home", _home),
     )
     for name, check in checks:
@@ -131,6 +132,12 @@ def _look_ups(settings: Settings) -> Iterator[Diagnosis]:
 
     secret = "with" if settings.socioscope_auth_env else "without"
     yield Diagnosis("look-ups", "ok", f"{asked_server(settings).where} {secret} a secret (not tried)")
+
+
+def _tokens(settings: Settings) -> Iterator[Diagnosis]:
+    from dtef_pipeline.cli.kept_tokens import check_tokens
+
+    yield check_tokens(settings)
 
 
 def _show(finding: Diagnosis) -> None:

@@ -30,6 +30,7 @@ from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 from dtef_pipeline.cli.rubric_group import rubric
 from dtef_pipeline.cli.score_answers import score_answers
+from dtef_pipeline.cli.serving_group import SERVING_COMMANDS
 from dtef_pipeline.cli.survey_options import reads_a_survey, selects_what_is_asked
 
 
@@ -45,10 +46,11 @@ def main() -> None:
         dtef run --round GD4          ask models and score their predictions
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
+        dtef api                      serve the HTTP API and its pages (tokens: dtef tokens new)
 
     `dtef rubric --help` has the commands of rubrics (responses judged by criteria), `dtef qa --help` those of questions with expected answers,
     `dtef games --help` those of games that models, personas, baselines and you play, `dtef preference --help` those of votes on two responses.
-    With --family rubric, qa or games costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui serve all.
+    With --family rubric, qa or games costs, drift, leaderboard, report and responses are about these; doctor, models, sql, ui, api serve all.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
@@ -318,7 +320,7 @@ def models() -> None:
     read.models()
 
 
-for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers):
+for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers, *SERVING_COMMANDS):
     main.add_command(_other)
 
 
@@ -337,14 +339,3 @@ def doctor(output: str) -> None:
     from dtef_pipeline.cli import doctor
 
     sys.exit(doctor.doctor(output))
-
-
-@main.command(short_help="Start Dagster: its web page, schedules and sensors.")
-@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
-@reports_errors
-def ui(port: int, host: str) -> None:
-    """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli import run
-
-    sys.exit(run.ui(host, port))

@@ -13,6 +13,8 @@ from dtef_pipeline.errors import ConfigError
 SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
 """What a violation counts in the weighted rate of red flags."""
 ScenarioName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$")]
+ScenarioStatus = Literal["experimental", "production", "retired"]
+"""From the first to the last."""
 Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Weight = Annotated[float, Field(ge=0)]
 
@@ -38,7 +40,7 @@ class ScenarioManifest(Part):
     id: ScenarioName
     version: Annotated[int, Field(ge=1)]
     """A new one where the rules in words, the limits or the engine change: episodes of two versions are never averaged."""
-    status: Literal["experimental", "production", "retired"]
+    status: ScenarioStatus
     description: Sentence
     """One sentence for people who choose scenarios."""
     rules: Sentence

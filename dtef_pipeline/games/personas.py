@@ -12,6 +12,8 @@ from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
+PersonaStatus = Literal["draft", "approved", "retired"]
+"""From the first to the last."""
 
 
 class Persona(Part):
@@ -19,7 +21,7 @@ class Persona(Part):
 
     id: PersonaId
     version: Annotated[int, Field(ge=1)]
-    status: Literal["draft", "approved", "retired"] = "draft"
+    status: PersonaStatus = "draft"
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
     """What people call it; hidden from reviewers."""
     system_prompt: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, MOST_CONFIDENT
+from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION
 from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.style import style_sheet
+from dtef_pipeline.report.vote_fields import (
+    CONFIDENCE_TITLE,
+    CONFIDENCE_WORDS,
+    JUSTIFICATION_TITLE,
+    PREFERRED_TITLE,
+    VOTE_TITLE,
+    choice_fields,
+)
 
 _VOTE_SCRIPT = files("dtef_pipeline.report").joinpath("vote_page.js").read_text(encoding="utf-8")
 _VOTE_STYLE = files("dtef_pipeline.report").joinpath("vote_page.css").read_text(encoding="utf-8")
@@ -33,7 +41,7 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
-        f"<title>Which text is better?</title><style>{style}</style></head><body>{_VOTE_HEAD}{_VOTE_FORM}"
+        f"<title>{VOTE_TITLE}</title><style>{style}</style></head><body>{_VOTE_HEAD}{_VOTE_FORM}"
         f'<script type="application/json" id="pairs">{packed(data)}</script><script>{_VOTE_SCRIPT}</script></body></html>\n'
     )
 
@@ -43,17 +51,8 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def _radio(name: str, value: object, label: str) -> str:
-    return f'<label><input type="radio" name="{name}" value="{value}"> {label}</label>'
-
-
-def _choices(title: str, name: str, labels: Mapping[object, str]) -> str:
-    radios = "".join(_radio(name, value, label) for value, label in labels.items())
-    return f'<div class="choices" role="radiogroup" aria-labelledby="of-{name}"><b id="of-{name}">{title}</b>{radios}</div>'
-
-
 _VOTE_HEAD = (
-    '<header id="top"><h1>Which text is better?</h1><p class="how">Read what was asked and the two texts, then vote below. Keys: A, B or T for '
+    f'<header id="top"><h1>{VOTE_TITLE}</h1><p class="how">Read what was asked and the two texts, then vote below. Keys: A, B or T for '
     "a tie, 1 to 5 for how certain you are, Enter to vote, S to skip, Z to go back. Your votes stay in this browser until you download them.</p>"
     '<div class="progress"><progress id="progress" aria-labelledby="where"></progress><span id="where" aria-live="polite"></span>'
     '<div id="skipped" role="group" aria-label="Skipped pairs" hidden></div></div>'
@@ -69,16 +68,9 @@ _VOTE_FORM = (
         for side in ("A", "B")
     )
     + '</div></main><div class="bar" role="region" aria-label="Your vote"><div class="fields">'
-    + _choices("Better", "choice", {"A": "A", "B": "B", "tie": "tie"})
-    + _choices(
-        "How certain",
-        "confidence",
-        {
-            place: {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
-            for place in range(1, MOST_CONFIDENT + 1)
-        },
-    )
-    + '<details id="reason"><summary>Why (may stay empty)</summary>'
+    + choice_fields(PREFERRED_TITLE, "choice", {value: value for value in CHOICES})
+    + choice_fields(CONFIDENCE_TITLE, "confidence", CONFIDENCE_WORDS)
+    + f'<details id="reason"><summary>{JUSTIFICATION_TITLE}</summary>'
     f'<textarea id="why" aria-label="Why" maxlength="{LONGEST_JUSTIFICATION}"></textarea></details></div><div class="does">'
     '<button type="button" id="vote">Vote and go on</button>'
     '<button type="button" id="back">Back</button><button type="button" id="on">Skip</button>'

@@ -28,8 +28,8 @@ from dtef_pipeline.text.nearest import nearest
 PANEL_SECTION = "rubric"
 
 
-class RubricPanel(Part):
-    """What a night asks of rubrics. Empty lists stand for what each blueprint names, or for the usual ones."""
+class RubricAsked(Part):
+    """What is asked of rubrics, on a night or once. Empty lists stand for what each blueprint names, or for the usual ones."""
 
     blueprints: Annotated[list[str], Field(min_length=1)] = ["*"]
     """Ids, or patterns with * and ?."""
@@ -43,12 +43,13 @@ class RubricPanel(Part):
     """Classes that judges choose from."""
     extract_points: bool = False
     """Whether an analyst lists key points of ideal answers without criteria."""
-    anchors: Annotated[int, Field(ge=0)] = 0
-    """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
-    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    """What all stages of a night may spend together, the anchors included."""
     role_budgets: dict[RoleName, RoleBudget] = {}
-    """What a night may use of all models in one role; judging anchors is judging."""
+    """What a run may use of all models in one role; judging anchors is judging."""
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What all stages may use together, by the names of the stages' settings."""
+        return {}
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The blueprints of the panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
@@ -73,17 +74,29 @@ class RubricPanel(Part):
             "rubric_summaries": {**asking, "analysts": self.analysts},
         }
 
+    def _asking(self, snapshot: str) -> dict[str, Any]:
+        """What all stages that ask are told."""
+        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
+        return {"snapshot": snapshot, **self.bounds, **({"role_budgets": roles} if roles else {})}
+
+
+class RubricPanel(RubricAsked):
+    """What a night asks of rubrics."""
+
+    anchors: Annotated[int, Field(ge=0)] = 0
+    """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    """What all stages of a night may spend together, the anchors included."""
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        return {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
+
     def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of `rubric_anchors`, by its name; empty where the panel asks for no anchors."""
         if not self.anchors:
             return {}
         return {"rubric_anchors": {**self._asking(snapshot), "judges": self.judges, "scale": self.scale, "n": self.anchors}}
-
-    def _asking(self, snapshot: str) -> dict[str, Any]:
-        """What all stages that ask are told."""
-        bound = {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
-        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
-        return {"snapshot": snapshot, **bound, **({"role_budgets": roles} if roles else {})}
 
 
 def load_rubric_panel(path: Path) -> RubricPanel | None:

@@ -58,6 +58,8 @@ class TestHelp:
             "models",
             "doctor",
             "ui",
+            "api",
+            "tokens",
         }
         for name, command in main.commands.items():
             assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name

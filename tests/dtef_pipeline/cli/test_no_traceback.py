@@ -49,6 +49,8 @@ USUAL = {
     "reason": "by mistake",
     "consent": "no",
     "models": "baseline/uniform",
+    "name": "alice",
+    "role": "reviewer",
 }
 """What is typed where a command needs a value; a file is given by the test."""
 DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")

@@ -1,0 +1,85 @@
+"""Evaluations are asked for here; Dagster carries them out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.manifests import manifest_schema, read_manifest
+from dtef_pipeline.api.services import Used
+from resources.evaluations import TERMINAL, Evaluation, Event
+
+router = APIRouter()
+QUEUE_PLACE = "/api/evaluations/queue"
+_IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Sent again with the same manifest, it gives the ids of the first time.",
+    ),
+]
+
+
+class AskedRunBody(BaseModel):
+    """A run of an evaluation: of games a persona in a scenario."""
+
+    run_id: str
+    key: str
+    """The partition."""
+    asks: dict[str, Any]
+
+
+class QueuedEvaluation(BaseModel):
+    """What was asked for, and where to follow it."""
+
+    queue_id: str
+    run_ids: list[str]
+    status: str
+    events: str
+    """The path of its events."""
+    family: str
+    runs: list[AskedRunBody]
+
+
+@router.post(
+    "/api/evaluations",
+    status_code=202,
+    response_model=QueuedEvaluation,
+    openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
+)
+def post_evaluation(
+    services: Used, holder: Operating, values: Annotated[dict[str, Any], Body()], idempotency_key: _IdempotencyKey = None
+) -> JSONResponse:
+    """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
+    sent, store = read_manifest(values), services.evaluations
+    found = None if idempotency_key is None else store.submitted(sent.family, sent.values, holder.name, idempotency_key)
+    if found is None:
+        plan = sent.planned(services.settings)
+        found, _ = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
+    body = _queued(found, store.events(found.queue_id))
+    return JSONResponse(body, 202, {"Location": f"{QUEUE_PLACE}/{found.queue_id}", "Cache-Control": "no-store"})
+
+
+def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:
+    runs = [{"run_id": one.run_id, "key": one.key, "asks": dict(one.asks)} for one in found.runs]
+    return {
+        "queue_id": found.queue_id,
+        "run_ids": [one.run_id for one in found.runs],
+        "status": status_of(events),
+        "events": f"{QUEUE_PLACE}/{found.queue_id}/events",
+        "family": found.family,
+        "runs": runs,
+    }
+
+
+def status_of(events: list[Event]) -> str:
+    """`queued`, `started`, or how it ended."""
+    kinds = {one.kind for one in events}
+    return next((kind for kind in (*TERMINAL, "started") if kind in kinds), "queued")

@@ -1,0 +1,232 @@
+"""Manifests of games: who plays what, checked before anything is stored, and the run that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from assets.games.known_games import known_personas, known_scenarios
+from dtef_pipeline.api.plans import (
+    EvaluationBudget,
+    NotApproved,
+    PlannedEvaluation,
+    UnfitManifest,
+    UnknownName,
+    checked_snapshot,
+    each_once,
+)
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.games.approved import APPROVED, require_approved
+from dtef_pipeline.games.entrants import (
+    AS_ITSELF,
+    absent_by_scenario,
+    entrants,
+    opponent_item_name,
+    opponent_named,
+    refuse_unknown_models,
+    without_opponents,
+)
+from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, opponents_given, seeds_given
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.matches import Match
+from dtef_pipeline.games.night_panel import GamesPanel
+from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.packs import Pack, pack
+from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.players import BASELINE_PREFIX, Player
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.text.nearest import nearest
+from resources.evaluations import AskedRun
+from resources.known_models import known_models
+from resources.settings import Settings
+
+MOST_ASKED_RUNS = 200
+"""Personas x scenarios of one manifest."""
+MOST_ASKED_EPISODES = 100_000
+"""Of one manifest, over all its runs."""
+_LARGEST_SEED = 10**12 - 1
+_Made = TypeVar("_Made")
+
+
+def _seeds(given: Any) -> Any:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list) or not all(type(one) is int for one in given):
+        raise ValueError(f"got {repr(given)[:80]}; allowed: text such as 1-20, or a list of whole numbers")
+    if wrong := [one for one in given if not 0 <= one <= _LARGEST_SEED]:
+        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_SEED}")
+    if not given:
+        raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
+    return each_once(given)
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Names = Annotated[list[Name], AfterValidator(each_once)]
+
+
+class GamesManifest(Part):
+    """Games of models in the roles of personas. The settings are those of `dtef games run`."""
+
+    family: Literal["games"] = "games"
+    persona_ids: Annotated[Names, Field(min_length=1)]
+    """Ids, `cautious` or `cautious:v2`, or `none`: the model as itself. Only approved ones."""
+    scenario_ids: Annotated[Names, Field(min_length=1)]
+    """Such as `poker/kuhn`."""
+    models: Annotated[Names, Field(min_length=1)]
+    """Models, collections of them, `baseline/NAME`, or `baselines`: all that a scenario has."""
+    seeds: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | list[int] | None, BeforeValidator(_seeds)
+    ] = None
+    """`1-20`, or a list of them; none: those of each scenario."""
+    draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
+    """Repetitions of each episode of a model."""
+    opponents: Names = []  # noqa: RUF012 - pydantic copies it
+    """Baselines, models or persona@model; empty: those of each scenario."""
+    budget: EvaluationBudget | None = None
+    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+
+
+def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluation:
+    """The run that a manifest comes to: all scenarios, played by every model as every persona.
+
+    Raises UnknownName for a persona, scenario, model or opponent that there is none of, NotApproved for a persona that is a draft or retired,
+    UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
+    """
+    scenarios, personas = known_scenarios(settings), known_personas(settings)
+    models = known_models(settings, COMPUTED_MODELS)
+    chosen = {one: _persona(one, personas) for one in manifest.persona_ids}
+    if len({one and one.name for one in chosen.values()}) < len(chosen):
+        raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
+    packs = {one: _pack(one, scenarios) for one in manifest.scenario_ids}
+    require_weighable(packs.values())
+    _require_few_runs(manifest)
+    names = [AS_ITSELF if one is None else one.name for one in chosen.values()]
+    for path, given in (("models", manifest.models), ("opponents", manifest.opponents)):
+        _require_known(path, given, packs, models, personas)
+    if manifest.opponents and len(without_opponents(packs)) == len(packs):
+        raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
+    absent = _fit("models", partial(absent_by_scenario, packs, manifest.models), UnknownName)
+    if nobody := [key for key, found in absent.items() if len(found) == len(manifest.models)]:
+        raise UnfitManifest(
+            "models", f"nobody would play {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}"
+        )
+    episodes = 0
+    for one in packs.values():
+        episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
+    asked = [
+        AskedRun(scenario, {"persona_id": persona, "scenario_id": scenario, "persona": found.name if found else ""})
+        for persona, found in chosen.items()
+        for scenario in packs
+    ]
+    config = _panel(manifest, names).run_config(manifest.snapshot)
+    return PlannedEvaluation("games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True)
+
+
+def _panel(manifest: GamesManifest, personas: Sequence[str]) -> GamesPanel:
+    """The manifest as what a night would play. `personas`: names with versions, so that what was approved plays."""
+    budget = manifest.budget or EvaluationBudget()
+    seeds = manifest.seeds
+    return GamesPanel(
+        models=manifest.models,
+        personas=list(personas),
+        baselines=[],
+        opponents=manifest.opponents,
+        seeds=",".join(map(str, seeds)) if isinstance(seeds, list) else seeds,
+        draws=manifest.draws,
+        max_cost_usd=budget.max_cost_usd,
+        max_calls=budget.max_calls,
+    )
+
+
+def _persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
+    if name == AS_ITSELF:
+        return None
+    if name not in personas:
+        raise UnknownName(f"persona_ids: there is no persona {name!r}; known: {AS_ITSELF}, {nearest(name, personas)}")
+    found = personas[name]
+    if found.status != APPROVED:
+        raise NotApproved(f"persona_ids: persona {found.name} is {found.status}; allowed: an approved persona")
+    return found
+
+
+def _pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
+    if name not in scenarios:
+        raise UnknownName(f"scenario_ids: there is no scenario {name!r}; known: {nearest(name, scenarios)}")
+    return pack(name, scenarios)
+
+
+def _require_few_runs(manifest: GamesManifest) -> None:
+    runs = len(manifest.persona_ids) * len(manifest.scenario_ids)
+    if runs > MOST_ASKED_RUNS:
+        raise UnfitManifest(
+            "scenario_ids", f"{runs:,} runs, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+        )
+
+
+def _require_known(
+    path: str, given: Sequence[str], packs: Mapping[str, Pack], models: Models, personas: Mapping[str, Persona]
+) -> None:
+    """Raises UnknownName for a player that there is none of, and UnfitManifest for one that cannot be asked so."""
+    for name in given:
+        if path == "opponents" and any(opponent_item_name(one, name).startswith(BASELINE_PREFIX) for one in packs.values()):
+            continue  # whether all scenarios have the baseline is told of each
+        before, at, _ = name.partition("@")
+        refused = UnfitManifest if (at and before in personas) or _resolves(before, models) else UnknownName
+        _fit(path, partial(refuse_unknown_models, list(packs.values()), models, personas, [name]), refused)
+
+
+def _resolves(name: str, models: Models) -> bool:
+    try:
+        return bool(models.resolve([name]))
+    except ConfigError:
+        return False
+
+
+def _episodes(
+    manifest: GamesManifest, found: Pack, models: Models, personas: Mapping[str, Persona], names: Sequence[str], most: int
+) -> int:
+    """How many episodes of a scenario are asked for. Raises UnfitManifest for more than `most`."""
+    players = _fit("models", partial(entrants, found, models, personas, manifest.models, names))
+    given = [opponent_item_name(found, one) for one in manifest.opponents]
+    named = [one for one in _fit("opponents", partial(opponents_given, given, found.manifest)) if one != NO_OPPONENT]
+    opponents = [_fit("opponents", partial(opponent_named, found, models, personas, one), UnknownName) for one in named]
+    try:
+        require_approved([*players, *opponents])
+    except ConfigError as error:
+        raise NotApproved(str(error)) from None
+    seats: list[Player | None] = list(opponents) or [None]
+    meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in players for opponent in seats]
+    per_deal = sum([1 if one.asks_nobody else manifest.draws for one in meets])
+    seeds = _number_of_seeds(manifest, found)
+    episodes = seeds * len(found.manifest.seats) * per_deal
+    if episodes > most:
+        raise UnfitManifest("seeds", f"more episodes than a manifest may ask for; allowed: at most {MOST_ASKED_EPISODES:,}")
+    return episodes
+
+
+def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:
+    """Counted span by span, so that a short text stands for no list that fills the memory. Raises UnfitManifest."""
+    if isinstance(manifest.seeds, list):
+        return len(manifest.seeds)
+    if manifest.seeds is None:
+        return found.manifest.seeds.count
+    seeds: set[int] = set()
+    for span in manifest.seeds.split(","):
+        seeds.update(_fit("seeds", partial(seeds_given, span, found.manifest)))
+        if len(seeds) > MOST_ASKED_EPISODES:
+            raise UnfitManifest("seeds", f"too many; allowed: at most {MOST_ASKED_EPISODES:,} episodes in all")
+    return len(seeds)
+
+
+def _fit(path: str, made: Callable[[], _Made], refused: type[UnfitManifest | UnknownName] = UnfitManifest) -> _Made:
+    """What is made of a part of the manifest. A ConfigError is about that part: raises UnfitManifest or UnknownName in its place."""
+    try:
+        return made()
+    except ConfigError as error:
+        raise (UnfitManifest(path, str(error)) if refused is UnfitManifest else UnknownName(f"{path}: {error}")) from None

@@ -1,0 +1,128 @@
+"""What every page has: title, navigation by role, and one main part. Errors of pages are pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from dtef_pipeline.api.access import holder_of, is_own_page
+from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.tokens import HeldToken, TokenRole
+from dtef_pipeline.errors import DtefError
+
+LOGIN_PATH = "/login"
+
+
+class NavigationEntry(NamedTuple):
+    """A page that the navigation of every page names, for those who may see it."""
+
+    path: str
+    title: str
+    role: TokenRole
+
+
+NAVIGATION = (
+    NavigationEntry("/queue", "Queue", "operator"),
+    NavigationEntry("/new", "New evaluation", "operator"),
+    NavigationEntry("/personas", "Personas", "operator"),
+    NavigationEntry("/scenarios", "Scenarios", "operator"),
+    NavigationEntry("/review", "Review", "reviewer"),
+    NavigationEntry("/votes", "Votes", "operator"),
+    NavigationEntry("/board", "Board", "operator"),
+    NavigationEntry("/health", "Health", "operator"),
+    NavigationEntry("/actions", "Actions", "admin"),
+)
+
+
+def page(
+    request: Request, title: str, *body: Content, status: int = 200, scripts: Sequence[str] = (), introduction: Content = None
+) -> HTMLResponse:
+    """A page. `title` is text, `body` is text or elements (`element`); `scripts` are names of files under `/static/`."""
+    held = holder_of(request)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("title", f"{title} · DTEF pipeline"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("link", rel="stylesheet", href="/static/api.css"),
+        element("link", rel="icon", href="data:,"),
+        [element("script", src=f"/static/{name}", defer=True) for name in scripts],
+    )
+    shown = element(
+        "body",
+        link("#main", "Skip to the content", class_="skip"),
+        _navigation(request, held) if held else None,
+        element("header", element("h1", title), introduction),
+        element("main", *body, id="main"),
+    )
+    document = f"<!doctype html>\n{element('html', head, shown, lang='en')}\n"
+    return HTMLResponse(document, status, {"Cache-Control": "no-store"})
+
+
+def _navigation(request: Request, held: HeldToken) -> Html:
+    items = [
+        element("li", link(entry.path, entry.title, aria_current=_current(request, entry.path)))
+        for entry in NAVIGATION
+        if held.may(entry.role)
+    ]
+    leave = element("form", element("button", "Log out", type="submit"), method="post", action="/logout")
+    who = element("li", element("span", f"{held.name} ({held.role})", class_="who"), leave, class_="session")
+    return element("nav", element("ul", items, None if services_of(request).open_to_all else who), aria_label="Pages")
+
+
+def _current(request: Request, path: str) -> str | None:
+    here = request.url.path
+    if here == path:
+        return "page"
+    return "true" if here.startswith(f"{path}/") else None
+
+
+def to_page(path: str) -> RedirectResponse:
+    """Where a browser goes after a form."""
+    return RedirectResponse(path, 303, {"Cache-Control": "no-store"})
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages; who is not known is asked to log in, and a form counts only from a page of this server."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                if request.method == "POST" and not is_own_page(request):
+                    raise Problem(403, "the form was not sent from a page of this server, so that nothing was done")
+                return await handler(request)
+            except (Problem, DtefError, RequestValidationError, HTTPException) as error:
+                return await _error_page(request, error)
+
+        return answered
+
+
+def page_router() -> APIRouter:
+    """A router for pages: errors are pages, and nothing of it stands in the description of the API."""
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+async def _error_page(request: Request, error: Exception) -> Response:
+    answer = await told_problem(request, error)
+    if answer.status_code == HTTPStatus.UNAUTHORIZED:
+        return to_page(f"{LOGIN_PATH}?next={quote(request.url.path)}" if request.method == "GET" else LOGIN_PATH)
+    told = json.loads(bytes(answer.body))
+    detail = element("p", told["detail"], class_="fault", role="alert")
+    back = element("p", link("/", "To the first page"))
+    shown = page(request, told["title"], html(detail, back), status=answer.status_code)
+    if "retry-after" in answer.headers:
+        shown.headers["Retry-After"] = answer.headers["retry-after"]
+    return shown

@@ -1,0 +1,85 @@
+"""Manifests of evaluations, of any family: which form each has, and what each comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from dtef_pipeline.api.games_plan import GamesManifest, planned_games
+from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
+from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
+from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
+from dtef_pipeline.documents import Part, reasons, spelled
+from resources.settings import Settings
+
+FAMILY_OF_UNNAMED = "games"
+"""Of a manifest that names none."""
+
+
+class _Manifests(NamedTuple):
+    form: type[Part]
+    planned: Callable[[Any, Settings], PlannedEvaluation]
+
+
+_MANIFESTS_OF: Mapping[str, _Manifests] = {
+    "games": _Manifests(GamesManifest, planned_games),
+    "qa": _Manifests(QaEvaluation, planned_qa),
+    "rubric": _Manifests(RubricEvaluation, planned_rubric),
+    "survey": _Manifests(SurveyEvaluation, planned_survey),
+}
+
+
+class SentManifest(NamedTuple):
+    """A manifest that has the form of its family."""
+
+    family: str
+    manifest: Part
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """With its defaults spelled out: two texts that say the same have the same values."""
+        return self.manifest.model_dump(mode="json")
+
+    def planned(self, settings: Settings) -> PlannedEvaluation:
+        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError where the installation has a fault."""
+        return _MANIFESTS_OF[self.family].planned(self.manifest, settings)
+
+
+def read_manifest(values: Mapping[str, Any]) -> SentManifest:
+    """Raises Problem (422) with the path of each fault, what arrived there and what is allowed."""
+    family = values.get("family", FAMILY_OF_UNNAMED)
+    if not isinstance(family, str) or family not in _MANIFESTS_OF:
+        raise _unfit([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
+    form = _MANIFESTS_OF[family].form
+    try:
+        return SentManifest(family, form.model_validate(values))
+    except ValidationError as error:
+        found = [{"path": spelled(one.place), "message": one.message} for one in reasons(error, form)]
+        raise _unfit(found) from None
+
+
+def _unfit(found: list[dict[str, str]]) -> Problem:
+    return Problem(422, "; ".join(f"{one['path']}: {one['message']}".removeprefix(": ") for one in found), errors=found)
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON schema of a manifest: that of any family."""
+    return {"type": "object", "oneOf": [_in_one(one.form.model_json_schema()) for one in _MANIFESTS_OF.values()]}
+
+
+def _in_one(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references: its definitions stand where they are named."""
+    parts = schema.pop("$defs", {})
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            named = parts.get(str(value.get("$ref")).rpartition("/")[2])
+            return filled(named) if named else {key: filled(one) for key, one in value.items()}
+        return [filled(one) for one in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = filled(schema)
+    return found

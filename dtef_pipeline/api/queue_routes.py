@@ -1,0 +1,210 @@
+"""Evaluations as they are carried out: their list, one of them with its state, its events, and its end before its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.etags import header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.progress_of import EvaluationProgress, ProgressStatus, progress_of
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.watch import watch_of
+from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluations import Evaluation, EvaluationStore
+
+QUEUE_PATH = "/api/evaluations/queue"
+LONGEST_WAIT_S = 30
+_LOOKED_AT_TOGETHER_MOST = 100
+_QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
+_LARGEST_SEQ = 2**31 - 1
+
+router = APIRouter()
+
+
+def _queue_id(queue_id: str) -> str:
+    if not _QUEUE_ID.fullmatch(queue_id):
+        raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
+    return queue_id
+
+
+QueueId = Annotated[str, Depends(_queue_id)]
+
+
+@router.get(QUEUE_PATH)
+def list_evaluations(
+    request: Request,
+    services: Used,
+    held: Operating,
+    status: ProgressStatus | None = None,
+    cursor: Annotated[str | None, Query(max_length=32)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """The evaluations, the newest first. `next` is the cursor of the following page, or null at the end; `progress` is null after the end."""
+    found, rest = _listed(services.evaluations, status, cursor, limit)
+    return tagged(request, {"evaluations": found, "next": rest})
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}")
+async def read_evaluation(
+    request: Request,
+    queue_id: QueueId,
+    services: Used,
+    held: Operating,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
+) -> Response:
+    """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds."""
+    body = await run_in_threadpool(evaluation_body, services.evaluations, queue_id)
+    if wait and matches(header_of(request, "if-none-match"), weak_etag(body)):
+        body = await _changed(request, services.evaluations, queue_id, body, wait)
+    return tagged(request, body)
+
+
+@router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202)
+def cancel_evaluation(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+    """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
+    services.evaluations.ask_to_cancel(queue_id, held.name)
+    watch_of(request).nudge(queue_id)
+    body = evaluation_body(services.evaluations, queue_id)
+    return JSONResponse(body, 202, {"ETag": weak_etag(body), "Cache-Control": "no-store"})
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events")
+async def stream_events(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+    """The events as Server-Sent Events, after the one that the header Last-Event-ID names. 204: all were sent, and none will follow."""
+    after = await run_in_threadpool(resume_after, services.evaluations, queue_id, last_event_id(request))
+    if after is None:
+        return Response(status_code=204, headers={"Cache-Control": "no-store"})
+    return EventStream(request, queue_id, after)
+
+
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history")
+def list_events(
+    request: Request,
+    queue_id: QueueId,
+    services: Used,
+    held: Operating,
+    after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The events with a number above `after`, in their order. `next` is what to give as `after` the next time."""
+    events = services.evaluations.events(queue_id, after, limit)
+    if not events and not services.evaluations.heads([queue_id]):
+        raise UnknownEvaluation(f"there is no evaluation {queue_id!r}")
+    rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
+    return tagged(request, {"events": rows, "next": events[-1].seq if events else after})
+
+
+async def _changed(
+    request: Request, evaluations: EvaluationStore, queue_id: str, body: dict[str, Any], wait: float
+) -> dict[str, Any]:
+    """The evaluation as soon as it is another than `body`, or after `wait` seconds, or when the client has gone."""
+    watch = watch_of(request)
+    with watch.watching(queue_id) as one:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_cancel_when_gone, request, group.cancel_scope)
+            group.cancel_scope.deadline = anyio.current_time() + wait
+            known = weak_etag(body)
+            while weak_etag(body) == known and not watch.closing:
+                nudges = one.nudges
+                body = await run_in_threadpool(evaluation_body, evaluations, queue_id)
+                if weak_etag(body) == known:
+                    await watch.until_changed(one, body["last_event"], nudges)
+            group.cancel_scope.cancel()
+    return body
+
+
+async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
+    """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
+    evaluation = evaluations.evaluation(queue_id)
+    progress = progress_of(evaluation, evaluations.events(queue_id))
+    runs = [
+        {
+            "run_id": run.run_id,
+            "key": run.key,
+            "asks": run.asks,
+            "status": progress.runs[run.run_id].status,
+            "reason": progress.runs[run.run_id].reason,
+        }
+        for run in evaluation.runs
+    ]
+    return {
+        **_summary(evaluation, progress),
+        "cancel_asked_by": evaluations.cancels([queue_id]).get(queue_id),
+        "manifest": evaluation.manifest,
+        "progress": progress.as_json(),
+        "runs": runs,
+    }
+
+
+def _summary(evaluation: Evaluation, progress: EvaluationProgress) -> dict[str, Any]:
+    here = f"{QUEUE_PATH}/{evaluation.queue_id}"
+    return {
+        "queue_id": evaluation.queue_id,
+        "family": evaluation.family,
+        "status": progress.status,
+        "submitted_by": evaluation.submitted_by,
+        "submitted_at": evaluation.submitted_at.isoformat(),
+        "started_at": _said(progress.started_at),
+        "ended_at": _said(progress.ended_at),
+        "snapshot": evaluation.plan.get("snapshot"),
+        "last_event": progress.last_event,
+        "reason": progress.reason,
+        "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
+    }
+
+
+def _said(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _listed(
+    evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The evaluations of a page, and the cursor of the next."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = _older(evaluations, cursor)
+        progress = _progress_of_all(evaluations, page)
+        for evaluation in page:
+            shown = progress[evaluation.queue_id]
+            if status in (None, shown.status):
+                if len(found) == limit:
+                    return found, cursor
+                counted = None if shown.ended_at else shown.as_json()
+                found.append({**_summary(evaluation, shown), "progress": counted, "run_count": len(evaluation.runs)})
+            cursor = evaluation.queue_id
+        if len(page) < _LOOKED_AT_TOGETHER_MOST:
+            return found, None
+
+
+def _older(evaluations: EvaluationStore, cursor: str | None) -> list[Evaluation]:
+    try:
+        if cursor is not None:
+            _queue_id(cursor)
+        return evaluations.latest(_LOOKED_AT_TOGETHER_MOST, cursor)
+    except UnknownEvaluation:
+        raise Problem(422, f"cursor: got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page") from None
+
+
+def _progress_of_all(evaluations: EvaluationStore, page: list[Evaluation]) -> Mapping[str, EvaluationProgress]:
+    """The events of single items, which are many, are read only of those that are running: of what has ended, the list counts nothing."""
+    events = evaluations.events_of([one.queue_id for one in page], items=False)
+    running = [queue_id for queue_id, told in events.items() if told and told[-1].kind == "started"]
+    events.update(evaluations.events_of(running))
+    return {one.queue_id: progress_of(one, events[one.queue_id]) for one in page}

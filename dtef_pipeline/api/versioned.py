@@ -1,0 +1,233 @@
+"""Documents with versions and statuses, of files and made over HTTP: listed, made, changed and approved. What personas and scenarios share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+
+from dtef_pipeline.api.etags import header_of, require_match, tagged, weak_etag
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.documents import reasons, spelled
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.personas import Persona
+from resources.game_documents import DocumentChanged, GameDocumentKind, StoredDocuments
+from resources.settings import Settings
+
+Versioned = Persona | ScenarioManifest
+ByVersion = Mapping[tuple[str, int], Versioned]
+DOCUMENTS_LISTED, MOST_DOCUMENTS_LISTED = 100, 1000
+"""Documents of a list where no `limit` says otherwise, and at most."""
+LARGEST_VERSION = 2**31 - 1
+MADE_HERE = ("version", "status")
+"""Fields of a document that nobody sends."""
+Cursor = Annotated[str | None, Query(description="`next` of the part of the list before this one.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_DOCUMENTS_LISTED)]
+VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
+_ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsOfKind:
+    """What tells personas and scenarios apart here."""
+
+    kind: GameDocumentKind
+    plural: str
+    model: type[Versioned]
+    statuses: tuple[str, ...]
+    """From the first to the last: each may follow the one before it, and nothing else."""
+    known: Callable[[Settings, StoredDocuments], ByVersion]
+    """All versions, in their order."""
+    faults: Callable[[Versioned], list[dict[str, str]]] = lambda _: []
+    """What else is wrong with a document that fits its model, each with `path` and `message`."""
+
+    def location(self, document_id: str) -> str:
+        return f"/api/{self.plural}/{document_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocuments:
+    """All versions of all documents of a kind at one moment."""
+
+    of: DocumentsOfKind
+    versions: ByVersion
+    stored: StoredDocuments
+
+    @classmethod
+    def now(cls, of: DocumentsOfKind, services: Services) -> KnownDocuments:
+        stored = services.documents.all()
+        return cls(of, of.known(services.settings, stored), stored)
+
+    def latest(self) -> dict[str, Versioned]:
+        """The latest version of each document, by id, in the order of ids."""
+        return {name: one for (name, _), one in self.versions.items()}
+
+    def one(self, document_id: str, version: int | None = None) -> Versioned:
+        """A version; None: the latest. Raises Problem 404."""
+        latest = self.latest().get(document_id)
+        if latest is None:
+            raise Problem(404, f"there is no {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+        if version is None:
+            return latest
+        if (found := self.versions.get((document_id, version))) is None:
+            there = ", ".join(str(number) for name, number in self.versions if name == document_id)
+            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; there are: {there}")
+        return found
+
+    def revision(self, document_id: str) -> int:
+        return self.stored.revision(self.of.kind, document_id)
+
+
+def body_of(document: Versioned) -> dict[str, Any]:
+    """A document as JSON."""
+    return document.model_dump(mode="json")
+
+
+def listed(
+    of: DocumentsOfKind, request: Request, services: Services, status: str | None, cursor: str | None, limit: int
+) -> Response:
+    """The latest version of each document, of those alone that have the status; `cursor`: the id that the list goes on after."""
+    found = [one for one in KnownDocuments.now(of, services).latest().values() if status in (None, one.status)]
+    rest = [one for one in found if cursor is None or one.id > cursor]
+    after = rest[limit - 1].id if len(rest) > limit else None
+    return tagged(request, {of.plural: [body_of(one) for one in rest[:limit]], "next": after})
+
+
+def shown(of: DocumentsOfKind, request: Request, services: Services, document_id: str, version: int | None) -> Response:
+    """A version; None: the latest. Raises Problem 404."""
+    return tagged(request, body_of(KnownDocuments.now(of, services).one(document_id, version)))
+
+
+def history(of: DocumentsOfKind, request: Request, services: Services, document_id: str) -> Response:
+    """Who made which version, and what was said of its status. Of a version that a file has, the file alone is told. Raises Problem 404."""
+    known = KnownDocuments.now(of, services)
+    known.one(document_id)
+    made = {one.version: one for one in known.stored.of(of.kind) if one.id == document_id}
+    said = [one for one in known.stored.statuses if (one.kind, one.id) == (of.kind, document_id)]
+    versions = []
+    for (name, version), one in known.versions.items():
+        if name != document_id:
+            continue
+        row = made.get(version)
+        origin: dict[str, Any] = (
+            {"made_by": row.who, "made_at": row.made_at.isoformat()} if row else {"made_by": None, "made_at": None}
+        )
+        told = [
+            {"status": each.status, "who": each.who, "said_at": each.said_at.isoformat()}
+            for each in said
+            if each.version == version
+        ]
+        versions.append(
+            {"version": version, "status": one.status, "from": "store" if row else "file", **origin, "statuses": told}
+        )
+    return tagged(request, {"id": document_id, "versions": versions})
+
+
+def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> Response:
+    """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
+    document = _checked(of, given, 1)
+    known = KnownDocuments.now(of, services)
+    if document.id in known.latest():
+        raise _there_already(of, document.id)
+    _require_playable(of, document)
+    try:
+        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document.id))
+    except DocumentChanged:
+        raise _there_already(of, document.id) from None
+    body = body_of(document)
+    return JSONResponse(body, 201, {"Location": of.location(document.id), "ETag": weak_etag(body), "Cache-Control": "no-cache"})
+
+
+def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
+    where = of.location(document_id)
+    return Problem(409, f"the {of.kind} {document_id} is there already; allowed: another id, or PUT {where} for a new version")
+
+
+def change(of: DocumentsOfKind, request: Request, services: Services, document_id: str, given: object, who: str) -> Response:
+    """Store what was sent as the next version, with the first status.
+
+    Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
+    another id.
+    """
+    known = KnownDocuments.now(of, services)
+    before = known.one(document_id)
+    require_match(request, weak_etag(body_of(before)))
+    document = _checked(of, given, before.version + 1)
+    if document.id != document_id:
+        raise faulty([{"path": "id", "message": f"got {document.id!r}; allowed: {document_id}, as the path has it"}])
+    _require_playable(of, document)
+    try:
+        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document_id), before=body_of(before))
+    except DocumentChanged:
+        etag = weak_etag(body_of(KnownDocuments.now(of, services).one(document_id)))
+        raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
+    return _now(body_of(document))
+
+
+def move(
+    of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
+) -> Response:
+    """Store a status of a version; None: of the latest.
+
+    Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
+    """
+    known = KnownDocuments.now(of, services)
+    before = known.one(document_id, version)
+    if header_of(request, "if-match") is not None:
+        require_match(request, weak_etag(body_of(before)))
+    steps = steps_from(of, before.status)
+    if status not in steps:
+        allowed = ", ".join(steps) or "none, as this is the last"
+        said = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
+        raise Problem(409, f"{said}; allowed: {allowed}", allowed=list(steps))
+    after = {**body_of(before), "status": status}
+    try:
+        services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=body_of(before))
+    except DocumentChanged:
+        raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
+    return _now(after)
+
+
+def steps_from(of: DocumentsOfKind, status: str) -> Sequence[str]:
+    """The statuses that may follow one."""
+    at = of.statuses.index(status)
+    return of.statuses[at + 1 : at + 2]
+
+
+def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
+    """422 with what is wrong, each with `path` and `message`."""
+    return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
+
+
+def _now(body: Mapping[str, Any]) -> Response:
+    return JSONResponse(body, headers={"ETag": weak_etag(body), "Cache-Control": "no-cache"})
+
+
+def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
+    """The document of a body as `version`, with the first status. Raises Problem 422."""
+    known = [name for name in of.model.model_fields if name not in MADE_HERE]
+    if not isinstance(given, Mapping):
+        arrived = "no JSON" if isinstance(given, bytes) else repr(given)[:_ECHOED_OF_BODY]
+        raise faulty(
+            [{"path": "body", "message": f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}"}]
+        )
+    if unknown := [name for name in given if name not in known]:
+        told = f"unknown key; known: {', '.join(known)}"
+        raise faulty([{"path": name[:_ECHOED_OF_BODY], "message": told} for name in unknown[:_MOST_FAULTS]])
+    if version > LARGEST_VERSION:
+        raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
+    try:
+        return of.model.model_validate({**given, "version": version, "status": of.statuses[0]})
+    except ValidationError as error:
+        found = [{"path": spelled(place), "message": message} for place, message in reasons(error, of.model)]
+        raise faulty(found[:_MOST_FAULTS]) from None
+
+
+def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:
+    if found := of.faults(document):
+        raise faulty(found)

@@ -1,0 +1,129 @@
+"""What `dtef tokens` does, and what `dtef doctor` says of the file of tokens."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+import pandas as pd
+import yaml
+from filelock import FileLock
+
+from dtef_pipeline.api.tokens import TOKEN_ROLES, HeldToken, new_token, read_tokens, token_hash
+from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.counted import counted
+from resources.settings import Settings
+
+_FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
+_TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"  # noqa: S105 - a comment
+
+
+def add(name: str, role: str) -> None:
+    """Store the hash of a new token and print the token. Raises ConfigError for a name that is taken or cannot be one, or a file with faults."""
+    token = new_token()
+    with _changed_alone() as path:
+        held = _kept(path)
+        if any(one.name == name for one in held):
+            raise ConfigError(f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens remove {name}")
+        _write(path, [*held, _held(name, role, token)])
+    click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)
+    click.echo(token)
+
+
+def show(output: str) -> None:
+    """Print who holds a token. Raises ConfigError."""
+    held = read_tokens(_required())
+    rows = [(one.name, one.role) for one in held]
+    click.echo(render(pd.DataFrame(rows, columns=["name", "role"]), output))
+
+
+def remove(name: str) -> None:
+    """Take a token out. Raises ConfigError where nobody of the name holds one."""
+    with _changed_alone() as path:
+        held = read_tokens(path)
+        left = [one for one in held if one.name != name]
+        if len(left) == len(held):
+            known = ", ".join(one.name for one in held) or "nobody"
+            raise ConfigError(f"{path}: {name[:80]!r} holds no token; those who do: {known}")
+        _write(path, left)
+    click.echo(f"the token of {name} is refused from now on")
+
+
+def check_tokens(settings: Settings) -> Diagnosis:
+    """Whether the API could tell who asks. Nothing is changed."""
+    check, path = "API tokens", settings.api_tokens
+    if path is None:
+        return Diagnosis(check, "ok", "none (DTEF_API_TOKENS is not set): `dtef api` does not start, except with --dev")
+    try:
+        held = read_tokens(path)
+        mode = path.stat().st_mode
+    except ConfigError as error:
+        return Diagnosis(check, "problem", str(error), "mend the file; or make one: dtef tokens new NAME --role admin")
+    counts = [counted(sum(one.role == role for one in held), role) for role in TOKEN_ROLES]
+    found = f"{path}: {', '.join(counts)}"
+    if mode & _FOR_OTHERS:
+        return Diagnosis(check, "warning", f"{found}; every user of this machine may read it", f"close it: chmod o= {path}")
+    if not held:
+        return Diagnosis(check, "warning", found, "nobody may use the API: dtef tokens new NAME --role admin")
+    return Diagnosis(check, "ok", found)
+
+
+def _required() -> Path:
+    path = Settings.from_environment().api_tokens
+    if path is None:
+        raise ConfigError(
+            "DTEF_API_TOKENS is not set: name the file that keeps the tokens, as in: export DTEF_API_TOKENS=$HOME/tokens.yaml"
+        )
+    return path
+
+
+def _kept(path: Path) -> list[HeldToken]:
+    return read_tokens(path) if path.exists() else []
+
+
+def _held(name: str, role: str, token: str) -> HeldToken:
+    try:
+        return HeldToken.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
+    except ValueError:
+        said = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
+        raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {said}") from None
+
+
+@contextmanager
+def _changed_alone() -> Iterator[Path]:
+    """The file, while nobody else changes it."""
+    path = Path(os.path.realpath(_required()))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock"), mode=0o600)
+        with lock:
+            yield path
+    except OSError as error:
+        raise ConfigError(f"cannot write the file of tokens {path}: {error.strerror or error}") from error
+
+
+def _write(path: Path, held: Sequence[HeldToken]) -> None:
+    """The whole file at once, under the rights that it has but for those of others; a new one is its owner's alone."""
+    text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [one.model_dump() for one in held]}, sort_keys=False, width=200)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    before = path.stat() if path.exists() else None
+    try:
+        with open(part, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            if before is not None:
+                with suppress(PermissionError):
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & ~_FOR_OTHERS)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -1,0 +1,137 @@
+"""What `dtef api` does: opens the stores, and serves until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import uvicorn
+from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.tokens import Tokens
+from dtef_pipeline.errors import ConfigError
+from resources.evaluations import EvaluationStore
+from resources.game_documents import GameDocumentStore
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+_LAST_WORDS_S = 3
+"""How long requests under way may go on after the server was told to stop."""
+_LOOPBACK_NAME = "localhost"
+_LOOPBACK_HOSTS = (_LOOPBACK_NAME, "127.0.0.1", "[::1]")
+
+
+class _AnnouncedServer(uvicorn.Server):
+    """Says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def serve(host: str, port: int, *, is_open: bool) -> int:
+    """Serve until a signal says to stop; the exit code.
+
+    `is_open`: everybody may do everything. Raises ConfigError where the API would be open to others or closed to all, where the address cannot
+    be had, and for faults of the settings; StoreError.
+    """
+    settings = Settings.from_environment()
+    is_near = is_loopback(host)
+    if is_open and not is_near:
+        raise ConfigError(
+            f"--dev asks nobody for a token, so it serves this computer alone: got --host {host[:80]}; allowed: 127.0.0.1, ::1, localhost"
+        )
+    if not is_open and settings.api_tokens is None:
+        raise ConfigError(
+            "the API is closed to all: DTEF_API_TOKENS, the file that says who may use it, is not set; name one and make a token: "
+            "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens new NAME --role admin; to try it on this computer alone: dtef api --dev"
+        )
+    tokens = Tokens(None if is_open else settings.api_tokens)
+    listening = _listening(host, port)
+    with listening:
+        address = _address(host, listening.getsockname()[1])
+        url = settings.responses_url
+        services = Services(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), is_open)
+        if not is_near:
+            click.echo(
+                "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",
+                err=True,
+            )
+        server = _AnnouncedServer(_config(services), lambda: click.echo(_how_to_log_in(address, settings.api_tokens, is_open)))
+        try:
+            server.run([listening])
+        except KeyboardInterrupt:
+            return 0
+    return 0 if server.started else 1
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer reaches the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == _LOOPBACK_NAME
+
+
+def _config(services: Services) -> uvicorn.Config:
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # No line per request: nothing of a request is kept where it does not belong.
+    return uvicorn.Config(
+        _app(services),
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=_LAST_WORDS_S,
+    )
+
+
+def _app(services: Services) -> FastAPI:
+    app = make_app(services)
+    if services.open_to_all:
+        # A page elsewhere whose name leads to this computer must not be taken for one of its own.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(_LOOPBACK_HOSTS), www_redirect=False)
+    return app
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"--host {host[:80]!r} is no address of this computer: {error}") from error
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(place)
+        found.listen(2048)
+    except OSError as error:
+        found.close()
+        said = f"cannot serve at {host}, port {port}: {error.strerror}"
+        raise ConfigError(f"{said}; is `dtef api` running already? Or choose another port with --port") from error
+    return found
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _how_to_log_in(address: str, tokens: Path | None, is_open: bool) -> str:
+    how = (
+        "open to everybody on this computer, who may do everything (--dev)"
+        if is_open
+        else f"log in at {address}/login, or send Authorization: Bearer TOKEN, with a token of {tokens}"
+    )
+    return f"API on {address}: {how}; stop with Ctrl-C"

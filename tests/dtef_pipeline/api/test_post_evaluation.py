@@ -1,0 +1,208 @@
+"""What POST /api/evaluations takes, and what it says of everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.games_plan import MOST_ASKED_EPISODES
+from resources.evaluations import EvaluationStore
+from tests.conftest import SHARED
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+
+PERSONAS = {"calm": "approved", "rash": "draft", "gone": "retired"}
+KUHN = {
+    "persona_ids": ["calm"],
+    "scenario_ids": ["poker/kuhn"],
+    "models": ["baseline/random", "openai/made-up"],
+    "seeds": "1-3",
+}
+
+
+def write_personas(folder: Path) -> None:
+    folder.mkdir()
+    for name, status in PERSONAS.items():
+        persona = {
+            "id": name,
+            "version": 2,
+            "status": status,
+            "display_name": name.title(),
+            "system_prompt": f"You are {name}.",
+        }
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(persona), encoding="utf-8")
+
+
+@pytest.fixture
+def client(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    write_personas(state / "personas")
+    with client_in(state, "operator") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _own_personas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the API's tests are of a folder; that folder has personas of its own."""
+    from tests.dtef_pipeline.api import made
+
+    of_folder = made.settings_in
+    monkeypatch.setattr(
+        made, "settings_in", lambda folder, **more: of_folder(folder, DTEF_PERSONAS=str(folder / "personas"), **more)
+    )
+
+
+def post(client: TestClient, key: str | None = None, **changed: Any) -> httpx2.Response:
+    body = {name: value for name, value in {**KUHN, **changed}.items() if value is not ...}
+    return client.post("/api/evaluations", json=body, headers={} if key is None else {"Idempotency-Key": key})
+
+
+def test_a_manifest_is_queued_as_one_run_per_persona_and_scenario(client: TestClient, state: Path) -> None:
+    answer = post(client, persona_ids=["calm", "none"], scenario_ids=["poker/kuhn", "poker/leduc"], budget={"max_calls": 5})
+    assert answer.status_code == 202
+    body = answer.json()
+    assert answer.headers["location"] == f"/api/evaluations/queue/{body['queue_id']}"
+    assert body["events"] == f"{answer.headers['location']}/events"
+    assert (body["status"], len(set(body["run_ids"]))) == ("queued", 4)
+    with EvaluationStore(state / "responses.sqlite") as store:
+        kept = store.evaluation(body["queue_id"])
+        assert [one.kind for one in store.events(body["queue_id"])] == ["queued"]
+    assert [(one.key, one.asks["persona_id"]) for one in kept.runs] == [
+        ("poker/kuhn", "calm"),
+        ("poker/leduc", "calm"),
+        ("poker/kuhn", "none"),
+        ("poker/leduc", "none"),
+    ]
+    assert (kept.plan["job"], kept.plan["space"], kept.plan["new_keys"]) == ("games_pipeline", "league_scenario", True)
+    played = kept.plan["config"]["episodes"]
+    assert (played["personas"], played["seeds"], played["max_calls"]) == (["calm:v2", "none"], "1-3", 5)
+    assert set(kept.plan["config"]) == {"scenario_items", "episode_prompts", "episodes", "episode_scores"}
+
+
+REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
+    ({"persona_ids": ["nobody"]}, 404, "persona_ids: there is no persona 'nobody'; known: none, "),
+    ({"persona_ids": ["calm:v9"]}, 404, "there is no persona 'calm:v9'"),
+    ({"scenario_ids": ["poker/whist"]}, 404, "scenario_ids: there is no scenario 'poker/whist'; known: "),
+    ({"models": ["no-such-model"]}, 404, "models: player no-such-model"),
+    ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
+    ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
+    ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
+    ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
+    ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),
+    ({"opponents": ["rash@openai/made-up"]}, 409, "rash:v2 (draft)"),
+    ({"models": ["gone@openai/made-up"]}, 409, "gone:v2 (retired)"),
+    ({"persona_ids": []}, 422, "persona_ids: "),
+    ({"scenario_ids": []}, 422, "scenario_ids: "),
+    ({"models": []}, 422, "models: "),
+    ({"models": ...}, 422, "models: is missing"),
+    ({"persona_ids": ["calm", "calm"]}, 422, "persona_ids: got 'calm' more than once; allowed: each once"),
+    ({"persona_ids": ["calm", "calm:v2"]}, 422, "persona_ids: a persona stands there twice"),
+    ({"seeds": "9-1"}, 422, "seeds: seeds '9-1'"),
+    ({"seeds": [1, -1]}, 422, "seeds: got -1; allowed: whole numbers from 0"),
+    ({"seeds": [1, 1]}, 422, "seeds: got 1 more than once"),
+    ({"seeds": []}, 422, "seeds: got an empty list"),
+    ({"seeds": [True]}, 422, "seeds: got [True]"),
+    ({"seeds": 1.5}, 422, "seeds: got 1.5; allowed: text such as 1-20, or a list of whole numbers"),
+    ({"seeds": "1-100000"}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"seeds": ",".join(f"{n}00000-{n}99999" for n in range(1, 90))}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"draws": 0}, 422, "draws: got 0; allowed: "),
+    ({"draws": 100_000}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"draws": True}, 422, "draws: got True; allowed: a whole number"),
+    ({"budget": {"max_cost_usd": -1}}, 422, "budget.max_cost_usd: got -1"),
+    ({"budget": {"dollars": 1}}, 422, "budget.dollars: unknown key; known: max_cost_usd, max_calls"),
+    ({"snapshot": "../x"}, 422, "snapshot: "),
+    ({"family": "chess"}, 422, "family: got 'chess'; allowed: games"),
+    ({"family": ["games"]}, 422, "family: got ['games']"),
+    ({"colour": "red"}, 422, "colour: unknown key"),
+    ({"models": ["a\x00b"]}, 422, "models.0: "),
+    ({"models": ["x" * 900_000]}, 422, "models.0: "),
+    ({"opponents": ["random"], "scenario_ids": ["solitaire/thirteen"], "models": ["baselines"]}, 422, "one seat"),
+)
+
+
+def test_what_cannot_be_run_is_refused_with_what_is_allowed(client: TestClient, subtests: pytest.Subtests) -> None:
+    for changed, status, said in REFUSED:
+        with subtests.test(str(changed)[:60]):
+            answer = post(client, **changed)
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text[
+                :500
+            ]
+            assert said in answer.json()["detail"]
+            assert len(answer.text) < 5_000
+
+
+def test_more_runs_than_allowed_are_refused(client: TestClient) -> None:
+    from dtef_pipeline.api import games_plan
+
+    many = [f"p{number}" for number in range(201)]
+    form = games_plan.GamesManifest.model_validate({**KUHN, "persona_ids": many})
+    with pytest.raises(games_plan.UnfitManifest, match="201 runs, one per persona and scenario; allowed: at most 200"):
+        games_plan._require_few_runs(form)
+
+
+def test_the_same_key_and_manifest_give_the_same_ids_however_it_is_spelled(client: TestClient, state: Path) -> None:
+    first = post(client, "k1").json()
+    assert post(client, "k1", draws=1, opponents=[], family="games", snapshot="base", budget=None).json() == first
+    backwards = dict(reversed(KUHN.items()))
+    again = client.post("/api/evaluations", json=backwards, headers={"Idempotency-Key": "k1"})
+    assert (again.status_code, again.json()) == (202, first)
+    other = post(client, "k1", seeds="1-4")
+    assert (other.status_code, "another manifest" in other.json()["detail"]) == (409, True)
+    assert post(client, "k2").json()["queue_id"] != first["queue_id"]
+    assert post(client).json()["queue_id"] != post(client).json()["queue_id"]
+    path = state / "personas" / "calm.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("approved", "retired"), encoding="utf-8")
+    assert post(client, "k1").json() == first, "what was taken once is not checked again"
+    assert post(client, "k3").status_code == 409
+
+
+def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
+    assert post(client, "x" * 200).status_code == 202
+    for key in ("", "x" * 201, "tab\there", "\u00e9"):
+        answer = client.post("/api/evaluations", json=KUHN, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+        assert answer.status_code == 422, key
+
+
+def test_a_body_that_is_no_manifest_is_refused(client: TestClient) -> None:
+    for body in (
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'"x"',
+        b"[" * 20_000,
+        b'{"draws": 1' + b"0" * 5_000 + b"}",
+        b'{"seeds": NaN}',
+        b"\xff",
+    ):
+        answer = client.post("/api/evaluations", content=body, headers={"content-type": "application/json"})
+        assert 400 <= answer.status_code < 500, (body[:20], answer.status_code)
+
+
+def test_only_operators_submit(state: Path) -> None:
+    write_personas(state / "personas")
+    with TestClient(make_app(services_in(state))) as nobody:
+        assert nobody.post("/api/evaluations", json=KUHN).status_code == 401
+        as_reviewer = {"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}
+        assert nobody.post("/api/evaluations", json=KUHN, headers=as_reviewer).status_code == 403
+        as_admin = {"Authorization": f"Bearer {ROLE_TOKENS['admin']}"}
+        assert nobody.post("/api/evaluations", json=KUHN, headers=as_admin).status_code == 202
+
+
+def test_the_published_cases(client: TestClient) -> None:
+    path = SHARED / "votes" / "vectors.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "post_evaluation"]
+    assert cases
+    of_status = {status: name for name, status in PERSONAS.items()}
+    for case in cases:
+        given = case["in"]
+        named = given["personas"] if "personas" in given else [of_status.get(given["persona"], given["persona"])]
+        assert post(client, persona_ids=named).status_code == case["out"], case["id"]

@@ -1,0 +1,80 @@
+"""How far an evaluation is follows from its events alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dtef_pipeline.api.progress_of import PartProgress, progress_of
+from resources.evaluations import Evaluation, EvaluationRun, Event, EventKind
+
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+PLAN = {"keys": ["a", "b"], "config": {"prompts": {}, "answers": {}}}
+RUNS = tuple(EvaluationRun(f"run {key}", "queue", key, {}) for key in "ab")
+ASKED_FOR = Evaluation("queue", "games", {}, PLAN, "operator", BEGUN, RUNS)
+QUEUED: tuple[EventKind, Mapping[str, Any]] = ("queued", {})
+STARTED: tuple[EventKind, Mapping[str, Any]] = ("started", {})
+
+
+def events_told(*told: tuple[EventKind, Mapping[str, Any]]) -> list[Event]:
+    return [Event(seq, kind, data, BEGUN + timedelta(seconds=seq)) for seq, (kind, data) in enumerate(told, start=1)]
+
+
+def item(stage: str, key: str, status: str = "done", **further: Any) -> tuple[EventKind, Mapping[str, Any]]:
+    return "item", {"stage": stage, "key": key, "done": 1, "of": 2, "status": status, **further}
+
+
+def test_what_waits_has_not_started() -> None:
+    found = progress_of(ASKED_FOR, events_told(QUEUED))
+    assert (found.status, found.last_event, found.started_at, found.ended_at) == ("queued", 1, None, None)
+    assert set(found.runs.values()) == {PartProgress("queued")}
+
+
+def test_done_counts_partitions_over_all_stages() -> None:
+    found = progress_of(
+        ASKED_FOR,
+        events_told(
+            QUEUED, STARTED, item("prompts", "a"), item("prompts", "b"), ("item", {"stage": "answers", "answered": 7, "of": 9})
+        ),
+    )
+    assert found.as_json() == {"stage": "answers", "done": 2, "of": 4, "failed": 0, "answered": 7, "asked": 9}
+    assert found.started_at == BEGUN + timedelta(seconds=2)
+
+
+def test_a_run_is_completed_when_its_partition_is_through_every_stage() -> None:
+    found = progress_of(
+        ASKED_FOR, events_told(QUEUED, STARTED, item("prompts", "a"), item("prompts", "b"), item("answers", "a"))
+    )
+    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("running")}
+
+
+def test_of_a_partition_that_is_tried_again_the_last_word_holds() -> None:
+    tried = [QUEUED, STARTED, item("prompts", "a", "failed", reason="no place")]
+    assert progress_of(ASKED_FOR, events_told(*tried)).runs["run a"] == PartProgress("failed", "no place")
+    again = progress_of(ASKED_FOR, events_told(*tried, item("prompts", "a")))
+    assert (again.failed, again.runs["run a"].status) == (0, "running")
+
+
+def test_the_end_says_which_partitions_failed_and_why() -> None:
+    found = progress_of(
+        ASKED_FOR, events_told(QUEUED, STARTED, ("failed", {"reason": "one failed", "failed": {"b": "no key"}}))
+    )
+    assert (found.status, found.reason, found.ended_at) == ("failed", "one failed", BEGUN + timedelta(seconds=3))
+    assert found.runs["run b"] == PartProgress("failed", "no key")
+
+
+def test_a_run_that_was_through_stays_completed_when_the_evaluation_is_cancelled() -> None:
+    through = [item("prompts", "a"), item("answers", "a")]
+    found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, *through, ("cancelled", {"reason": "by operator"})))
+    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("cancelled", "by operator")}
+
+
+def test_what_was_cancelled_before_it_began_has_no_start() -> None:
+    assert progress_of(ASKED_FOR, events_told(QUEUED, ("cancelled", {}))).started_at is None
+
+
+def test_what_is_completed_is_done() -> None:
+    found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, ("completed", {})))
+    assert (found.done, found.of) == (4, 4)
+    assert set(found.runs.values()) == {PartProgress("completed")}

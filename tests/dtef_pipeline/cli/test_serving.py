@@ -1,0 +1,131 @@
+"""`dtef tokens` keeps hashes and shows a token once; `dtef api` does not start where it would be open to others, or closed to all."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.api.tokens import read_tokens, token_hash
+from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.cli.kept_tokens import add, check_tokens
+from resources.settings import Settings
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.strict_json import strict
+
+
+@pytest.fixture
+def tokens(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = state / "access" / "tokens.yaml"
+    monkeypatch.setenv("DTEF_API_TOKENS", str(path))
+    return path
+
+
+def made(name: str, role: str) -> str:
+    return ok("tokens", "new", name, "--role", role).strip()
+
+
+class TestTokens:
+    def test_a_token_is_shown_once_and_its_hash_kept_where_others_cannot_read_it(self, tokens: Path) -> None:
+        shown = made("alice", "admin")
+        assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
+        assert shown not in tokens.read_text(encoding="utf-8")
+        (held,) = read_tokens(tokens)
+        assert (held.name, held.role, held.sha256) == ("alice", "admin", token_hash(shown))
+        made("bob", "reviewer")
+        assert strict(ok("tokens", "list", "--format", "json")) == [
+            {"name": "alice", "role": "admin"},
+            {"name": "bob", "role": "reviewer"},
+        ]
+        ok("tokens", "remove", "alice")
+        assert [one.name for one in read_tokens(tokens)] == ["bob"]
+
+    def test_a_name_is_given_once_and_can_be_an_id(self, tokens: Path) -> None:
+        made("alice", "admin")
+        before = tokens.read_bytes()
+        assert "'alice' holds a token already" in refused("tokens", "new", "alice", "--role", "reviewer")
+        assert "got 'a b'; allowed: 1 to 100 letters" in refused("tokens", "new", "a b", "--role", "reviewer")
+        assert "'carol' holds no token; those who do: alice" in refused("tokens", "remove", "carol")
+        assert tokens.read_bytes() == before
+
+    def test_a_file_with_a_fault_is_left_as_it_is(self, tokens: Path) -> None:
+        tokens.parent.mkdir()
+        tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
+        for words in (("new", "b", "--role", "admin"), ("list",), ("remove", "a")):
+            assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("tokens", *words)
+        assert "boss" in tokens.read_text(encoding="utf-8")
+
+    def test_the_rights_of_a_group_stay_and_those_of_others_go(self, tokens: Path) -> None:
+        made("alice", "admin")
+        tokens.chmod(0o644)
+        made("bob", "operator")
+        assert stat.S_IMODE(tokens.stat().st_mode) == 0o640
+
+    def test_tokens_that_are_made_at_once_are_all_kept(self, tokens: Path) -> None:
+        names = [f"r{number}" for number in range(8)]
+        threads = [threading.Thread(target=add, args=(name, "reviewer")) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {one.name for one in read_tokens(tokens)} == set(names)
+
+    def test_without_a_file_named_the_variable_is_asked_for(self, state: Path) -> None:
+        assert "DTEF_API_TOKENS is not set" in refused("tokens", "new", "alice", "--role", "admin")
+
+
+class TestDoctor:
+    def found(self) -> Diagnosis:
+        return check_tokens(Settings.from_environment())
+
+    def test_it_says_whether_there_are_tokens_and_who_can_read_them(self, tokens: Path) -> None:
+        missing = self.found()
+        assert missing.state == "problem"
+        assert "dtef tokens new" in missing.remedy
+        made("alice", "admin")
+        assert self.found() == Diagnosis("API tokens", "ok", f"{tokens}: 0 reviewers, 0 operators, 1 admin")
+        tokens.chmod(0o604)
+        opened = self.found()
+        assert (opened.state, opened.remedy) == ("warning", f"close it: chmod o= {tokens}")
+        tokens.chmod(0o600)
+        ok("tokens", "remove", "alice")
+        assert self.found().state == "warning"
+
+    def test_no_tokens_are_no_problem(self, state: Path) -> None:
+        found = self.found()
+        assert found.state == "ok"
+        assert "DTEF_API_TOKENS is not set" in found.found
+
+
+class TestStart:
+    """What stands in the way of a start; `tests/dtef_pipeline/api/test_killed.py` starts it."""
+
+    def test_without_tokens_it_does_not_start_and_says_how_to_make_one(self, state: Path) -> None:
+        said = refused("api")
+        assert "closed to all" in said
+        assert "dtef tokens new NAME --role admin" in said
+        assert "dtef api --dev" in said
+
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", ""])
+    def test_open_to_all_it_serves_loopback_alone(self, state: Path, host: str) -> None:
+        assert "allowed: 127.0.0.1, ::1, localhost" in refused("api", "--dev", "--host", host)
+
+    def test_a_file_of_tokens_that_is_missing_or_faulty_is_named_with_its_line(self, tokens: Path) -> None:
+        assert f"{tokens}, which cannot be read: No such file" in refused("api")
+        tokens.parent.mkdir()
+        tokens.write_text("tokens:\n- {name: a, role: boss}\n", encoding="utf-8")
+        assert "tokens.yaml:2: token 'a': role: got 'boss'" in refused("api")
+
+    def test_a_port_in_use_is_said(self, state: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            said = refused("api", "--dev", "--port", port)
+        assert f"cannot serve at 127.0.0.1, port {port}: Address already in use" in said
+
+    def test_an_address_of_another_computer_is_said(self, tokens: Path) -> None:
+        made("alice", "admin")
+        assert "cannot serve at 192.0.2.1" in refused("api", "--host", "192.0.2.1")
+        assert dtef("api", "--host", "\u2028").exit_code == 2
