@@ -108,7 +108,9 @@ def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lin
 def _there(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
     """The records that are there under the ids of the lines; of votes also those of the same reviewers on the same pairs."""
     table, key = tables.TABLE_OF_KIND[kind], key_field(kind)
-    looks = [(table.c[key].in_(database.listed), {line.record[key] for line in lines})]
+    looks: list[tuple[sa.ColumnElement[bool], set[str]]] = [
+        (table.c[key].in_(database.listed), {line.record[key] for line in lines})
+    ]
     if kind == "vote":
         # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
         asked = database.listed.subquery()
