@@ -19,7 +19,6 @@ from dtef_pipeline.api import (
     result_routes,
     review_pages,
     scenario_routes,
-    static_files,
 )
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.operator_pages import page_routers
@@ -45,7 +44,6 @@ _ROUTERS = (
     result_routes.router,
     feedback_routes.router,
     feedback_sync.router,
-    static_files.router,
     *page_routers(),
     review_pages.router,
 )
