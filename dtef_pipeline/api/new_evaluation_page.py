@@ -216,7 +216,7 @@ def _manifest_form(form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
         "form",
         element("h2", "Any family, by its manifest"),
         faults_above(refusal, ("manifest",)),
-        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=10, class_="code"),
+        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=16, class_="code"),
         _once(),
         element("button", "Start the evaluation", type="submit", class_="main"),
         examples,
