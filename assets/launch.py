@@ -3,7 +3,7 @@
 import json
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, TypeVar
 
@@ -21,18 +21,17 @@ from assets.rubric.summaries import TAKEN_AWAY
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
-    RANGE_END,
-    RANGE_START,
     in_code_location,
     tell_steps,
     without_own_lines,
 )
-from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
+from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
+from assets.stage.partitions import PROCESS_TAG, failed_text, process_tag
 from assets.stage.ranges import chosen_tags, range_tags, ranges
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import DtefError, Interrupted
-from resources.failures import Link, in_words, one_line, with_remedy
+from resources.failures import with_remedy
 from resources.responses.processes import Process
 from resources.settings import shipped
 
@@ -211,33 +210,12 @@ def _failures(results: Sequence[dg.ExecuteInProcessResult], keys: Sequence[str],
         for event in failed:
             stage, data = str(event.step_key), event.step_failure_data
             told = messages.setdefault(stage, [])
-            reasons = data.user_failure_data.metadata.get(FAILED_BECAUSE) if data.user_failure_data else None
-            if isinstance(reasons, dg.JsonMetadataValue) and isinstance(reasons.value, dict):
-                of_partitions.setdefault(stage, {}).update(reasons.value)
+            if (reasons := reasons_of_partitions(data)) is not None:
+                of_partitions.setdefault(stage, {}).update(reasons)
             else:
-                told.append(_of_a_whole_stage(result, data, home))
+                told.append(words_of_a_stage(data, result.dagster_run, home))
         if not result.success and not failed:
             messages.setdefault(f"run {result.run_id}", []).append("did not succeed; see it in the UI")
     for stage, reasons_of in of_partitions.items():
         messages[stage].append(failed_text(reasons_of, len(keys)))
     return [with_remedy(f"{stage}: {said}") for stage, told in messages.items() for said in dict.fromkeys(told)]
-
-
-def _of_a_whole_stage(result: dg.ExecuteInProcessResult, data: Any, home: str) -> str:
-    """Of an error that is none of a single partition."""
-    if data.user_failure_data and data.user_failure_data.description:
-        return str(data.user_failure_data.description)
-    chain = list(_links(data.error))
-    if said := in_words(chain, home):
-        return said
-    tags = result.dagster_run.tags
-    part = " to ".join(dict.fromkeys(tags[name] for name in (RANGE_START, RANGE_END) if name in tags))
-    return f"{f'{part}: ' if part else ''}{one_line(chain, home)}; the whole account is in the log of run {result.run_id} (`dtef ui`)"
-
-
-def _links(error: Any) -> Iterator[Link]:
-    """Dagster keeps of an error its class and `module.Class: message`."""
-    while error:
-        kind, _, said = str(error.message).strip().partition(": ")
-        yield Link(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
-        error = error.cause

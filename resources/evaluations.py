@@ -15,7 +15,7 @@ from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEv
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
-from resources.responses.database import ResponseDatabase
+from resources.responses.database import ResponseDatabase, database_url
 from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
@@ -294,6 +294,18 @@ class EvaluationStore:
 
     def _rows(self, statement: sa.Select[Any]) -> list[sa.RowMapping]:
         return self.database.read(lambda connection: list(connection.execute(statement).mappings()))
+
+
+def has_evaluations(location: str | Path) -> bool:
+    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
+    url = database_url(location)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+        return False
+    database = ResponseDatabase(location, prepare=False)
+    try:
+        return database.read(lambda connection: sa.inspect(connection).has_table(tables.evaluations.name))
+    finally:
+        database.close()
 
 
 def _add_event(

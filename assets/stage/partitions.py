@@ -12,6 +12,7 @@ from assets.stage.broken_files import made_again
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_step_failure
 from assets.stage.resources import Store
 from assets.stage.schema_metadata import column_schema
+from assets.stage.told_events import StageEvents
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
@@ -107,6 +108,7 @@ class PartitionRun:
         self._done: dict[str, dg.AssetMaterialization] = {}
         self._tried: set[str] = set()
         self._began = time.monotonic()
+        self._events = StageEvents(context, store)
         self._progress = self.progress("partitions")
         self._progress.announce(f"{self._title()}: {counted(len(self.keys), 'partition')}")
 
@@ -132,6 +134,7 @@ class PartitionRun:
             # A file that the key was to write anew is as it was.
             self._store.warehouse.take_damaged()
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
+            self._events.item(key, len({*self._done, *self._failures}), len(self.keys), self._failures[key])
         if key not in self._tried:  # else this is the second piece of work on it
             self._tried.add(key)
             self._progress(len(self._tried))
@@ -146,6 +149,7 @@ class PartitionRun:
         metadata = {**metadata, **made_again(self.context, self._store.warehouse)}
         tags = self._provenance.tags(key, content)
         self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
+        self._events.item(key, len({*self._done, *self._failures}), len(self.keys))
 
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""

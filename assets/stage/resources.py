@@ -18,7 +18,7 @@ from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.gateway import Gateway
-from resources.gateway.progress import Display, RunProgress, shown_progress
+from resources.gateway.progress import Display, ModelProgress, RunProgress, shown_progress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.run_manifests import this_run
@@ -26,6 +26,9 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
+
+TellAnswers = Callable[[tuple[ModelProgress, ...], Mapping[str, int]], None]
+"""Takes how far each model is that was asked so far, and the requests expected of all, by model name."""
 
 
 @dataclass(slots=True)
@@ -68,6 +71,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     responses_url: str = ""
     # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
     _gateway: Gateway | None = PrivateAttr(default=None)
+    _tell_answers: TellAnswers | None = PrivateAttr(default=None)
 
     @cached_property
     def settings(self) -> Settings:
@@ -148,7 +152,18 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             gateway = self._shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say
-            yield gateway, RunProgress(display, expected), display
+            tell = self._tell_answers
+
+            def show(models: tuple[ModelProgress, ...]) -> None:
+                display(models)
+                if tell is not None:
+                    tell(models, expected)
+
+            yield gateway, RunProgress(show, expected), display
+
+    def tell_answers(self, tell: TellAnswers | None) -> None:
+        """Have told how far asking is, beside the display: of the stage at hand, until another stage says otherwise."""
+        self._tell_answers = tell
 
     def _shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -60,3 +61,5 @@ def _admin(request: Request) -> HeldToken:
 Reviewing = Annotated[HeldToken, Depends(_reviewer)]
 Operating = Annotated[HeldToken, Depends(_operator)]
 Administering = Annotated[HeldToken, Depends(_admin)]
+LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
+"""By what a route depends on, the least role that may use it."""

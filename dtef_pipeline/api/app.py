@@ -9,7 +9,16 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import evaluation_routes, health_pages, persona_routes, queue_routes, scenario_routes
+from dtef_pipeline.api import (
+    description,
+    evaluation_routes,
+    feedback_routes,
+    persona_routes,
+    queue_routes,
+    result_routes,
+    review_pages,
+    scenario_routes,
+)
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
@@ -24,11 +33,22 @@ _ON_EVERY_ANSWER = {
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 }
+# A route of the queue comes before that of a run, which takes any id.
+_ROUTERS = (
+    description.router,
+    persona_routes.router,
+    scenario_routes.router,
+    evaluation_routes.router,
+    queue_routes.router,
+    result_routes.router,
+    feedback_routes.router,
+    *page_routers(),
+    review_pages.router,
+)
 
 
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
-
     watch = Watch(services.evaluations)
 
     @asynccontextmanager
@@ -49,11 +69,10 @@ def make_app(services: Services) -> FastAPI:
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
     app.state.services, app.state.watch = services, watch
-    for routes in (evaluation_routes, queue_routes, health_pages, persona_routes, scenario_routes):
-        app.include_router(routes.router)
     answer_problems(app)
-    for pages in page_routers():
-        app.include_router(pages)
+    for one in _ROUTERS:
+        app.include_router(one)
+    description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(_AnswerHeaders)
     return app

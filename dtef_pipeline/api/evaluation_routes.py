@@ -27,7 +27,7 @@ _IdempotencyKey = Annotated[
 ]
 
 
-class AskedPart(BaseModel):
+class AskedRunBody(BaseModel):
     """A run of an evaluation: of games a persona in a scenario."""
 
     run_id: str
@@ -45,7 +45,7 @@ class QueuedEvaluation(BaseModel):
     events: str
     """The path of its events."""
     family: str
-    runs: list[AskedPart]
+    runs: list[AskedRunBody]
 
 
 @router.post(

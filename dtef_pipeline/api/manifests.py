@@ -16,7 +16,7 @@ from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
 from dtef_pipeline.documents import Part, reasons, spelled
 from resources.settings import Settings
 
-USUAL_FAMILY = "games"
+FAMILY_OF_UNNAMED = "games"
 """Of a manifest that names none."""
 
 
@@ -25,7 +25,7 @@ class _Manifests(NamedTuple):
     planned: Callable[[Any, Settings], PlannedEvaluation]
 
 
-_FAMILIES: Mapping[str, _Manifests] = {
+_MANIFESTS_OF: Mapping[str, _Manifests] = {
     "games": _Manifests(GamesManifest, planned_games),
     "qa": _Manifests(QaEvaluation, planned_qa),
     "rubric": _Manifests(RubricEvaluation, planned_rubric),
@@ -46,15 +46,15 @@ class SentManifest(NamedTuple):
 
     def planned(self, settings: Settings) -> PlannedEvaluation:
         """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError where the installation has a fault."""
-        return _FAMILIES[self.family].planned(self.manifest, settings)
+        return _MANIFESTS_OF[self.family].planned(self.manifest, settings)
 
 
 def read_manifest(values: Mapping[str, Any]) -> SentManifest:
     """Raises Problem (422) with the path of each fault, what arrived there and what is allowed."""
-    family = values.get("family", USUAL_FAMILY)
-    if not isinstance(family, str) or family not in _FAMILIES:
-        raise _unfit([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_FAMILIES)}"}])
-    form = _FAMILIES[family].form
+    family = values.get("family", FAMILY_OF_UNNAMED)
+    if not isinstance(family, str) or family not in _MANIFESTS_OF:
+        raise _unfit([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
+    form = _MANIFESTS_OF[family].form
     try:
         return SentManifest(family, form.model_validate(values))
     except ValidationError as error:
@@ -68,7 +68,7 @@ def _unfit(found: list[dict[str, str]]) -> Problem:
 
 def manifest_schema() -> dict[str, Any]:
     """The JSON schema of a manifest: that of any family."""
-    return {"type": "object", "oneOf": [_in_one(one.form.model_json_schema()) for one in _FAMILIES.values()]}
+    return {"type": "object", "oneOf": [_in_one(one.form.model_json_schema()) for one in _MANIFESTS_OF.values()]}
 
 
 def _in_one(schema: dict[str, Any]) -> dict[str, Any]:

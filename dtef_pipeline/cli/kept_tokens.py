@@ -22,7 +22,7 @@ from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 
 _FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
-_TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"
+_TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"  # noqa: S105 - a comment
 
 
 def add(name: str, role: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,16 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from assets.games.known_games import known_persona_versions, known_scenarios
-from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.api.paired_answers import PairsAsked, for_people, pair_stored
 from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import BallotError, ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, Family
-from dtef_pipeline.games.first_seen import with_first_seen
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
-from dtef_pipeline.preference.paired_source import paired_rows
-from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.vote_records import RunManifest, pair_record, response_record
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, PairedResponse
+from dtef_pipeline.preference.vote_records import pair_record, response_record
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.report.vote_page import vote_page
 from dtef_pipeline.text.counted import counted
@@ -36,7 +31,6 @@ from resources.exported_votes import export_votes, import_votes
 from resources.judge_ids import JUDGE_KIND, refuse_judge
 from resources.judged_votes import own_pairs
 from resources.known_models import known_models
-from resources.run_manifests import code_version, config_hash
 from resources.settings import Settings
 from resources.vote_lines import Line
 from resources.vote_tables import time_of
@@ -55,19 +49,17 @@ def make_pairs(
     per_item: int | None,
     who: str | None,
 ) -> None:
-    every = _responses(next(one for one in FAMILIES if one.name == family), only, models, snapshot)
-    found = [one for one in every if baselines or not is_computed(one.player)]
-    if not found:
-        also = "; baselines, which there are, stand in pairs with --baselines" if every else ""
-        raise ConfigError(
-            f"no stored response of {family} fits{also}; `dtef responses show --family {family}` lists what there is"
-        )
+    settings = Settings.from_environment()
+    asked = PairsAsked(family, only, models, snapshot, baselines, most, per_item)
     with _store() as store:
-        names = store.hidden_names(found)
-        made = new_pairs(found, store.pairs(family), names=names, per_item=per_item, most=most)
-        added = store.add_pairs(found, made, _manifest(family, snapshot), who or _user())
-        click.echo(f"{store.name}: {counted(added, 'new pair')} of {counted(len(found), 'response')}")
-    if not made:
+        done = pair_stored(store, open_reader(), settings, asked, who or _user())
+        if not done.responses:
+            also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
+            raise ConfigError(
+                f"no stored response of {family} fits{also}; `dtef responses show --family {family}` lists what there is"
+            )
+        click.echo(f"{store.name}: {counted(done.new, 'new pair')} of {counted(done.responses, 'response')}")
+    if not done.pair_ids:
         click.echo(
             "Nothing is left to pair: each pair needs two players with different texts, names aside, on the same item and draw."
         )
@@ -195,44 +187,8 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
 
 def _for_people(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
     """The pairs as their families lay them out for people."""
-    layouts = {one.name: one.paired.laid_out for one in FAMILIES if one.paired and one.paired.laid_out}
-    laid_out = {pair.pair_id: layout for name, layout in layouts.items() for pair in store.pairs(name)}
-    return [laid_out[pair.pair_id](pair) if pair.pair_id in laid_out else pair for pair in pairs]
-
-
-def _responses(family: Family, only: Sequence[str], models: Sequence[str], snapshot: str) -> list[PairedResponse]:
-    source = family.paired
-    if source is None:
-        return []
-    reader = open_reader()
-    there = reader.warehouse.tables()
-    if any(table not in there for table in source.tables):
-        return []
-    chosen = f"SELECT * FROM ({source.query}) WHERE snapshot = $1"
-    found = reader.query(lambda connection: connection.sql(chosen, params=[snapshot]).to_arrow_table(), only=source.tables)
-    rows = found.to_pylist()
-    chosen_rows = [row for row in rows if _fits(family, row, only) and (not models or row["model"] in models)]
-    if chosen_rows and "trace" in chosen_rows[0]:
-        chosen_rows = with_first_seen(chosen_rows, known_scenarios(Settings.from_environment()))
-    return paired_rows(family.name, chosen_rows, _display_names(chosen_rows))
-
-
-def _display_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What people call the personas of the rows, by name and version; those that are not known any more are left out."""
-    if not any(row.get("persona") for row in rows):
-        return {}
-    return {name: one.display_name for name, one in known_persona_versions(Settings.from_environment()).items()}
-
-
-def _fits(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
-    key = family.space.key(row["first"], row["second"]) if family.space.second else row["first"]
-    return not only or any(fnmatchcase(key, pattern) for pattern in only)
-
-
-def _manifest(family: str, snapshot: str) -> RunManifest:
-    """What makes the pairs: the code, and the configuration as it is now."""
-    settings = Settings.from_environment()
-    return RunManifest(family, snapshot, code_version(), config_hash(settings))
+    family_of = {one.pair_id: one.family for one in store.pairs()}
+    return [for_people(family_of[pair.pair_id], pair) for pair in pairs]
 
 
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:

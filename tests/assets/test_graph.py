@@ -210,6 +210,11 @@ SENSORS = {
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+    "evaluation_queue": (
+        "games_pipeline, rubric_pipeline, rubric_night, qa_pipeline, qa_night, round_pipeline, nightly_drift",
+        5,
+        dg.DefaultSensorStatus.RUNNING,
+    ),
 }
 
 GRAPH = defs.resolve_asset_graph()
@@ -250,9 +255,13 @@ def test_jobs_run_the_checks_of_their_assets() -> None:
     assert selected == {(asset, check) for asset, check, _ in CHECKS if asset in SIX}
 
 
+def _jobs_of(sensor: dg.SensorDefinition) -> str | None:
+    return ", ".join(job.name for job in sensor.jobs) if sensor.has_jobs else sensor.job_name
+
+
 def test_what_starts_runs_is_off_until_switched_on_and_boards_follow_by_themselves() -> None:
     schedules = {s.name: (s.cron_schedule, s.job_name, s.default_status) for s in defs.schedules or []}
-    sensors = {s.name: (s.job_name, s.minimum_interval_seconds, s.default_status) for s in defs.sensors or []}
+    sensors = {s.name: (_jobs_of(s), s.minimum_interval_seconds, s.default_status) for s in defs.sensors or []}
     assert schedules == SCHEDULES
     assert sensors == SENSORS
 

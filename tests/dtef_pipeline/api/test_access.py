@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import Request
 
-from dtef_pipeline.api.tokens import Tokens, new_token, read_tokens, token_hash
+from dtef_pipeline.api.access import holder_of
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, written_tokens
 from tests.dtef_pipeline.api.served import served
@@ -56,3 +60,20 @@ def test_faults_of_the_file_have_their_line(tmp_path: Path) -> None:
 def test_the_application_answers_on_a_port(tmp_path: Path) -> None:
     with served(services_in(tmp_path)) as api:
         assert httpx2.get(f"{api.address}/api/nothing").status_code == 404
+
+
+def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
+    """`--dev` asks for no token, and a browser sends what any page says to this computer."""
+
+    def asked(method: str, origin: str | None) -> HeldToken | None:
+        headers = [(b"host", b"127.0.0.1:8321"), *([(b"origin", origin.encode())] if origin is not None else [])]
+        return holder_of(Request({"type": "http", "method": method, "headers": headers, "app": app}))
+
+    services = services_in(tmp_path)
+    app = make_app(dataclasses.replace(services, open_to_all=True))
+    for origin in (None, "http://127.0.0.1:8321"):
+        assert asked("POST", origin) == DEVELOPER
+    for origin in ("https://example.org", "null", "http://127.0.0.1:80"):
+        assert asked("POST", origin) is None
+        assert asked("GET", origin) == DEVELOPER
+    services.close()

@@ -1,0 +1,1 @@
+"""Evaluations that were asked for over HTTP, as Dagster runs."""

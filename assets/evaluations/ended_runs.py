@@ -1,0 +1,72 @@
+"""What the Dagster run of an evaluation came to, in the words of events."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.stage.dagster_internals import WILL_RETRY_TAG
+from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
+from dtef_pipeline.text.counted import counted
+from resources.evaluations import EventKind
+
+RETRY_PATIENCE_S = 600.0
+"""How long a run that failed is waited for to be started once more. The daemon does so within seconds, if it does."""
+MOST_REASONS = 200
+"""Partitions of which an event says why they failed."""
+_LONGEST_REASON = 2_000
+
+
+class Ending(NamedTuple):
+    """The last event of an evaluation."""
+
+    kind: EventKind
+    data: Mapping[str, Any]
+
+
+def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | None) -> Ending | None:
+    """How an evaluation ends whose newest run is this; None: it does not end yet. `asked_by`: who wants it to end, if somebody does."""
+    run = record.dagster_run
+    of_run = {"dagster_run_id": run.run_id}
+    if run.status is dg.DagsterRunStatus.SUCCESS:
+        return Ending("completed", of_run)
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        return Ending("cancelled", {**of_run, **_by(asked_by)})
+    if run.status is not dg.DagsterRunStatus.FAILURE or (asked_by is None and _will_start_again(instance, record)):
+        return None
+    if asked_by is not None and _will_start_again(instance, record):
+        # Nobody wants it to go on.
+        instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false"})
+        return Ending("cancelled", {**of_run, **_by(asked_by)})
+    return Ending("failed", {**of_run, **_why_it_failed(instance, run)})
+
+
+def _by(who: str | None) -> dict[str, str]:
+    return {"reason": "its run was cancelled in Dagster"} if who is None else {"by": who}
+
+
+def _will_start_again(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
+    """The tag follows the failure a moment later."""
+    said = record.dagster_run.tags.get(WILL_RETRY_TAG)
+    may = said == "true" or (said is None and instance.run_retries_enabled)
+    return may and time.time() - (record.end_time or 0.0) < RETRY_PATIENCE_S
+
+
+def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
+    """`reason`, and `partitions`: why each of them failed, by key."""
+    of_partitions, told = dict[str, str](), list[str]()
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+        failure = entry.get_dagster_event().step_failure_data
+        if (reasons := reasons_of_partitions(failure)) is not None:
+            of_partitions.update(reasons)
+        else:
+            told.append(f"{entry.step_key}: {words_of_a_stage(failure, run, instance.root_directory)}")
+    if of_partitions:
+        told.append(f"{counted(len(of_partitions), 'partition')} failed")
+    if not told:
+        ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
+        told = [entry.get_dagster_event().message or entry.user_message for entry in ends][-1:]
+    reason = "; ".join(dict.fromkeys(told)) or "the run failed, and did not say why"
+    kept = dict(sorted(of_partitions.items())[:MOST_REASONS])
+    return {"reason": reason[:_LONGEST_REASON], **({"partitions": kept} if kept else {})}

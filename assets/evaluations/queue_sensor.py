@@ -1,0 +1,165 @@
+"""The sensor that has evaluations run which were asked for over HTTP, and says in their events what became of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.evaluations.ended_runs import ending
+from assets.stage.partitions import SNAPSHOT_TAG
+from assets.stage.ranges import chosen_tags
+from assets.stage.resources import Store
+from dtef_pipeline.errors import DtefError, StoreError
+from resources.evaluations import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
+from resources.failures import links, one_line
+from resources.responses.database import ResponseDatabase
+
+MOST_REQUESTS = 20
+"""How often a run is asked for that does not appear."""
+_IS_ALIVE = (
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+)
+
+
+def evaluation_queue(jobs: Sequence[Any]) -> dg.SensorDefinition:
+    """The sensor `evaluation_queue`. `jobs`: those that score, of all families; the plan of an evaluation names one of them."""
+
+    def asked(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+        """One run per evaluation. Nothing is made where nobody has asked for one yet."""
+        location = store.responses_url or store.settings.responses_url
+        if not has_evaluations(location):
+            return dg.SkipReason("nobody has asked for an evaluation yet")
+        database = ResponseDatabase(location)
+        try:
+            return _looked_after(context, EvaluationStore(database))
+        finally:
+            database.close()
+
+    return dg.sensor(
+        name="evaluation_queue",
+        jobs=list(jobs),
+        minimum_interval_seconds=5,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Starts the evaluations that were asked for over HTTP, one run each, cancels those that nobody wants any more, and tells in "
+        "their events how they began and ended.",
+    )(asked)
+
+
+def _looked_after(context: dg.SensorEvaluationContext, store: EvaluationStore) -> dg.SensorResult | dg.SkipReason:
+    unended = store.unended()
+    if not unended:
+        return dg.SkipReason("no evaluation is waiting or running")
+    ids = [one.queue_id for one in unended]
+    tick = _Tick(context, store, _newest_runs(context.instance, ids), store.started(ids), store.cancels(ids), _counts(context))
+    requests, counts = list[dg.RunRequest](), dict[str, int]()
+    for one in unended:
+        if (request := _kept_to_itself(tick, one)) is not None:
+            requests.append(request)
+            counts[one.queue_id] = tick.requested.get(one.queue_id, 0) + 1
+    cursor = json.dumps(counts) if counts else ""
+    if requests:
+        return dg.SensorResult(run_requests=requests, cursor=cursor)
+    return dg.SensorResult(skip_reason=dg.SkipReason(f"evaluations waiting or running: {len(unended):,}"), cursor=cursor)
+
+
+class _Tick(NamedTuple):
+    """What is known of all unended evaluations, by queue id."""
+
+    context: dg.SensorEvaluationContext
+    store: EvaluationStore
+    runs: Mapping[str, dg.RunRecord]
+    """The newest run of each."""
+    started: set[str]
+    cancels: Mapping[str, str]
+    requested: Mapping[str, int]
+    """How often a run was asked for so far, where none has appeared."""
+
+
+def _newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
+    found: dict[str, dg.RunRecord] = {}
+    for record in instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(ids)})):
+        found.setdefault(record.dagster_run.tags[QUEUE_TAG], record)
+    return found
+
+
+def _counts(context: dg.SensorEvaluationContext) -> dict[str, int]:
+    try:
+        found = json.loads(context.cursor or "{}")
+        return {str(name): int(number) for name, number in found.items()}
+    except (ValueError, AttributeError, TypeError):
+        return {}  # somebody has set another cursor in the UI
+
+
+def _kept_to_itself(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
+    """What one evaluation needs now: an error ends it, and no other."""
+    try:
+        return _needed(tick, one)
+    except StoreError as error:
+        tick.context.log.warning(f"evaluation {one.queue_id}: {error}")
+    except Exception as error:
+        tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(error, DtefError))
+        reason = f"it cannot be run: {one_line(links(error))}"[:2_000]
+        tick.store.append(one.queue_id, "failed", {"reason": reason}, "ended")
+    return None
+
+
+def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
+    record, asked_by = tick.runs.get(one.queue_id), tick.cancels.get(one.queue_id)
+    if record is None:
+        return _without_run(tick, one, asked_by)
+    run = record.dagster_run
+    if one.queue_id not in tick.started and (record.start_time is not None or run.status is dg.DagsterRunStatus.STARTED):
+        tick.store.append(one.queue_id, "started", {"dagster_run_id": run.run_id}, "started")
+    if asked_by is not None and run.status in _IS_ALIVE:
+        _cancel(tick.context, run.run_id)
+    elif (end := ending(tick.context.instance, record, asked_by)) is not None:
+        tick.store.append(one.queue_id, end.kind, end.data, "ended")
+    return None
+
+
+def _cancel(context: dg.SensorEvaluationContext, run_id: str) -> None:
+    """Queued or at work. Where the worker cannot be reached, run monitoring ends the run, or the next tick tries again."""
+    try:
+        context.instance.run_coordinator.cancel_run(run_id)
+    except Exception as error:
+        context.log.warning(f"run {run_id} could not be told to end: {one_line(links(error))}")
+
+
+def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
+    if asked_by is not None:
+        tick.store.append(one.queue_id, "cancelled", {"by": asked_by}, "ended")
+    elif one.queue_id in tick.started:
+        tick.store.append(one.queue_id, "failed", {"reason": "its run was deleted in Dagster"}, "ended")
+    elif tick.requested.get(one.queue_id, 0) >= MOST_REQUESTS:
+        reason = f"Dagster made no run of it, though asked {MOST_REQUESTS} times; the ticks of evaluation_queue say why"
+        tick.store.append(one.queue_id, "failed", {"reason": reason}, "ended")
+    else:
+        return _request(tick.context, one)
+    return None
+
+
+def _request(context: dg.SensorEvaluationContext, one: Evaluation) -> dg.RunRequest:
+    """The run that the plan of an evaluation comes to. Raises errors of many kinds for a plan that cannot be run as things are now."""
+    plan = one.plan
+    space, keys, stages = plan["space"], plan["keys"], [dg.AssetKey(name) for name in plan["config"]]
+    config = {"ops": {name: {"config": given} for name, given in plan["config"].items()}}
+    if context.repository_def is not None:
+        job = context.repository_def.get_job(plan["job"]).get_subset(asset_selection=frozenset(stages))
+        dg.validate_run_config(job, config)
+    known = list(context.instance.get_dynamic_partitions(space))
+    if new := [key for key in keys if key not in set(known)]:
+        if not plan["new_keys"]:
+            raise DtefError(f"not registered with Dagster: {', '.join(new)}")
+        context.instance.add_dynamic_partitions(space, new)
+        known += new
+    return dg.RunRequest(
+        run_key=f"evaluation {one.queue_id}",
+        job_name=plan["job"],
+        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: plan["snapshot"], QUEUE_TAG: one.queue_id},
+        run_config=config,
+        asset_selection=stages,
+    )

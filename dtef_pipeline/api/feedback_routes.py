@@ -1,0 +1,132 @@
+"""Pairs and votes over HTTP: operators make pairs, reviewers get the next one and vote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field, StringConstraints, field_validator
+
+from dtef_pipeline.api.access import Operating, Reviewing
+from dtef_pipeline.api.feedback_services import UsedForVotes
+from dtef_pipeline.api.plans import checked_snapshot
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.documents import Part
+from dtef_pipeline.preference.ballots import read_ballot, read_id
+from resources.judge_ids import refuse_judge
+
+router = APIRouter()
+_NOT_KEPT = {"Cache-Control": "no-store"}
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+
+
+class PairsWanted(Part):
+    """Which stored responses are paired, as of `dtef preference pairs`."""
+
+    family: str
+    only: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - pydantic copies it
+    """Patterns of partitions; none: all."""
+    models: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - as above
+    """Names of models; none: all."""
+    snapshot: str = "base"
+    baselines: Annotated[bool, Field(strict=True)] = False
+    most: _Count | None = None
+    per_item: _Count | None = None
+
+    @field_validator("family")
+    @classmethod
+    def _is_family(cls, family: str) -> str:
+        from dtef_pipeline.families import FAMILIES
+
+        if family not in (names := [one.name for one in FAMILIES]):
+            raise ValueError(f"allowed: {', '.join(names)}")
+        return family
+
+    @field_validator("snapshot")
+    @classmethod
+    def _is_label(cls, snapshot: str) -> str:
+        return checked_snapshot(snapshot)
+
+
+class NewPairs(Part):
+    """The pairs that were made."""
+
+    pairs: int
+    pair_ids: list[str]
+
+
+class ServedPair(Part):
+    """What a reviewer gets of a pair, and nothing else."""
+
+    pair_id: str
+    prompt: str
+    run_a: str
+    run_b: str
+
+
+class TakenVote(Part):
+    """A vote that is stored."""
+
+    vote_id: str
+
+
+@router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
+def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
+    """Make pairs of stored responses. 409: nothing is left to pair."""
+    from dtef_pipeline.api.paired_answers import PairsAsked, pair_stored
+    from resources.table_reader import TableReader
+    from resources.warehouse import Warehouse
+
+    reader = TableReader(Warehouse(services.settings.warehouse))
+    with feedback.pairing:
+        done = pair_stored(services.votes, reader, services.settings, PairsAsked(**wanted.model_dump()), held.name)
+    feedback.waiting.look_again()
+    if not done.new:
+        found = f"{done.responses} stored responses fit" if done.responses else "no stored response fits"
+        also = (
+            "; baselines, which there are, stand in pairs with baselines: true" if done.computed and not done.responses else ""
+        )
+        raise Problem(409, f"nothing is left to pair: {found}{also}")
+    return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
+
+
+@router.get("/api/feedback/next", response_model=ServedPair, responses={204: {"description": "There is no pair left."}})
+@router.get("/api/feedback/pairs/next", response_model=ServedPair, responses={204: {"description": "There is no pair left."}})
+def next_pair(
+    held: Reviewing,
+    services: Used,
+    feedback: UsedForVotes,
+    reviewer_id: Annotated[str, Query()],
+    family: Annotated[str | None, Query()] = None,
+) -> Response:
+    """The next pair for a reviewer, the same one until the reviewer votes on it."""
+    reviewer_id = read_id("reviewer_id", reviewer_id)
+    _only_under_own_id(held, reviewer_id)
+    refuse_judge(services.votes.database, reviewer_id)
+    pair = feedback.waiting.next_for(reviewer_id, family)
+    return JSONResponse(pair.as_json(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
+
+
+@router.post("/api/feedback/votes", status_code=201, response_model=TakenVote)
+def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
+    """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
+    if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):
+        _only_under_own_id(held, values["reviewer_id"])
+    ballot = read_ballot(values)
+    if wait := feedback.rate.wait_s(ballot.reviewer_id):
+        said = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
+        raise Problem(429, said, {"Retry-After": str(wait)})
+    vote_id = services.votes.take(ballot)
+    feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
+    return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)
+
+
+def _only_under_own_id(held: HeldToken, reviewer_id: str) -> None:
+    """An operator's token serves many reviewers, as of a study with pages of its own; a reviewer's is for one."""
+    if not held.may("operator") and reviewer_id != held.name:
+        raise Problem(403, f"reviewer_id: the token is of {held.name}, who votes under that id alone")

@@ -1,0 +1,248 @@
+"""Which pair a reviewer gets next, for a process that serves many reviewers: the order is kept in memory, and the database is asked for little.
+
+Pairs with the fewest votes come first, as of `VoteStore.waiting`. A pair that somebody has in hand counts as if it had a vote more, so that
+reviewers who come at the same time get different pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import UnknownPair
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.blinding import Blinding
+from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
+from resources.vote_tables import paired_responses, pairs, votes
+from resources.votes import VoteStore
+
+LayOut = Callable[[str, BlindedPair], BlindedPair]
+"""How people read a pair of a family, given the name of the family."""
+_LOOKED_AT_EVERY_S = 1.0
+"""How often the database is asked whether another process has added something."""
+_IN_HAND_S = 600.0
+"""How long a reviewer is expected to vote on the pair that was served last."""
+_MOST_IN_HAND = 20_000
+_MOST_CHARACTERS_KEPT = 20_000_000
+_PAIRS_TOGETHER = (20, 200, 2_000)
+"""How many pairs are looked through together, the last number again and again."""
+
+
+class _Counts(NamedTuple):
+    """How much there is: nothing is ever changed or taken away, so that these tell whether something is new."""
+
+    responses: int
+    pairs: int
+    votes: int
+
+
+class _InHand(NamedTuple):
+    pair_id: str
+    until: float
+    """Of the clock."""
+
+
+class WaitingPairs:
+    """The pairs of a store as reviewers get them. Safe to use from several threads."""
+
+    def __init__(
+        self, store: VoteStore, lay_out: LayOut = lambda family, pair: pair, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock`: seconds from any moment on, which never go back."""
+        self._store, self._lay_out, self._clock = store, lay_out, clock
+        self._lock = threading.Lock()
+        self._known = _Counts(-1, -1, -1)
+        self._looked_at = -math.inf
+        self._order = _Order({}, {})
+        self._in_hand: OrderedDict[tuple[str, str | None], _InHand] = OrderedDict()
+        self._names: Blinding | None = None
+        self._kept = _KeptPairs()
+
+    def next_for(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
+        """The next pair for a reviewer, the same one until the reviewer votes on it; None: there is none left.
+
+        `later`: ids of pairs that come after all others, in this order. Raises StoreError when the store cannot be read.
+        """
+        with self._lock:
+            self._look(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
+            found = self._chosen(reviewer_id, family, later)
+            if found is None and self._look(True):
+                found = self._chosen(reviewer_id, family, later)
+            return found
+
+    def pair(self, pair_id: str) -> BlindedPair:
+        """One pair as reviewers get it. Raises UnknownPair, and StoreError as `next_for`."""
+        with self._lock:
+            self._look(pair_id not in self._order.family_of)
+            if (found := self._served(pair_id)) is None:
+                raise UnknownPair(f"there is no pair {pair_id[:80]!r} that is served")
+            return found
+
+    def voted(self, pair_id: str, reviewer_id: str) -> None:
+        """Count a vote that the store has taken."""
+        with self._lock:
+            for key in ((reviewer_id, None), (reviewer_id, self._order.family_of.get(pair_id))):
+                if key in self._in_hand and self._in_hand[key].pair_id == pair_id:
+                    self._let_go(key)
+            if pair_id in self._order.family_of:
+                self._order.count(pair_id, votes=1)
+            self._known = self._known._replace(votes=self._known.votes + 1)
+
+    def look_again(self) -> None:
+        """Ask the database with the next pair, since this process has added something."""
+        with self._lock:
+            self._looked_at = -math.inf
+
+    def _look(self, asked: bool) -> bool:
+        """Bring in what is new, if the database is asked at all; returns whether anything is."""
+        if not asked and self._known.pairs >= 0:
+            return False
+        database, before = self._store.database, self._known
+        now = database.read(_counts)
+        if now.responses != before.responses:
+            self._names, self._kept = self._store.hidden_names(), _KeptPairs()
+        if now != before:
+            family_of = self._order.family_of if now.pairs == before.pairs else database.read(_families)
+            self._order = _Order(family_of, database.read(_votes_by_pair))
+            for held in self._in_hand.values():
+                self._order.count(held.pair_id, in_hand=1)
+        self._known, self._looked_at = now, self._clock()
+        return now != before
+
+    def _chosen(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> BlindedPair | None:
+        self._let_go_of_the_late()
+        held, last = self._in_hand.get((reviewer_id, family)), frozenset(later)
+        first = [held.pair_id] if held and held.pair_id not in last else []
+        ids = (one for one in self._order.ids(family) if one not in last)
+        for some in _pieces(chain(ids, self._order.only(later, family)), first):
+            own = self._voted_on(reviewer_id, some)
+            for pair_id in some:
+                if pair_id not in own and (found := self._served(pair_id)) is not None:
+                    self._hold((reviewer_id, family), pair_id)
+                    return found
+        return None
+
+    def _voted_on(self, reviewer_id: str, some: Sequence[str]) -> set[str]:
+        database, vote = self._store.database, votes.c
+        statement = sa.select(vote.pair_id).where(vote.reviewer_id == reviewer_id, vote.pair_id.in_(database.listed))
+        return set(database.read(lambda connection: connection.scalars(statement, database.keys(some)).all()))
+
+    def _served(self, pair_id: str) -> BlindedPair | None:
+        """The pair as a reviewer gets it; None: its texts read alike."""
+        if pair_id not in self._order.family_of or pair_id in self._kept.alike:
+            return None
+        if (kept := self._kept.get(pair_id)) is not None:
+            return kept
+        pair = self._store.served(pair_id, self._names)
+        if normalized(pair.run_a) == normalized(pair.run_b):
+            self._kept.alike.add(pair_id)
+            return None
+        return self._kept.keep(self._lay_out(self._order.family_of[pair_id], pair))
+
+    def _hold(self, key: tuple[str, str | None], pair_id: str) -> None:
+        if key in self._in_hand:
+            self._let_go(key)
+        if len(self._in_hand) >= _MOST_IN_HAND:
+            self._let_go(next(iter(self._in_hand)))
+        self._in_hand[key] = _InHand(pair_id, self._clock() + _IN_HAND_S)
+        self._order.count(pair_id, in_hand=1)
+
+    def _let_go(self, key: tuple[str, str | None]) -> None:
+        self._order.count(self._in_hand.pop(key).pair_id, in_hand=-1)
+
+    def _let_go_of_the_late(self) -> None:
+        now = self._clock()
+        while self._in_hand and next(iter(self._in_hand.values())).until <= now:
+            self._let_go(next(iter(self._in_hand)))
+
+
+class _Order:
+    """The pairs by how many votes they have or are about to have, then by how many they have, then by id."""
+
+    def __init__(self, family_of: Mapping[str, str], votes_by_pair: Mapping[str, int]) -> None:
+        self.family_of = family_of
+        self._votes = Counter({pair_id: votes_by_pair.get(pair_id, 0) for pair_id in family_of})
+        self._in_hand: Counter[str] = Counter()
+        self._shelves: dict[int, list[tuple[int, str]]] = {}
+        for pair_id, count in sorted(self._votes.items()):
+            self._shelves.setdefault(count, []).append((count, pair_id))
+
+    def count(self, pair_id: str, *, votes: int = 0, in_hand: int = 0) -> None:
+        """Add to the votes that the pair has, and to the reviewers who have it in hand."""
+        if pair_id not in self.family_of:
+            return
+        place, shelf = self._place(pair_id)
+        shelf.pop(bisect_left(shelf, place))
+        self._votes[pair_id] += votes
+        self._in_hand[pair_id] = max(0, self._in_hand[pair_id] + in_hand)
+        place, shelf = self._place(pair_id)
+        insort(shelf, place)
+
+    def ids(self, family: str | None) -> Iterator[str]:
+        """All pairs in their order; of one family only, if it is named."""
+        for number in sorted(self._shelves):
+            yield from (pair_id for _, pair_id in self._shelves[number] if family is None or self.family_of[pair_id] == family)
+
+    def only(self, ids: Iterable[str], family: str | None) -> list[str]:
+        """Those of the ids that are of pairs there are, in the order given; of one family only, if it is named."""
+        return [one for one in ids if one in self.family_of and family in (None, self.family_of[one])]
+
+    def _place(self, pair_id: str) -> tuple[tuple[int, str], list[tuple[int, str]]]:
+        has = self._votes[pair_id]
+        return (has, pair_id), self._shelves.setdefault(has + self._in_hand[pair_id], [])
+
+
+class _KeptPairs:
+    """Pairs that were served lately, as long as they have few characters together."""
+
+    def __init__(self) -> None:
+        self.alike: set[str] = set()
+        """Ids of pairs that are not served, because their texts read alike."""
+        self._pairs: OrderedDict[str, BlindedPair] = OrderedDict()
+        self._characters = 0
+
+    def get(self, pair_id: str) -> BlindedPair | None:
+        if (found := self._pairs.get(pair_id)) is not None:
+            self._pairs.move_to_end(pair_id)
+        return found
+
+    def keep(self, pair: BlindedPair) -> BlindedPair:
+        self._pairs[pair.pair_id] = pair
+        self._characters += sum(map(len, pair))
+        while self._characters > _MOST_CHARACTERS_KEPT:
+            self._characters -= sum(map(len, self._pairs.popitem(last=False)[1]))
+        return pair
+
+
+def _pieces(ids: Iterator[str], first: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The ids in pieces that grow, `first` before them."""
+    sizes = iter(_PAIRS_TOGETHER)
+    some = [*first, *islice(ids, _PAIRS_TOGETHER[0])]
+    while some:
+        yield some
+        some = list(islice(ids, next(sizes, _PAIRS_TOGETHER[-1])))
+
+
+def _counts(connection: sa.Connection) -> _Counts:
+    counted = (sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (paired_responses, pairs, votes))
+    return _Counts(*connection.execute(sa.select(*counted)).one())
+
+
+def _families(connection: sa.Connection) -> dict[str, str]:
+    """The family of each pair that has two different texts, by its id."""
+    statement = with_sides(sa.select(pairs.c.pair_id, pairs.c.family)).where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text)
+    return dict(connection.execute(statement).all())
+
+
+def _votes_by_pair(connection: sa.Connection) -> dict[str, int]:
+    statement = sa.select(votes.c.pair_id, sa.func.count()).group_by(votes.c.pair_id)
+    return dict(connection.execute(statement).all())

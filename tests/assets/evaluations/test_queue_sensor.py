@@ -1,0 +1,243 @@
+"""The sensor `evaluation_queue` and the events of runs: each evaluation gets one run, and its events end with what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.definitions import defs
+from assets.evaluations import ended_runs, queue_sensor
+from assets.stage import told_events
+from assets.survey.store import SurveyStore
+from dtef_pipeline.api.games_plan import GamesManifest, planned_games
+from dtef_pipeline.cli.ready import dagster_instance
+from resources.evaluations import QUEUE_TAG, EvaluationStore, Event
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, write_made_models, write_made_scenarios
+from tests.fake_llm_server import FakeLLM
+
+SENSOR = next(one for one in defs.sensors or [] if one.name == "evaluation_queue")
+REPOSITORY = defs.get_repository_def()
+OF_LEAGUE = {"persona_ids": ["calm"], "scenario_ids": [SHOW_CARDS], "models": ["legal"], "seeds": "1-4"}
+
+
+class Queue:
+    """What a test does to the queue."""
+
+    def __init__(self, league: League, store: EvaluationStore) -> None:
+        self.league, self.store, self.instance = league, store, league.instance
+        self.cursor: str | None = None
+
+    def submit(self, **changed: Any) -> str:
+        """The queue id of a manifest of games."""
+        manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
+        plan = planned_games(manifest, Settings.from_environment())
+        return self.add(plan.as_json(), plan.asked)
+
+    def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:
+        return self.store.submit("games", {}, plan, asked, "tester")[0].queue_id
+
+    def tick(self) -> list[dg.RunRequest]:
+        """The runs that a tick asks for."""
+        with dg.build_sensor_context(
+            self.instance, cursor=self.cursor, repository_def=REPOSITORY, resources={"store": SurveyStore()}
+        ) as context:
+            found = SENSOR(context)
+        if isinstance(found, dg.SkipReason):
+            return []
+        self.cursor = found.cursor
+        return list(found.run_requests or [])
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        return defs.resolve_job_def(str(request.job_name)).execute_in_process(
+            instance=self.instance,
+            run_config=request.run_config,
+            tags=request.tags,
+            asset_selection=list(request.asset_selection or ()),
+            raise_on_error=False,
+        )
+
+    def made_up(self, queue_id: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+        """A run of an evaluation in a state of Dagster's."""
+        return self.instance.run_storage.add_run(
+            dg.DagsterRun(job_name="games_pipeline", status=status, tags={QUEUE_TAG: queue_id, **tags})
+        )
+
+    def events(self, queue_id: str) -> list[Event]:
+        found = self.store.events(queue_id)
+        assert [one.seq for one in found] == list(range(1, len(found) + 1))
+        return found
+
+    def kinds(self, queue_id: str) -> list[str]:
+        return [one.kind for one in self.events(queue_id)]
+
+
+@pytest.fixture
+def queue(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    write_made_scenarios(state, monkeypatch)
+    with (
+        FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
+        dagster_instance() as instance,
+        EvaluationStore(Settings.from_environment().responses_url) as store,
+    ):
+        write_made_models(state, monkeypatch, server)
+        yield Queue(League(instance, Warehouse(Settings.from_environment().warehouse), server), store)
+
+
+def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
+    with dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": SurveyStore()}) as context:
+        assert "nobody has asked" in str(SENSOR(context).skip_message)
+    assert not (state / "responses.sqlite").exists()
+
+
+def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told_events, "ANSWERS_TOLD_EVERY_S", 0.0)
+    queue_id = queue.submit()
+    (request,) = queue.tick()
+    assert (request.job_name, request.tags[QUEUE_TAG], request.tags["dtef/snapshot"]) == ("games_pipeline", queue_id, "base")
+    assert queue.run(request).success
+    assert queue.tick() == []
+    events = queue.events(queue_id)
+    assert [one.kind for one in events][:3] == ["queued", "started", "item"]
+    assert [one.kind for one in events].count("started") == 1
+    assert events[-1].kind == "completed"
+    items = [one.data for one in events if one.kind == "item"]
+    done = [one for one in items if "key" in one]
+    assert [(one["stage"], one["key"], one["done"], one["of"], one["status"]) for one in done] == [
+        (stage, SHOW_CARDS, 1, 1, "done") for stage in ("scenario_items", "episode_prompts", "episodes", "episode_scores")
+    ]
+    answered = [one for one in items if "answered" in one]
+    assert answered
+    assert {one["stage"] for one in answered} == {"episodes"}
+    assert all(0 <= one["answered"] <= one["of"] for one in answered)
+    assert queue.tick() == []
+    assert queue.kinds(queue_id)[-1] == "completed"
+
+
+def test_a_run_that_fails_says_of_each_partition_why(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue_id = queue.submit()
+    (request,) = queue.tick()
+    monkeypatch.setattr("assets.games.items.item_rows", lambda *_: 1 / 0)
+    assert not queue.run(request).success
+    queue.tick()
+    *_, item, end = queue.events(queue_id)
+    assert (item.data["status"], item.data["reason"]) == ("failed", "ZeroDivisionError: division by zero")
+    assert (end.kind, end.data["partitions"]) == ("failed", {SHOW_CARDS: "ZeroDivisionError: division by zero"})
+    assert end.data["reason"] == "1 partition failed"
+
+
+def test_what_nobody_wants_any_more_is_cancelled(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda _, run_id: told.append(run_id))
+    waiting, running, ended, doomed = [queue.submit() for _ in range(4)]
+    run = queue.made_up(running, dg.DagsterRunStatus.STARTED)
+    queue.made_up(ended, dg.DagsterRunStatus.CANCELED)
+    killed = queue.made_up(doomed, dg.DagsterRunStatus.STARTED)
+    queue.instance.report_run_failed(killed)
+    for queue_id in (waiting, running, doomed):
+        queue.store.ask_to_cancel(queue_id, "boss")
+    assert queue.tick() == []
+    assert told == [run.run_id]
+    assert [queue.kinds(one)[-1] for one in (waiting, running, ended, doomed)] == [
+        "cancelled",
+        "started",
+        "cancelled",
+        "cancelled",
+    ]
+    assert queue.events(waiting)[-1].data == {"by": "boss"}
+    again = queue.instance.get_run_by_id(killed.run_id)
+    assert again
+    assert again.tags["dagster/will_retry"] == "false"
+    queue.instance.report_run_canceled(run)
+    queue.tick()
+    assert queue.events(running)[-1].data == {"by": "boss", "dagster_run_id": run.run_id}
+
+
+def test_a_worker_that_cannot_be_told_to_end_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: 1 / 0)
+    queue_id = queue.submit()
+    queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)
+    queue.store.ask_to_cancel(queue_id, "boss")
+    queue.tick()
+    assert queue.kinds(queue_id) == ["queued", "started"]
+
+
+def test_a_deleted_run_ends_its_evaluation(queue: Queue) -> None:
+    queue_id = queue.submit()
+    run = queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)
+    queue.tick()
+    queue.instance.delete_run(run.run_id)
+    assert queue.tick() == []
+    assert queue.kinds(queue_id) == ["queued", "started", "failed"]
+    assert queue.events(queue_id)[-1].data["reason"] == "its run was deleted in Dagster"
+
+
+def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    continued, given_up = queue.submit(), queue.submit()
+    for queue_id in (continued, given_up):
+        killed = queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)
+        queue.instance.report_run_failed(killed, "The worker is gone.")
+        assert queue.instance.get_run_by_id(killed.run_id).tags["dagster/will_retry"] == "true"  # type: ignore[union-attr]
+    assert queue.tick() == []
+    assert [queue.kinds(one)[-1] for one in (continued, given_up)] == ["queued", "queued"]
+    again = queue.made_up(continued, dg.DagsterRunStatus.STARTED)
+    queue.tick()
+    assert queue.kinds(continued) == ["queued", "started"]
+    monkeypatch.setattr(ended_runs, "RETRY_PATIENCE_S", 0.0)
+    queue.tick()
+    assert queue.kinds(continued) == ["queued", "started"]
+    assert queue.events(given_up)[-1].kind == "failed"
+    assert queue.events(given_up)[-1].data["reason"] == "The worker is gone."
+    queue.instance.report_run_failed(again, "And again.")
+    queue.tick()
+    assert queue.kinds(continued)[-1] == "failed"
+
+
+def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
+    plan = queue.store.evaluation(queue.submit()).plan
+    bad = [
+        queue.add({**plan, "job": "no_such_job"}),
+        queue.add({**plan, "config": {"episodes": {"no_such_setting": 1}}}),
+        queue.add({**plan, "config": {"no_such_stage": {}}}),
+        queue.add({**plan, "keys": ["a/b"], "new_keys": False}),
+        queue.add({}),
+    ]
+    good = queue.submit()
+    assert [one.tags[QUEUE_TAG] for one in queue.tick()][-1] == good
+    for queue_id in bad:
+        end = queue.events(queue_id)[-1]
+        assert end.kind == "failed"
+        assert end.data["reason"].startswith("it cannot be run: ")
+    assert queue.kinds(good) == ["queued"]
+
+
+def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_sensor, "MOST_REQUESTS", 2)
+    queue_id = queue.submit()
+    assert [len(queue.tick()) for _ in range(3)] == [1, 1, 0]
+    assert "made no run of it, though asked 2 times" in queue.events(queue_id)[-1].data["reason"]
+    queue.cursor = "what somebody typed in the UI"
+    queue.submit()
+    assert len(queue.tick()) == 1
+
+
+def test_an_event_that_cannot_be_stored_fails_no_stage(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue_id = queue.submit()
+    (request,) = queue.tick()
+    with monkeypatch.context() as broken:
+        broken.setattr(EvaluationStore, "append", lambda *_: 1 / 0)
+        assert queue.run(request).success
+    queue.tick()
+    assert queue.kinds(queue_id) == ["queued", "started", "completed"]
+    unknown = dg.RunRequest(
+        job_name=request.job_name,
+        run_config=request.run_config,
+        asset_selection=request.asset_selection,
+        tags={**request.tags, QUEUE_TAG: "nobody's"},
+    )
+    assert queue.run(unknown).success

@@ -1,0 +1,186 @@
+"""The contract under fuzz: whatever is sent to any operation, no answer is an error of the server or shows its insides, and roles hold.
+
+The operations and their requests are those of the API's own description, so that a new one is tried at once.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+
+with warnings.catch_warnings():
+    # What packages that it is made of say to each other.
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis.config import GenerationConfig, ProjectConfig, ProjectsConfig, SchemathesisConfig
+    from schemathesis.generation import GenerationMode
+
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.description import operations
+from resources.evaluations import AskedRun
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+
+EXAMPLES = 12
+"""Requests per operation, of each kind."""
+INSIDES = (
+    "Traceback",
+    'File "',
+    "/dtef_pipeline/",
+    "site-packages",
+    "sqlalchemy",
+    "sqlite3",
+    "psycopg",
+    "pydantic",
+    "object at 0x",
+)
+OF_REVIEWERS = {("GET", "/api/feedback/next"), ("POST", "/api/feedback/votes")}
+
+
+class Fuzzed(NamedTuple):
+    """An application to send anything to, and what is there, by the names of path parameters."""
+
+    client: TestClient
+    known: Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
+    """Over a store with an evaluation that has ended: the stream of its events has an end, too."""
+    services = services_in(tmp_path_factory.mktemp("fuzz"))
+    store = services.evaluations
+    made, _ = store.submit("games", {"seeds": [1]}, {}, [AskedRun("poker/kuhn", {"persona_id": "calm"})], "operator")
+    store.append(made.queue_id, "completed", {}, "made")
+    known = {"queue_id": made.queue_id, "run_id": made.runs[0].run_id, "evaluation_id": made.queue_id}
+    with TestClient(make_app(services), raise_server_exceptions=False) as client:
+        yield Fuzzed(client, known)
+
+
+def described(client: TestClient) -> dict[str, Any]:
+    document: dict[str, Any] = client.app.openapi()  # type: ignore[attr-defined]
+    return document
+
+
+def offence(answer: Any, operation: dict[str, Any]) -> str | None:
+    """What is wrong with an answer; None: nothing."""
+    kind = answer.headers.get("content-type", "").partition(";")[0]
+    if answer.status_code >= 500:
+        return f"status {answer.status_code}"
+    if shown := [inside for inside in INSIDES if inside in answer.text]:
+        return f"shows {shown}"
+    if answer.status_code >= 400:
+        if kind != "application/problem+json" or answer.json()["status"] != answer.status_code:
+            return f"an error as {kind}"
+        return None
+    known = operation["responses"].get(str(answer.status_code))
+    if known is None:
+        return f"status {answer.status_code} is not described"
+    allowed = [*known.get("content", {})]
+    if kind not in (allowed or [""]) and answer.content:
+        return f"{kind} is not described: {allowed}"
+    return None
+
+
+class Asker:
+    """Sends generated requests of one operation, and keeps the first offence."""
+
+    def __init__(self, client: TestClient, operation: Any, token: str, known: Mapping[str, str]) -> None:
+        self.client, self.operation, self.token, self.known = client, operation, token, known
+        self.described: dict[str, Any] = described(client)["paths"][operation.path][operation.method]
+        self.asked = 0
+        self.offence: str | None = None
+
+    def ask(self, case: Any) -> None:
+        """Every second request is about what is there."""
+        self.asked += 1
+        if self.asked % 2:
+            for name, value in self.known.items():
+                if name in (case.path_parameters or {}):
+                    case.path_parameters[name] = value
+        sent = case.as_transport_kwargs(base_url="http://testserver")
+        sent["headers"] = {**sent["headers"], "Authorization": f"Bearer {self.token}"}
+        sent.pop("cookies", None)
+        if isinstance(sent.get("data"), str | bytes):
+            sent["content"] = sent.pop("data")
+        answer = self.client.request(**sent)
+        if self.offence is None and (said := offence(answer, self.described)):
+            self.offence = f"{said}: {sent}: {answer.text[:300]}"
+
+
+def schema_of(client: TestClient, mode: GenerationMode) -> Any:
+    generation = GenerationConfig(modes=[mode], deterministic=True, max_examples=EXAMPLES, database="none")
+    projects = ProjectsConfig(default=ProjectConfig(generation=generation))
+    return schemathesis.openapi.from_dict(described(client), config=SchemathesisConfig(projects=projects))
+
+
+def ask_all(asker: Asker, mode: GenerationMode) -> None:
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=asker.operation.as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        asker.ask(case)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        # Where nothing can be wrong, there is nothing to send.
+        assert mode is GenerationMode.NEGATIVE
+
+
+def fuzzed(fuzz: Fuzzed, mode: GenerationMode) -> dict[str, str]:
+    """The first offence of each operation that has one, under requests of a mode."""
+    askers = [
+        Asker(fuzz.client, found.ok(), ROLE_TOKENS["admin"], fuzz.known)
+        for found in schema_of(fuzz.client, mode).get_all_operations()
+    ]
+    for asker in askers:
+        ask_all(asker, mode)
+    return {f"{one.operation.method} {one.operation.path}": one.offence for one in askers if one.offence is not None}
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name.lower())
+def test_no_request_brings_an_error_of_the_server_or_shows_its_insides(fuzz: Fuzzed, mode: GenerationMode) -> None:
+    assert fuzzed(fuzz, mode) == {}
+
+
+def filled(path: str, known: Mapping[str, str]) -> str:
+    """The path with what is there in its places."""
+    return re.sub(r"{(\w+)}", lambda found: known.get(found[1], "nobody"), path)
+
+
+@pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403)])
+def test_every_operation_is_closed_without_a_token_and_to_reviewers_but_two(
+    fuzz: Fuzzed, role: str | None, status: int
+) -> None:
+    headers = {} if role is None else {"Authorization": f"Bearer {ROLE_TOKENS[role]}"}
+    found = {}
+    for method, path, _ in operations(described(fuzz.client)):
+        if role is not None and (method, path) in OF_REVIEWERS:
+            continue
+        for url in (path, filled(path, fuzz.known)):
+            answer = fuzz.client.request(method, url, headers=headers)
+            if answer.status_code != status or "problem+json" not in answer.headers["content-type"]:
+                found[f"{method} {url}"] = (answer.status_code, answer.text[:200])
+    assert found == {}
+
+
+def test_a_reviewer_may_ask_under_the_own_name_alone(fuzz: Fuzzed) -> None:
+    headers = {"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}
+    vote = {"pair_id": "p", "choice": "A", "confidence": 1}
+    assert {(method, path) for method, path, _ in operations(described(fuzz.client))} >= OF_REVIEWERS
+    for reviewer, statuses in (("reviewer", (204, 404)), ("operator", (403, 403))):
+        asked = fuzz.client.get(f"/api/feedback/next?reviewer_id={reviewer}", headers=headers)
+        voted = fuzz.client.post("/api/feedback/votes", json={**vote, "reviewer_id": reviewer}, headers=headers)
+        assert (asked.status_code, voted.status_code) == statuses
