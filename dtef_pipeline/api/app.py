@@ -13,6 +13,7 @@ from dtef_pipeline.api import (
     description,
     evaluation_routes,
     feedback_routes,
+    health_pages,
     persona_routes,
     queue_routes,
     result_routes,
@@ -42,6 +43,7 @@ _ROUTERS = (
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
+    health_pages.router,
     *page_routers(),
     review_pages.router,
 )

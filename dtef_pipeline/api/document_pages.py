@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.etags import weak_etag
-from dtef_pipeline.api.form_parts import Fault, Refusal, refusal_of
+from dtef_pipeline.api.form_parts import FormFault, Refusal, refusal_of
 from dtef_pipeline.api.layout import to_page
 from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, moment, row_of
 from dtef_pipeline.api.problems import Problem
@@ -115,7 +115,7 @@ async def changed(
     except (Problem, DtefError) as error:
         if isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED:
             said = "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
-            return Refusal(412, [Fault("", said)])
+            return Refusal(412, [FormFault("", said)])
         return await refusal_of(request, error, fields)
     return to_page(f"/{of.plural}/{document_id}")
 

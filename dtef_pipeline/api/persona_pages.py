@@ -120,7 +120,7 @@ def _fields(form: _Typed, before: Versioned | None, refusal: Refusal) -> Html:
     def value(name: str) -> str:
         return form[name][-1] if form.get(name) else usual.get(name, "")
 
-    hint = "One a line, such as risk: low."
+    hint = "Each on a line of its own, such as risk: low."
     return element(
         "div",
         text_field("display_name", "Name", value("display_name"), refusal, "What people call it; reviewers do not see it."),
