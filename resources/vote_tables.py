@@ -106,6 +106,8 @@ votes = sa.Table(
     sa.Column("voted_at", _Time),
     sa.UniqueConstraint("pair_id", "reviewer_id"),
 )
+# Before each vote it is looked up whether a judge has voted under the id. Stores of before get it when they are opened.
+_votes_of_one = sa.Index("preference_votes_of_one", votes.c.reviewer_id, votes.c.reviewer_kind)
 # The requests of a judge behind its vote: the texts in the order shown, then swapped.
 judging_requests = sa.Table(
     "preference_judging_requests",
@@ -156,9 +158,15 @@ def make_vote_tables(database: ResponseDatabase) -> str:
 
 
 def _found_salt(connection: sa.Connection) -> str | None:
-    """None: the tables are missing, or are of an earlier version."""
+    """None: the tables or the index of votes are missing, or are of an earlier version."""
     version = _found_version(connection)
-    return None if version is None or version < VOTE_SCHEMA_VERSION else connection.scalar(sa.select(project.c.salt))
+    if (
+        version is None
+        or version < VOTE_SCHEMA_VERSION
+        or not sa.inspect(connection).has_index(votes.name, str(_votes_of_one.name))
+    ):
+        return None
+    return connection.scalar(sa.select(project.c.salt))
 
 
 def _found_version(connection: sa.Connection) -> int | None:
@@ -179,10 +187,12 @@ def _made(connection: sa.Connection) -> str:
         return found
     earlier = _found_version(connection)
     vote_metadata.create_all(connection)
-    connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
+    if earlier != VOTE_SCHEMA_VERSION:
+        connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
     if earlier is not None:
         # A table that is there already gets no index by `create_all`.
-        _one_pair_of_two.create(connection, checkfirst=True)
+        for index in (_one_pair_of_two, _votes_of_one):
+            index.create(connection, checkfirst=True)
         return connection.scalar(sa.select(project.c.salt)) or ""
     salt = secrets.token_hex(32)
     connection.execute(sa.insert(project).values(place=1, salt=salt))

@@ -25,7 +25,7 @@ _UNREAD_S = 60.0
 """A client that reads nothing for so long loses its place."""
 _LEAVE_S = 2.0
 """What a stream may take to end well as the server shuts down."""
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_EVENT_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def resume_after(evaluations: EvaluationStore, queue_id: str, last_event_id: str | None) -> int | None:
@@ -34,7 +34,7 @@ def resume_after(evaluations: EvaluationStore, queue_id: str, last_event_id: str
     0, so from the start, where the header is no number or names no event. Raises UnknownEvaluation.
     """
     said = (last_event_id or "").strip(" \t")
-    number = int(said) if _NUMBER.fullmatch(said) else 0
+    number = int(said) if _EVENT_NUMBER.fullmatch(said) else 0
     if number:
         here = evaluations.events(queue_id, number - 1, 2)
         if here:

@@ -10,6 +10,9 @@ from pydantic import ValidationError
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.api.plans import PlannedEvaluation
 from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
+from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
+from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
 from dtef_pipeline.documents import Part, reasons, spelled
 from resources.settings import Settings
 
@@ -24,6 +27,9 @@ class _Manifests(NamedTuple):
 
 _MANIFESTS_OF: Mapping[str, _Manifests] = {
     "games": _Manifests(GamesManifest, planned_games),
+    "qa": _Manifests(QaEvaluation, planned_qa),
+    "rubric": _Manifests(RubricEvaluation, planned_rubric),
+    "survey": _Manifests(SurveyEvaluation, planned_survey),
 }
 
 

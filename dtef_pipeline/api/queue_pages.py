@@ -11,6 +11,8 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.page_parts import as_lines, badge, box_of_table, button_form, folded, listed, moment, row_of
+from dtef_pipeline.api.progress_of import PartProgress
+from dtef_pipeline.api.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.shown_evaluations import (
     ShownEvaluation,
@@ -18,6 +20,7 @@ from dtef_pipeline.api.shown_evaluations import (
     personas_of,
     shown_evaluations,
     subject_of,
+    whole_evaluation,
 )
 from dtef_pipeline.text.counted import counted
 from resources.evaluations import EvaluationRun
@@ -49,7 +52,7 @@ def queue_page(request: Request, services: Used, held: Operating, before: str | 
 
 
 @router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: str, request: Request, services: Used, held: Operating) -> Response:
+def evaluation_page(queue_id: QueueId, request: Request, services: Used, held: Operating) -> Response:
     """One evaluation."""
     shown = _found(services, queue_id)
     manifest = folded("Manifest", as_lines(shown.evaluation.manifest), is_open=True)
@@ -59,27 +62,26 @@ def evaluation_page(queue_id: str, request: Request, services: Used, held: Opera
 
 
 @router.get("/queue/{queue_id}/row")
-def queue_row(queue_id: str, services: Used, held: Operating) -> Response:
+def queue_row(queue_id: QueueId, services: Used, held: Operating) -> Response:
     """The row of the queue as it is now, for the script of the page."""
     return _fragment(element("table", _row(_found(services, queue_id))))
 
 
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(queue_id: str, services: Used, held: Operating) -> Response:
+def evaluation_now(queue_id: QueueId, services: Used, held: Operating) -> Response:
     """What changes on the page of an evaluation, as it is now."""
     return _fragment(_live_part(_found(services, queue_id)))
 
 
 @router.post("/queue/{queue_id}/cancel")
-def cancel(queue_id: str, services: Used, held: Operating) -> Response:
+def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
     """Asks for the end of an evaluation."""
-    services.evaluations.ask_to_cancel(queue_id, held.name)
+    cancel_evaluation(request, queue_id, services, held)
     return to_page(f"/queue/{queue_id}")
 
 
 def _found(services: Services, queue_id: str) -> ShownEvaluation:
-    (shown,) = shown_evaluations(services.evaluations, [services.evaluations.evaluation(queue_id)])
-    return shown
+    return whole_evaluation(services.evaluations, queue_id)
 
 
 def _fragment(markup: Html) -> HTMLResponse:
@@ -106,33 +108,44 @@ def _row(shown: ShownEvaluation) -> Html:
     asked: Content = subject_of(one)
     if personas := personas_of(one):
         asked = html(asked, element("span", f"as {personas}", class_="ci wrapped"))
-    state = html(badge(shown.state), element("span", shown.reason, class_="ci wrapped") if shown.reason else None)
+    state = html(
+        badge(shown.state), element("span", shown.progress.reason, class_="ci wrapped") if shown.progress.reason else None
+    )
     cells = (state, _progress(shown), one.family, asked, asked_models_of(one), one.submitted_by)
     return row_of(name, *cells, moment(one.submitted_at), moment(shown.last_at), **_followed(shown, "row"))
 
 
 def _progress(shown: ShownEvaluation) -> Content:
-    if shown.total:
-        said = f"{shown.done:,} of {shown.total:,}"
-        bar = element("progress", said, value=shown.done, max=shown.total, aria_label="items done")
-        return html(bar, element("span", said, class_="ci"))
-    return counted(shown.done, "item") if shown.done else "–"
+    told = shown.progress
+    if not told.of or (shown.is_over and not told.done):
+        return "–"
+    notes = [f"{told.done:,} of {told.of:,}"]
+    if not shown.is_over and told.stage:
+        notes.append(told.stage)
+    if not shown.is_over and told.asked and told.answered is not None:
+        notes.append(f"{told.answered:,} of {counted(told.asked, 'call')}")
+    if told.failed:
+        notes.append(f"{told.failed:,} failed")
+    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done")
+    return html(bar, element("span", "; ".join(notes), class_="ci"))
 
 
 def _live_part(shown: ShownEvaluation) -> Html:
     one = shown.evaluation
     terms: dict[str, Content] = {
-        "State": html(badge(shown.state), f" {shown.reason}" if shown.reason else None),
+        "State": html(badge(shown.state), f" {shown.progress.reason}" if shown.progress.reason else None),
         "Progress": _progress(shown),
         "Family": one.family,
         "Submitted": html(moment(one.submitted_at), f" UTC by {one.submitted_by}"),
+        "Started": html(moment(shown.progress.started_at), " UTC") if shown.progress.started_at else "not yet",
         "Last event": html(moment(shown.last_at), " UTC"),
         "Snapshot": str(one.plan.get("snapshot", "–")),
         "Queue id": element("code", one.queue_id),
     }
     is_stoppable = not shown.is_over and shown.state != "cancelling"
     stop = button_form(f"/queue/{one.queue_id}/cancel", "Cancel this evaluation", "danger") if is_stoppable else None
-    runs = box_of_table(f"{counted(len(one.runs), 'run')}", ("Run", "Partition", "Asked", "Results"), map(_run_row, one.runs))
+    rows = [_run_row(run, shown.progress.runs[run.run_id]) for run in one.runs]
+    runs = box_of_table(f"{counted(len(one.runs), 'run')}", ("Run", "State", "Partition", "Asked", "Results"), rows)
     return element(
         "div",
         listed(terms),
@@ -145,10 +158,11 @@ def _live_part(shown: ShownEvaluation) -> Html:
     )
 
 
-def _run_row(run: EvaluationRun) -> Html:
+def _run_row(run: EvaluationRun, part: PartProgress) -> Html:
     asked = ", ".join(f"{name}: {value}" for name, value in run.asks.items())
     results = link(f"/api/evaluations/{run.run_id}", "JSON")
-    return row_of(element("code", run.run_id[:_SHORT_ID]), run.key, asked or "–", results)
+    state = html(badge(part.status), element("span", part.reason, class_="ci wrapped") if part.reason else None)
+    return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked or "–", results)
 
 
 def _event_table(shown: ShownEvaluation) -> Html:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from dtef_pipeline.api.progress_of import EvaluationProgress, progress_of
 from dtef_pipeline.text.counted import and_more
 from resources.evaluations import TERMINAL, Evaluation, EvaluationStore, Event
 
@@ -17,72 +18,59 @@ class ShownEvaluation(NamedTuple):
 
     evaluation: Evaluation
     events: Sequence[Event]
-    state: str
-    """queued, running, cancelling, completed, failed or cancelled."""
-    done: int
-    """Items that ended."""
-    total: int | None
-    """Items there are; None: nobody said."""
+    progress: EvaluationProgress
+    cancelled_by: str | None
+    """Who asked for its end; None: nobody."""
 
     @property
     def is_over(self) -> bool:
-        return self.state in TERMINAL
+        return self.progress.status in TERMINAL
+
+    @property
+    def state(self) -> str:
+        """Its status, or `cancelling` where its end was asked for and did not come yet."""
+        return "cancelling" if self.cancelled_by is not None and not self.is_over else self.progress.status
 
     @property
     def last_at(self) -> datetime:
         return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
 
-    @property
-    def reason(self) -> str | None:
-        """Why it failed or was cancelled."""
-        if not self.events or self.events[-1].kind not in ("failed", "cancelled"):
-            return None
-        data = self.events[-1].data
-        return next((str(data[name]) for name in ("reason", "error", "message", "who") if data.get(name)), None)
-
 
 def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[ShownEvaluation]:
-    """The evaluations with their events, in their order."""
+    """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
     ids = [one.queue_id for one in found]
-    events, cancels = store.events_of(ids), store.cancels(ids)
-    return [_shown(one, events[one.queue_id], one.queue_id in cancels) for one in found]
+    events, cancels = store.events_of(ids, items=False), store.cancels(ids)
+    events.update(store.events_of([one for one, told in events.items() if told and told[-1].kind not in TERMINAL]))
+    return [
+        ShownEvaluation(one, events[one.queue_id], progress_of(one, events[one.queue_id]), cancels.get(one.queue_id))
+        for one in found
+    ]
 
 
-def _shown(evaluation: Evaluation, events: Sequence[Event], is_cancelling: bool) -> ShownEvaluation:
-    kinds = [one.kind for one in events]
-    state = "queued"
-    if kinds and kinds[-1] in TERMINAL:
-        state = kinds[-1]
-    elif is_cancelling:
-        state = "cancelling"
-    elif "started" in kinds or "item" in kinds:
-        state = "running"
-    items = [one.data for one in events if one.kind == "item"]
-    totals = [one["total"] for one in items if isinstance(one.get("total"), int)]
-    done = [one["done"] for one in items if isinstance(one.get("done"), int)]
-    return ShownEvaluation(evaluation, events, state, max(done, default=len(items)), max(totals, default=None))
+def whole_evaluation(store: EvaluationStore, queue_id: str) -> ShownEvaluation:
+    """One evaluation with all its events. Raises UnknownEvaluation."""
+    one, events = store.evaluation(queue_id), store.events(queue_id)
+    return ShownEvaluation(one, events, progress_of(one, events), store.cancels([queue_id]).get(queue_id))
 
 
 def subject_of(evaluation: Evaluation) -> str:
     """What is asked: scenarios or partitions."""
-    given = _names(evaluation.manifest, "scenario_ids", "partitions", "partition")
+    given = _names(evaluation.manifest, "scenario_ids")
     return and_more(given or sorted({run.key for run in evaluation.runs}), _NAMED_AT_MOST)
 
 
 def asked_models_of(evaluation: Evaluation) -> str:
     """Which models are asked, as the manifest names them."""
-    return and_more(_names(evaluation.manifest, "models", "model"), _NAMED_AT_MOST)
+    return and_more(_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
 
 
 def personas_of(evaluation: Evaluation) -> str:
+    """Which personas play; nothing where none does."""
     return and_more(_names(evaluation.manifest, "persona_ids"), _NAMED_AT_MOST)
 
 
-def _names(manifest: Mapping[str, Any], *fields: str) -> list[str]:
-    for field in fields:
-        value = manifest.get(field)
-        if isinstance(value, str):
-            return [value]
-        if isinstance(value, Sequence) and value:
-            return [str(one) for one in value]
-    return []
+def _names(manifest: Mapping[str, Any], field: str) -> list[str]:
+    value = manifest.get(field)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [str(one) for one in value]
+    return [] if value is None else [str(value)]

@@ -10,10 +10,13 @@ from fastapi import APIRouter, Request, Response
 
 from dtef_pipeline.api.etags import header_of, matches, weak_etag
 from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.report.page import PAGE_SCRIPT
 from dtef_pipeline.report.style import style_sheet
 
 STYLE_SHEET = "api.css"
 """Begins with the rules of the reports, so that both look alike."""
+SCRIPT_OF_TABLES = "tables.js"
+"""Sorts tables of reports and makes files of them."""
 _MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 router = APIRouter(include_in_schema=False)
@@ -48,5 +51,9 @@ def static_files() -> dict[str, StaticFile]:
         if media_type is not None:
             words = file.read_text(encoding="utf-8")
             content = f"{style_sheet(())}\n{words}" if file.name == STYLE_SHEET else words
-            found[file.name] = StaticFile(content.encode(), media_type, weak_etag(content))
-    return found
+            found[file.name] = _static_file(content, media_type)
+    return found | {SCRIPT_OF_TABLES: _static_file(PAGE_SCRIPT, _MEDIA_TYPES[".js"])}
+
+
+def _static_file(content: str, media_type: str) -> StaticFile:
+    return StaticFile(content.encode(), media_type, weak_etag(content))

@@ -19,7 +19,7 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import StoreError
 from resources.evaluations import TERMINAL, EvaluationStore, Event
 
-LOOK_S = 0.2
+WATCH_EVERY_S = 0.2
 """Between two looks at the table."""
 MOST_WATCHERS = 500
 """Streams and long polls of one process at once; more are sent away."""
@@ -157,7 +157,7 @@ class Watch:
 
     async def _look_at_table(self) -> None:
         while not self.closing:
-            await asyncio.sleep(_AWAY_S if self._is_away else LOOK_S)
+            await asyncio.sleep(_AWAY_S if self._is_away else WATCH_EVERY_S)
             watched = list(self.watched)
             try:
                 heads = await self._in_thread(partial(self._evaluations.heads, watched))
@@ -172,7 +172,7 @@ class Watch:
     async def _look_at_server(self) -> None:
         """A signal that ends the server sets `AppStatus`; the server itself waits for open connections before it tells the application."""
         while not self.closing:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(WATCH_EVERY_S)
             if AppStatus.should_exit:
                 self.closing = True
                 self._wake_all()

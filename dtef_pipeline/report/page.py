@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from dtef_pipeline.report.style import style_sheet
 
-_SCRIPT = "\n".join(
+PAGE_SCRIPT = "\n".join(
     files("dtef_pipeline.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.js", "download.js")
 )
+"""Sorts, searches and makes files of the tables of a page."""
 
 PAGE_MARK = '<meta name="generator" content="dtef">'
 """Stands near the top of every page: a file with it was written here."""
@@ -33,7 +34,7 @@ class Chapter(NamedTuple):
 def build_report(title: str, introduction: str, chapters: Sequence[Chapter]) -> str:
     """The page of the chapters in their order. `title` is text, `introduction` markup. Equal chapters give an equal page."""
     links = "".join(f'<li><a href="#{chapter.anchor}">{escape(chapter.title)}</a></li>' for chapter in chapters)
-    script = "\n".join([_SCRIPT, *(chapter.script for chapter in chapters if chapter.script)])
+    script = "\n".join([PAGE_SCRIPT, *(chapter.script for chapter in chapters if chapter.script)])
     body = "".join(chapter.markup for chapter in chapters)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'

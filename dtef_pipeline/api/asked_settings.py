@@ -1,0 +1,133 @@
+"""What manifests share that ask of stored partitions: snapshot, budget, limits of what is sent, and which partitions there are."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, field_validator
+
+from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot
+from dtef_pipeline.asking.models import Models, base_selector
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.keys import Space
+from dtef_pipeline.text.counted import counted
+from resources.evaluations import AskedRun
+from resources.known_models import known_models
+from resources.settings import Settings
+
+MOST_PARTITIONS = 2_000
+"""Of one evaluation."""
+MOST_GIVEN = 1_000
+"""Values of a list in a manifest."""
+LONGEST_GIVEN = 500
+"""Characters of a text in one."""
+_opening = threading.Lock()
+
+
+class EvaluationAsked(Part):
+    """The part of a manifest that says in which snapshot models are asked, and what that may use."""
+
+    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    budget: EvaluationBudget = EvaluationBudget()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _of_a_size(cls, given: Any) -> Any:
+        if isinstance(given, (list, dict)) and len(given) > MOST_GIVEN:
+            raise ValueError(f"got {counted(len(given), 'value')}; allowed: at most {MOST_GIVEN:,}")
+        for text in given if isinstance(given, (list, dict)) else [given]:
+            if isinstance(text, str) and len(text) > LONGEST_GIVEN:
+                raise ValueError(f"got a text of {counted(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
+        return given
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What all stages may use together, by the names of the stages' settings."""
+        return self.budget.model_dump(exclude_none=True)
+
+
+def known_partitions(settings: Settings, space: Space) -> list[str]:
+    """The partitions that Dagster knows, in the order in which they were added; none where there is no home of Dagster yet."""
+    home = settings.dagster_home
+    if not (home / "dagster.yaml").is_file():
+        return []
+    import dagster as dg
+
+    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+        return list(instance.get_dynamic_partitions(space.name))
+
+
+def made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
+    """The partitions that a table of the warehouse has rows of."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    firsts = warehouse.values(table, space.first)
+    if not space.second:
+        return set(firsts)
+    return {space.key(first, one) for first in firsts for one in warehouse.values(table, space.second, **{space.first: first})}
+
+
+@contextmanager
+def home_named(home: str) -> Iterator[None]:
+    """The settings file of Dagster may name its folder by the environment alone."""
+    with _opening:
+        before = os.environ.get("DAGSTER_HOME")
+        os.environ["DAGSTER_HOME"] = home
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["DAGSTER_HOME"]
+            else:
+                os.environ["DAGSTER_HOME"] = before
+
+
+def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
+    """The known models, those of `selectors` among them.
+
+    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have.
+    """
+    from dtef_pipeline.families import COMPUTED_MODELS
+
+    models = known_models(settings, COMPUTED_MODELS)
+    for selector in selectors:
+        with refused(field):
+            base = base_selector(selector)
+        with unknown(field):
+            models.resolve([selector if selector in models.specs else base])
+    with refused(field):
+        models.resolve(list(selectors))
+    return models
+
+
+@contextmanager
+def unknown(field: str) -> Iterator[None]:
+    """A ConfigError inside is a name that is not known."""
+    try:
+        yield
+    except ConfigError as error:
+        raise UnknownName(f"{field}: {error}") from None
+
+
+@contextmanager
+def refused(field: str) -> Iterator[None]:
+    """An error of ours inside is a value of this field that cannot be."""
+    try:
+        yield
+    except DtefError as error:
+        raise UnfitManifest(field, str(error).removeprefix(f"{field}: ")) from None
+
+
+def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:
+    """A run of the evaluation per partition. Raises UnfitManifest where they are too many."""
+    if len(keys) > MOST_PARTITIONS:
+        raise UnfitManifest(
+            field, f"these come to {counted(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation"
+        )
+    return [AskedRun(key, {"partition": key}) for key in keys]

@@ -1,0 +1,57 @@
+"""The preference board, as reports show it: strengths of players by the votes on their responses."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.elements import Html, element, html, link
+from dtef_pipeline.api.layout import page, page_router
+from dtef_pipeline.api.services import Services, Used
+
+router = page_router()
+
+
+@router.get("/board")
+def board_page(request: Request, services: Used, held: Operating, family: str | None = None) -> Response:
+    """The board of one family; without a name, of the first whose responses were voted on."""
+    chapters = _chapters(services)
+    if not chapters:
+        empty = element(
+            "p", "No votes were counted yet: ", element("code", "dtef preference rollup"), " makes this board of them."
+        )
+        return page(request, "Preference board", empty)
+    shown = family if family in chapters else next(iter(chapters))
+    others = [
+        element("li", link(f"/board?family={name}", name, aria_current="page" if name == shown else None)) for name in chapters
+    ]
+    tabs = element("ul", others, class_="tabs") if len(chapters) > 1 else None
+    again = element(
+        "p", "Made by ", element("code", "dtef preference rollup"), ": run it again after further votes.", class_="how"
+    )
+    return page(request, "Preference board", tabs, again, chapters[shown], scripts=("tables.js",))
+
+
+def _chapters(services: Services) -> dict[str, Html]:
+    """By family, the chapter of its page; of those whose responses were voted on."""
+    # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
+    from dtef_pipeline.families import FAMILIES
+    from dtef_pipeline.report.preference_chapter import PREFERENCE_READ, preference_chapters
+    from resources.table_reader import TableReader
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(services.settings.warehouse)
+    if not warehouse.tables(["preference_scores"]):
+        return {}
+    found: dict[str, Html] = {}
+    for family in FAMILIES:
+        if family.paired is None:
+            continue
+        metrics = family.paired.metrics
+        tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
+        made = TableReader(warehouse).query(
+            lambda connection, name=family.name, compared=metrics: preference_chapters(connection, name, compared),  # type: ignore[misc]
+            only=sorted(tables),
+        )
+        found |= {family.name: html(*(Html(chapter.markup) for chapter in made))} if made else {}
+    return found

@@ -1,0 +1,129 @@
+"""Fields of forms with what is wrong beside them, and what a refused form is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
+
+from dtef_pipeline.api.elements import Content, Html, element, html
+from dtef_pipeline.api.login_pages import form_lists
+from dtef_pipeline.api.problems import told_problem
+
+SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
+"""All values of every field."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a field, or with a part of it; without a path, with the form."""
+
+    path: str
+    message: str
+
+    def is_of(self, field: str) -> bool:
+        return self.path == field or self.path.startswith((f"{field}.", f"{field}["))
+
+
+class Refusal(NamedTuple):
+    """Why a form was not taken."""
+
+    status: int
+    faults: Sequence[Fault]
+
+    def of(self, field: str) -> list[Fault]:
+        return [one for one in self.faults if one.is_of(field)]
+
+    def beside(self, fields: Collection[str]) -> list[Fault]:
+        """Those that stand beside none of these fields."""
+        return [one for one in self.faults if not any(one.is_of(field) for field in fields)]
+
+
+NOT_REFUSED = Refusal(200, ())
+
+
+async def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
+    """What an error says of the fields. Raises the error again where it is one of the server."""
+    answer = await told_problem(request, error)
+    if answer.status_code >= 500:
+        raise error
+    told = json.loads(bytes(answer.body))
+    errors = told.get("errors")
+    if errors:
+        return Refusal(answer.status_code, [Fault(one["path"], one["message"]) for one in errors])
+    field, _, message = told["detail"].partition(": ")
+    found = Fault(field, message) if field in fields else Fault("", told["detail"])
+    return Refusal(answer.status_code, [found])
+
+
+def one_of(form: Mapping[str, Sequence[str]], name: str) -> str:
+    """The last value of a field without white space around it; empty where it was not sent."""
+    return form[name][-1].strip() if form.get(name) else ""
+
+
+def faults_above(refusal: Refusal, fields: Collection[str], said: str = "This was not taken:") -> Content:
+    """What is wrong with the form as a whole; nothing where nothing is."""
+    if not refusal.faults:
+        return None
+    others = refusal.beside(fields)
+    items = [element("li", f"{one.path}: {one.message}" if one.path else one.message) for one in others]
+    words = said if others else "This was not taken; what is wrong stands beside the fields."
+    return element("div", element("p", words, class_="fault"), element("ul", items) if items else None, role="alert")
+
+
+def faults_of(refusal: Refusal, field: str) -> Content:
+    found = [one.message if one.path == field else f"{one.path}: {one.message}" for one in refusal.of(field)]
+    return element("p", "; ".join(found), class_="fault", id=f"{field}-fault") if found else None
+
+
+def text_field(
+    name: str, label: str, value: str, refusal: Refusal, hint: str = "", type_: str = "text", **further: str | bool | None
+) -> Html:
+    """A line of text."""
+    control = element("input", type=type_, id=name, name=name, value=value, **_described(name, hint, refusal), **further)
+    return _field(name, label, control, hint, refusal)
+
+
+def area_field(
+    name: str, label: str, value: str, refusal: Refusal, hint: str = "", rows: int = 8, **further: str | bool | None
+) -> Html:
+    """Several lines of text."""
+    # A line end at the very beginning is not part of the text, as browsers read it.
+    control = element(
+        "textarea",
+        f"\n{value}",
+        id=name,
+        name=name,
+        rows=rows,
+        spellcheck="false",
+        **_described(name, hint, refusal),
+        **further,
+    )
+    return _field(name, label, control, hint, refusal)
+
+
+def choices_field(
+    name: str, label: str, choices: Mapping[str, Content], chosen: Collection[str], refusal: Refusal, hint: str = ""
+) -> Html:
+    """Boxes to tick, by value what stands beside each."""
+    boxes = [
+        element("label", element("input", type="checkbox", name=name, value=value, checked=value in chosen), " ", said)
+        for value, said in choices.items()
+    ]
+    told = html(element("span", hint, class_="hint", id=f"{name}-hint") if hint else None, faults_of(refusal, name))
+    return element(
+        "fieldset", element("legend", label), told, element("div", boxes, class_="boxes"), **_described(name, hint, refusal)
+    )
+
+
+def _field(name: str, label: str, control: Html, hint: str, refusal: Refusal) -> Html:
+    told = element("span", hint, class_="hint", id=f"{name}-hint") if hint else None
+    return element("div", element("label", label, for_=name), control, told, faults_of(refusal, name), class_="field")
+
+
+def _described(name: str, hint: str, refusal: Refusal) -> dict[str, str | bool | None]:
+    found = [f"{name}-hint"] if hint else []
+    wrong = bool(refusal.of(name))
+    found += [f"{name}-fault"] if wrong else []
+    return {"aria_describedby": " ".join(found) or None, "aria_invalid": "true" if wrong else None}

@@ -1,0 +1,225 @@
+"""Starting an evaluation from a page: games by fields, any family by its manifest as JSON. Both are checked as the API checks them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.elements import Content, Html, element, html
+from dtef_pipeline.api.evaluation_routes import post_evaluation
+from dtef_pipeline.api.form_parts import (
+    NOT_REFUSED,
+    Fault,
+    Refusal,
+    SentForm,
+    area_field,
+    choices_field,
+    faults_above,
+    one_of,
+    refusal_of,
+    text_field,
+)
+from dtef_pipeline.api.games_plan import GamesManifest
+from dtef_pipeline.api.layout import page, page_router, to_page
+from dtef_pipeline.api.page_parts import badge, folded
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.errors import DtefError
+
+_FIELDS = tuple(GamesManifest.model_fields)
+_MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "games": {
+        "family": "games",
+        "persona_ids": ["cautious", "none"],
+        "scenario_ids": ["poker/kuhn"],
+        "models": ["gpt-4.1", "baselines"],
+        "seeds": "1-20",
+        "budget": {"max_cost_usd": 5, "max_calls": 2000},
+        "snapshot": "base",
+    },
+    "survey": {
+        "family": "survey",
+        "rounds": ["S1"],
+        "models": ["gpt-4.1"],
+        "context_levels": ["0"],
+        "budget": {"max_cost_usd": 5},
+    },
+    "rubric": {"family": "rubric", "blueprints": ["demo-*"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
+    "qa": {"family": "qa", "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
+}
+_TICKED_FOR_ITSELF = "none"
+_ALL_BASELINES = "baselines"
+
+router = page_router()
+
+
+@router.get("/new")
+def new_page(request: Request, services: Used, held: Operating) -> Response:
+    """Both forms, empty."""
+    return _page(request, services, {}, NOT_REFUSED)
+
+
+@router.post("/new")
+async def start_games(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+    """Takes the form of games."""
+    try:
+        values = games_manifest(form)
+        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+    except (Problem, DtefError) as error:
+        refusal = await refusal_of(request, error, _FIELDS)
+        return await run_in_threadpool(_page, request, services, form, refusal)
+    return _to_evaluation(answer)
+
+
+@router.post("/new/manifest")
+async def start_any(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
+    """Takes a manifest as JSON."""
+    try:
+        values = _parsed(one_of(form, "manifest"))
+        answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
+    except (Problem, DtefError) as error:
+        found = await refusal_of(request, error, ())
+        refusal = Refusal(found.status, [Fault(f"manifest.{one.path}".rstrip("."), one.message) for one in found.faults])
+        return await run_in_threadpool(_page, request, services, form, refusal)
+    return _to_evaluation(answer)
+
+
+def games_manifest(form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The manifest that a form of games stands for. What is no number stays as it was typed, for the check to refuse."""
+    listed = {
+        "persona_ids": list(form.get("persona_ids", ())),
+        "scenario_ids": list(form.get("scenario_ids", ())),
+        "models": [*form.get("models", ()), *_separated(one_of(form, "further_models"))],
+        "opponents": _separated(one_of(form, "opponents")),
+    }
+    texts = {name: said for name in ("seeds", "snapshot") if (said := one_of(form, name))}
+    draws = {"draws": _number(said)} if (said := one_of(form, "draws")) else {}
+    bounds = {name: _number(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
+    return {"family": "games", **listed, **texts, **draws, **({"budget": bounds} if bounds else {})}
+
+
+def _separated(words: str) -> list[str]:
+    return [one for one in re.split(r"[\s;]+", words) if one]
+
+
+def _number(said: str) -> Any:
+    return (
+        float(said) if re.fullmatch(r"\d{1,15}\.\d{1,15}", said) else int(said) if re.fullmatch(r"[0-9]{1,15}", said) else said
+    )
+
+
+def _parsed(words: str) -> dict[str, Any]:
+    """The object of a JSON text. Raises Problem."""
+    try:
+        found = json.loads(words)
+    except ValueError as error:
+        raise Problem(422, f"no JSON: {error}") from None
+    except RecursionError:
+        raise Problem(422, "no JSON: too many brackets in one another") from None
+    if not isinstance(found, dict):
+        raise Problem(422, f"got {words[:80]!r}; allowed: an object, as in the examples")
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Problem(422, "it has half a surrogate pair, which is no text") from None
+    return found
+
+
+def _to_evaluation(answer: Response) -> Response:
+    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
+
+
+def _page(request: Request, services: Services, form: Mapping[str, Sequence[str]], refusal: Refusal) -> Response:
+    of_manifest = "manifest" in form
+    games = _games_form(services, {} if of_manifest else form, NOT_REFUSED if of_manifest else refusal)
+    any_family = _manifest_form(form, refusal if of_manifest else NOT_REFUSED)
+    parts = (any_family, games) if of_manifest else (games, any_family)
+    return page(request, "New evaluation", *parts, status=refusal.status)
+
+
+def _once() -> Html:
+    """Sent twice, a form starts one evaluation."""
+    return element("input", type="hidden", name="once", value=uuid4().hex)
+
+
+def _games_form(services: Services, form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
+    personas, scenarios, models = _choices(services)
+
+    def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
+        beside = Refusal(refusal.status, [Fault(name, one.message) for one in refusal.of(path)]) if path else refusal
+        return text_field(name, label, one_of(form, name) if form else usual, beside, hint)
+
+    return element(
+        "form",
+        element("h2", "Games"),
+        faults_above(refusal, _FIELDS),
+        choices_field("persona_ids", "Personas", personas, form.get("persona_ids", ()), refusal, "Those that are approved."),
+        choices_field("scenario_ids", "Scenarios", scenarios, form.get("scenario_ids", ()), refusal),
+        choices_field("models", "Models", models, form.get("models", ()), refusal),
+        text(
+            "further_models",
+            "Further models",
+            "Names with spaces between them: NAME@temperature=0.7, PROVIDER/MODEL, collections.",
+        ),
+        element(
+            "div",
+            text("seeds", "Seeds", "Such as 1-20; empty: those of each scenario."),
+            text("draws", "Draws", "How often each episode is played.", "1"),
+            text("opponents", "Opponents", "Empty: those of each scenario."),
+            text("max_cost_usd", "At most, in US dollars", "Over all runs; empty: no bound.", "5", "budget.max_cost_usd"),
+            text("max_calls", "At most, in calls", "Over all runs; empty: no bound.", "", "budget.max_calls"),
+            text("snapshot", "Snapshot", "Answers that a snapshot has already are not bought again.", "base"),
+            class_="columns",
+        ),
+        _once(),
+        element("button", "Start the games", type="submit", class_="main"),
+        method="post",
+        action="/new",
+    )
+
+
+def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content], dict[str, Content]]:
+    """Personas, scenarios and models to choose from."""
+    from assets.games.known_games import known_personas, known_scenarios
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.known_models import known_models
+
+    settings = services.settings
+    personas: dict[str, Content] = {
+        name: f"{one.display_name} ({name})"
+        for name, one in known_personas(settings).items()
+        if name == one.id and one.status == "approved"
+    }
+    scenarios: dict[str, Content] = {
+        name: html(f"{name} ", badge(one.status)) for name, one in known_scenarios(settings).items() if one.status != "retired"
+    }
+    asked = [name for name in known_models(settings, COMPUTED_MODELS).specs if name not in COMPUTED_MODELS]
+    models: dict[str, Content] = {_ALL_BASELINES: "all baselines of a scenario", **{name: name for name in asked}}
+    return {**personas, _TICKED_FOR_ITSELF: "none: the model as itself"}, scenarios, models
+
+
+def _manifest_form(form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
+    examples = [
+        folded(f"Example: {family}", element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"))
+        for family, one in _MANIFEST_EXAMPLES.items()
+    ]
+    usual = json.dumps(_MANIFEST_EXAMPLES["survey"], indent=2)
+    hint = "The body of POST /api/evaluations."
+    return element(
+        "form",
+        element("h2", "Any family, by its manifest"),
+        faults_above(refusal, ("manifest",)),
+        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=10, class_="code"),
+        _once(),
+        element("button", "Start the evaluation", type="submit", class_="main"),
+        examples,
+        method="post",
+        action="/new/manifest",
+    )

@@ -1,0 +1,92 @@
+"""What the runs of an evaluation came to: state, metrics, costs, and every text behind them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.progress_of import progress_of
+from dtef_pipeline.api.results_of import RunAsked, results_for
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.errors import UnknownEvaluation
+
+RUN_PATH = "/api/evaluations/{run_id}"
+MOST_TRACES = 200
+_RUN_ID = re.compile(r"[0-9a-f]{1,64}")
+_LONGEST_TRACE_ID = 200
+
+router = APIRouter()
+
+
+def _run_asked(run_id: str, services: Used) -> RunAsked:
+    from resources.warehouse import Warehouse
+
+    if not _RUN_ID.fullmatch(run_id):
+        raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
+    run = services.evaluations.run(run_id)
+    evaluation = services.evaluations.evaluation(run.queue_id)
+    return RunAsked(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
+
+
+Asked = Annotated[RunAsked, Depends(_run_asked)]
+
+
+@router.get(RUN_PATH)
+def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
+    """What a run has come to so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
+    evaluation, run = asked.evaluation, asked.run
+    events = services.evaluations.events(run.queue_id)
+    state = progress_of(evaluation, events).runs[run.run_id]
+    results = results_for(evaluation.family)
+    body = {
+        "run_id": run.run_id,
+        "queue_id": run.queue_id,
+        "family": evaluation.family,
+        "asks": dict(run.asks),
+        "key": run.key,
+        "status": state.status,
+        "reason": state.reason,
+        "snapshot": asked.snapshot,
+        "metrics": results.metrics_of(asked),
+        "cost": results.cost_of(asked)._asdict(),
+        **_page(asked, results.traces_of(asked), "", MOST_TRACES),
+    }
+    return tagged(request, body)
+
+
+@router.get(f"{RUN_PATH}/traces")
+def list_traces(
+    request: Request,
+    held: Operating,
+    asked: Asked,
+    after: Annotated[str, Query(max_length=_LONGEST_TRACE_ID)] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
+) -> Response:
+    """The URIs of traces in the order of their ids, from the one behind `after` on."""
+    return tagged(request, _page(asked, results_for(asked.evaluation.family).traces_of(asked), after, limit))
+
+
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}")
+def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
+    """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
+    if found is None:
+        raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {asked.run.run_id}")
+    return tagged(request, {"trace_id": trace_id, "run_id": asked.run.run_id, **found})
+
+
+def _page(asked: RunAsked, traces: list[str], after: str, limit: int) -> dict[str, Any]:
+    """At most `limit` URIs, and that of the next page (None: there is none)."""
+    place = f"/api/evaluations/{asked.run.run_id}/traces"
+    rest = traces[bisect_right(traces, after) :]
+    is_last = len(rest) <= limit
+    return {
+        "traces": [f"{place}/{trace_id}" for trace_id in rest[:limit]],
+        "traces_next": None if is_last else f"{place}?after={rest[limit - 1]}&limit={limit}",
+    }

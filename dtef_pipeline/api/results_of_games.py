@@ -1,0 +1,143 @@
+"""Results of a run of games: a persona in a scenario, and beside it the baselines that the manifest names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.games.entrants import opponent_item_name
+from dtef_pipeline.games.episode_items import items_given
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
+from dtef_pipeline.games.players import BASELINE_PREFIX
+from dtef_pipeline.games.space import LEAGUE_SPACE
+
+_ALL_BASELINES = "baselines"
+_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
+_SCORE_COLUMNS = (
+    *("league", "scenario", "model_variant", "snapshot", "opponent", "cluster", "metric", "family", "unit", "direction"),
+    *("weight", "total", "of", "status", "reason"),
+)
+_PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
+_CALL_COLUMNS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
+_CALLS_PAID = """
+    SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
+    FROM (
+        SELECT bool_or(call_status = 'answered') AS answered, max(prompt_tokens) AS prompt_tokens,
+            max(completion_tokens) AS completion_tokens,
+            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd
+        FROM turns SEMI JOIN (SELECT request_key FROM turns SEMI JOIN own USING (episode_id)) USING (request_key)
+        GROUP BY request_key
+    )
+"""
+
+
+def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
+    """Of each player and metric the mean over all opponents, as `dtef games board` has it."""
+    rows = _on_the_games(asked, asked.rows("episode_scores", LEAGUE_SPACE, [*_NAMED_BY, *_SCORE_COLUMNS]))
+    own = rows.filter(_is_own(asked, rows, and_all_baselines=True))
+    if not len(own):
+        return []
+    turns = asked.rows("episode_turns", LEAGUE_SPACE, ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        connection.register("episode_scores", own)
+        connection.register("episode_turns", turns.filter(pc.is_in(turns["episode_id"], own["episode_id"].combine_chunks())))
+        found = results_of(connection, "episode_scores")
+    found = found[found["opponent"] == ALL_OPPONENTS]
+    wanted = _players(asked)
+    return [
+        measured(
+            row["model"],
+            row["metric"],
+            row["mean"],
+            row["n_episodes"],
+            (row["low"], row["high"]),
+            row["reason"],
+            persona=row["persona"],
+            n_clusters=int(row["n_clusters"]),
+            unit=row["unit"],
+            direction=row["direction"],
+            interval_kind=in_json(row["interval_kind"]),
+        )
+        for row in found.to_dict("records")
+        if row["model"] in wanted or (_ALL_BASELINES in wanted and row["model"].startswith(BASELINE_PREFIX))
+    ]
+
+
+def cost_of(asked: RunAsked) -> Spent:
+    """Of the player's turns and of its opponents'."""
+    turns = asked.rows("episode_turns", LEAGUE_SPACE, _CALL_COLUMNS)
+    with duckdb.connect() as connection:
+        connection.register("turns", turns)
+        connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
+        return spent_in(connection.execute(_CALLS_PAID).to_arrow_table().to_pylist())
+
+
+def traces_of(asked: RunAsked) -> list[str]:
+    """The ids of the episodes."""
+    rows = _on_the_games(asked, asked.rows("episodes", LEAGUE_SPACE, _NAMED_BY))
+    return sorted(rows.filter(_is_own(asked, rows))["episode_id"].to_pylist())
+
+
+def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
+    """The episode, the messages before its first text, and its turns in their order."""
+    if trace_id not in traces_of(asked):
+        return None
+    (episode,) = _of_episode(asked.rows("episodes", LEAGUE_SPACE), trace_id)
+    turns = _of_episode(asked.rows("episode_turns", LEAGUE_SPACE), trace_id)
+    prompts = asked.rows("episode_prompts", LEAGUE_SPACE)
+    opening = [
+        row["messages"]
+        for row in prompts.filter(pc.equal(prompts["item_id"], episode["item_id"])).to_pylist()
+        if (row["version"], row["persona"]) == (episode["version"], episode["persona"])
+    ]
+    found = {**episode, "opening": opening[0] if opening else [], "turns": sorted(turns, key=_in_play)}
+    told: dict[str, Any] = in_json(found)
+    return told
+
+
+def _in_play(turn: dict[str, Any]) -> tuple[int, int, int]:
+    return turn["turn"], turn["seat"], turn["attempt"]
+
+
+def _of_episode(rows: pa.Table, episode_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.filter(pc.equal(rows["episode_id"], episode_id)).to_pylist()
+    return found
+
+
+def _on_the_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
+    """The rows of the newest version, on the seeds, seats and opponents of the plan, of as many draws. A scenario that is gone has all items."""
+    from assets.games.known_games import known_scenarios
+
+    if not len(rows):
+        return rows
+    rows = rows.filter(pc.equal(rows["version"], pc.max(rows["version"])))
+    rows = rows.filter(pc.less(rows["draw"], int(asked.told("episodes").get("draws", 1))))
+    manifests = known_scenarios(asked.settings)
+    if asked.run.key not in manifests:
+        return rows
+    found, told = pack(asked.run.key, manifests), asked.told("scenario_items")
+    opponents = [opponent_item_name(found, name) for name in told.get("opponents", ())]
+    items = [one.item_id for one in items_given(found.manifest, told.get("seeds"), opponents)]
+    return rows.filter(pc.is_in(rows["item_id"], pa.array(items, pa.string())))
+
+
+def _players(asked: RunAsked) -> set[str]:
+    return asked.names(asked.told("episodes").get("players", ()), COMPUTED_MODELS)
+
+
+def _is_own(asked: RunAsked, rows: pa.Table, *, and_all_baselines: bool = False) -> pa.ChunkedArray:
+    """Which rows are of the persona's play, or of a baseline of the manifest. Of all baselines: others are measured against them."""
+    names = _players(asked)
+    baseline = pc.starts_with(rows["model"], BASELINE_PREFIX)
+    named = pc.is_in(rows["model"], pa.array(sorted(names), pa.string()))
+    plays = pc.and_(pc.and_(named, pc.equal(rows["persona"], str(asked.run.asks.get("persona", "")))), pc.invert(baseline))
+    every = and_all_baselines or _ALL_BASELINES in names
+    return pc.or_(plays, baseline if every else pc.and_(baseline, named))

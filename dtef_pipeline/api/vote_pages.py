@@ -1,0 +1,147 @@
+"""The votes of reviewers by day and by choice, and what administrators and operators did."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from fastapi import Request, Response
+
+from dtef_pipeline.api.access import Administering, Operating
+from dtef_pipeline.api.elements import Html, element, html, link
+from dtef_pipeline.api.layout import page, page_router
+from dtef_pipeline.api.page_parts import box_of_table, listed, moment, row_of
+from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.text.counted import counted
+from resources.vote_counts import VoteCounts, latest_actions, start_of_days, vote_counts
+from resources.vote_tables import time_of
+
+DAYS_OF_VOTES = 60
+_REVIEWERS_SHOWN = 100
+_ACTIONS_A_PAGE = 100
+_CHART_WIDTH, _CHART_HEIGHT, _CHART_FOOT = 760, 140, 20
+
+router = page_router()
+
+
+@router.get("/votes")
+def votes_page(request: Request, services: Used, held: Operating) -> Response:
+    """Votes by day, by reviewer and by choice."""
+    first = start_of_days(services.votes.clock(), DAYS_OF_VOTES)
+    found = vote_counts(services.votes.database, first)
+    days = {day: found.by_day.get(day, 0) for day in (first.date() + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
+    caption = f"Votes a day (UTC), {days_in_words(days)}"
+    rows = [row_of(day.isoformat(), n) for day, n in sorted(days.items(), reverse=True) if n]
+    table = box_of_table("Days with votes, the last first", ("Day", "Votes"), rows, numbers=("Votes",), nothing="No votes.")
+    drawn = element("figure", _bars_of_days(days, caption), element("figcaption", caption))
+    return page(request, "Votes", _all_votes(found), drawn, _reviewers(services, found), table)
+
+
+@router.get("/actions")
+def actions_page(request: Request, services: Used, held: Administering, before: int | None = None) -> Response:
+    """The log of actions."""
+    found = latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
+    rows = [
+        row_of(
+            moment(time_of(row["done_at"])), row["who"] or "–", row["what"], _document(row["before"]), _document(row["after"])
+        )
+        for row in found
+    ]
+    headings = ("At", "Who", "What", "Before", "After")
+    body = box_of_table("Actions, the last first; times are UTC", headings, rows, nothing="Nobody did anything yet.")
+    older = (
+        element("p", link(f"/actions?before={found[-1]['place']}", "Earlier actions"))
+        if len(found) == _ACTIONS_A_PAGE
+        else None
+    )
+    return page(request, "Actions", body, older)
+
+
+def _all_votes(found: VoteCounts) -> Html:
+    decided = sum(found.by_side.values())
+    voided = f", {found.n_voided:,} of them voided" if found.n_voided else ""
+    return listed(
+        {
+            "Votes": f"{found.n_votes:,}{voided}",
+            "Pairs": f"{found.n_pairs:,}",
+            "Reviewers": f"{len(found.reviewers):,}",
+            "Choices": "; ".join(f"{choice} {_share(n, found.n_votes)}" for choice, n in found.by_choice.items()),
+            "For the side": "; ".join(f"{side} {_share(n, decided)}" for side, n in found.by_side.items()),
+        }
+    )
+
+
+def _share(number: int, of: int) -> str:
+    return f"{number:,} ({number / of:.1%})" if of else "0"
+
+
+def _reviewers(services: Services, found: VoteCounts) -> Html:
+    """Who has voted: under the own name only who agreed to that."""
+    said = services.votes.reviewers()
+    rows = [
+        row_of(
+            one.reviewer_id
+            if one.reviewer_kind == "judge" or said.get(one.reviewer_id, {}).get("consent")
+            else opaque(one.reviewer_id, services.votes.salt),
+            one.reviewer_kind,
+            one.n_votes,
+            moment(one.last_at),
+        )
+        for one in found.reviewers[:_REVIEWERS_SHOWN]
+    ]
+    caption = f"{counted(len(found.reviewers), 'reviewer')}, those with the most votes first; ids are hidden unless their owners agreed"
+    return box_of_table(
+        caption, ("Reviewer", "Kind", "Votes", "Last vote (UTC)"), rows, numbers=("Votes",), nothing="Nobody voted yet."
+    )
+
+
+def opaque(reviewer_id: str, salt: str) -> str:
+    """A name by which a reviewer is known on these pages, and from which nobody learns whose it is."""
+    return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
+
+
+def days_in_words(days: Mapping[date, int]) -> str:
+    total = sum(days.values())
+    return f"the last {len(days)} days: {counted(total, 'vote')}, at most {max(days.values(), default=0):,} a day"
+
+
+def _bars_of_days(days: Mapping[date, int], caption: str) -> Html:
+    """Bars of one day each; the axis names the first and the last day and the greatest number."""
+    most = max(max(days.values(), default=0), 1)
+    wide = _CHART_WIDTH / len(days)
+    bottom = _CHART_HEIGHT - _CHART_FOOT
+    bars = []
+    for at, (day, number) in enumerate(days.items()):
+        high = (bottom - _CHART_FOOT) * number / most
+        title = element("title", f"{day.isoformat()}: {counted(number, 'vote')}")
+        place = {
+            "x": round(at * wide + 1, 1),
+            "y": round(bottom - high, 1),
+            "width": round(wide - 2, 1),
+            "height": round(high, 1),
+        }
+        bars.append(element("rect", title, **place, class_="bar"))
+    axis = element("line", x1=0, y1=bottom, x2=_CHART_WIDTH, y2=bottom, class_="axis")
+    first, last = min(days).isoformat(), max(days).isoformat()
+    words = [
+        element("text", first, x=0, y=_CHART_HEIGHT - 5, class_="soft"),
+        element("text", last, x=_CHART_WIDTH, y=_CHART_HEIGHT - 5, class_="soft", text_anchor="end"),
+        element("text", f"{most:,}", x=0, y=12, class_="soft"),
+    ]
+    size = f"0 0 {_CHART_WIDTH} {_CHART_HEIGHT}"
+    return element("svg", html(axis, bars, words), viewBox=size, width="100%", role="img", aria_label=caption)
+
+
+def _document(kept: str) -> Html:
+    """A JSON object of the log, in brief; whole when opened."""
+    said = json.loads(kept)
+    if not said:
+        return html("–")
+    words = json.dumps(said, ensure_ascii=False, sort_keys=True)
+    most = 80
+    if len(words) <= most:
+        return element("code", words)
+    return element("details", element("summary", element("code", f"{words[:most]}…")), element("code", words), class_="long")

@@ -1,0 +1,215 @@
+"""Manifests of surveys, rubrics and questions, and the runs that they come to."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest, UnknownName
+from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
+from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
+from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
+from resources.settings import Settings, shipped
+from tests.dtef_pipeline.api.made import settings_in
+
+PARTITIONS = {
+    "round_segment": ["GD4/O1:All", "GD4/O7:Kenya", "GD3/O1:All"],
+    "rubric_blueprint": ["compass__introverted", "compass__open", "safety"],
+    "dataset_part": ["mmlu/physics", "mmlu/law", "gsm8k/all"],
+}
+MODEL = "gpt-4.1-mini"
+Planned = Callable[..., PlannedEvaluation]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Of a server where these partitions were added."""
+    import dagster as dg
+
+    found = settings_in(tmp_path_factory.mktemp("server"))
+    home = found.dagster_home
+    home.mkdir(parents=True)
+    shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("DAGSTER_HOME", str(home))
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            for name, keys in PARTITIONS.items():
+                instance.add_dynamic_partitions(name, keys)
+    return found
+
+
+def survey(settings: Settings, **given: Any) -> PlannedEvaluation:
+    manifest = SurveyEvaluation(**{"family": "survey", "rounds": ["GD4"], "models": [MODEL], **given})
+    return planned_survey(manifest, settings)
+
+
+def rubric(settings: Settings, **given: Any) -> PlannedEvaluation:
+    manifest = RubricEvaluation(**{"family": "rubric", "blueprints": ["compass__*"], "models": [MODEL], **given})
+    return planned_rubric(manifest, settings)
+
+
+def qa(settings: Settings, **given: Any) -> PlannedEvaluation:
+    return planned_qa(QaEvaluation(**{"family": "qa", "suites": ["mmlu"], "models": [MODEL], **given}), settings)
+
+
+FAMILIES: dict[str, Planned] = {"survey": survey, "rubric": rubric, "qa": qa}
+
+
+def test_a_run_stands_for_each_partition(settings: Settings) -> None:
+    expected = {
+        "survey": ["GD4/O1:All", "GD4/O7:Kenya"],
+        "rubric": ["compass__introverted", "compass__open"],
+        "qa": ["mmlu/physics", "mmlu/law"],
+    }
+    for family, planned in FAMILIES.items():
+        plan = planned(settings)
+        assert list(plan.keys) == expected[family]
+        assert [one.asks for one in plan.asked] == [{"partition": key} for key in expected[family]]
+        assert not plan.new_keys
+
+
+def test_stages_are_those_of_the_job_and_take_their_settings(settings: Settings) -> None:
+    import dagster as dg
+
+    from assets.definitions import defs
+
+    repository = defs.get_repository_def()
+    for planned in FAMILIES.values():
+        plan = planned(settings, budget={"max_cost_usd": 2.5, "max_calls": 40}, snapshot="mine")
+        job = repository.get_job(plan.job)
+        assert {node.name for node in job.nodes} >= set(plan.config)
+        ops = {stage: {"config": dict(given)} for stage, given in plan.config.items()}
+        assert dg.validate_run_config(job, {"ops": ops})
+        asking = [given for given in plan.config.values() if "max_cost_usd" in given]
+        assert asking
+        assert {(one["max_cost_usd"], one["max_calls"], one["snapshot"]) for one in asking} == {(2.5, 40, "mine")}
+
+
+def test_prompts_of_a_survey_are_made_as_they_will_be_asked(settings: Settings) -> None:
+    plan = survey(settings, context_levels=["5", "all"], conditions=["shift+cot"], segments=["O1:All"])
+    made, asked = plan.config["blueprints"], plan.config["predictions"]
+    assert list(plan.config)[:2] == ["blueprints", "predictions"]
+    assert made == {name: asked[name] for name in ("conditions", "context_levels")}
+    assert list(plan.keys) == ["GD4/O1:All"]
+
+
+def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None:
+    assert next(iter(rubric(settings).config)) == "rubric_blueprints"
+    assert next(iter(qa(settings).config)) == "qa_items"
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "told"),
+    [
+        ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
+        ("survey", {"segments": ["O9:Mars"]}, "O9:Mars in none"),
+        ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
+        ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' is no blueprint that was added; added: "),
+        ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
+        ("rubric", {"analysts": ["nobody"]}, "analysts: no model"),
+        ("qa", {"suites": ["mmul"]}, "suites: 'mmul' fits none; known: mmlu"),
+        ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' fits none"),
+        ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
+    ],
+)
+def test_an_unknown_name_is_told_with_those_that_are_known(
+    settings: Settings, family: str, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UnknownName, match=told):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"models": []},
+        {"models": "gpt-4.1-mini"},
+        {"models": ["x" * 501]},
+        {"models": ["x"] * 1001},
+        {"draws": 0},
+        {"snapshot": "../x"},
+        {"budget": {"max_cost_usd": -1}},
+        {"budget": {"max_tokens": 1}},
+        {"max_cost_usd": 1},
+        {"max_calls": 1},
+        {"anchors": 3},
+        {"drift": {}},
+        {"family": "games"},
+    ],
+)
+def test_values_that_cannot_be_are_refused(settings: Settings, family: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize(
+    ("family", "given"),
+    [
+        ("survey", {"rounds": []}),
+        ("survey", {"context_levels": []}),
+        ("survey", {"conditions": ["shift+system=mine"]}),
+        ("survey", {"max_tokens": 1}),
+        ("rubric", {"blueprints": []}),
+        ("rubric", {"scale": 7}),
+        ("qa", {"suites": []}),
+        ("qa", {"filter": ["="]}),
+        ("qa", {"sandbox": "off"}),
+        ("qa", {"trust_answers": True}),
+        ("qa", {"judges": "/etc/passwd"}),
+    ],
+)
+def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, family: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FAMILIES[family](settings, **given)
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "field"),
+    [
+        ("survey", {"models": [f"{MODEL}@temprature=1"]}, "models"),
+        ("survey", {"budgets": {"gpt-4.1": {"max_calls": 1}}}, "budgets"),
+        ("rubric", {"judges": ["sternly=gpt-4.1-mini"]}, "judges"),
+        ("qa", {"judge": "nobody"}, "judge"),
+    ],
+)
+def test_what_does_not_go_with_the_models_is_told_with_its_field(
+    settings: Settings, family: str, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(UnfitManifest) as told:
+        FAMILIES[family](settings, **given)
+    assert told.value.path == field
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_partitions_than_one_evaluation_may_have_are_refused(
+    settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dtef_pipeline.api.asked_settings.MOST_PARTITIONS", 1)
+    with pytest.raises(UnfitManifest, match="2 partitions; allowed: at most 1"):
+        FAMILIES[family](settings)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_where_dagster_has_no_home_nothing_was_added_and_none_is_made(tmp_path: Path, family: str) -> None:
+    elsewhere = settings_in(tmp_path)
+    with pytest.raises(UnknownName, match="yet"):
+        FAMILIES[family](elsewhere)
+    assert not elsewhere.dagster_home.exists()
+
+
+def test_the_manifests_are_known_without_what_is_slow_to_load() -> None:
+    code = """
+import sys
+import dtef_pipeline.api.survey_plan, dtef_pipeline.api.rubric_plan, dtef_pipeline.api.qa_plan
+print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

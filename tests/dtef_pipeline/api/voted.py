@@ -1,0 +1,48 @@
+"""Stores with votes in them, for tests of pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import count, cycle
+
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.published_scores import preference_scores
+from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote
+from resources.votes import VoteStore
+from resources.warehouse import Warehouse
+
+VOTING_PLAYERS = ("openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest", "<script>alert(1)</script>")
+LAST_VOTE = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+
+def with_votes(services: Services, n_items: int = 12, last: datetime = LAST_VOTE) -> int:
+    """Store pairs of three players, and votes of three reviewers over many days; returns how many votes."""
+    texts = {player: f"the words of {at}" for at, player in enumerate(VOTING_PLAYERS)}
+    responses = [
+        PairedResponse(f"{item}-{at}", "qa", f"mmlu/{item}", player, 0, "s", "Why?", f"{texts[player]} to {item}", ())
+        for item in range(n_items)
+        for at, player in enumerate(VOTING_PLAYERS)
+    ]
+    made = new_pairs(responses)
+    services.votes.add_pairs(responses, made, who="operator")
+    n_votes, times = 0, count()
+    choices: cycle[Choice] = cycle(("A", "B", "A", "tie"))
+    with VoteStore(services.settings.responses_url, clock=lambda: last - timedelta(days=next(times) % 30 * 1.3)) as store:
+        for at, pair in enumerate(store.pairs()):
+            for reviewer in ("anna", "<b>ben</b>", "cleo")[: 1 + at % 3]:
+                store.take(Ballot(pair.pair_id, reviewer, next(choices), 3))
+                n_votes += 1
+    return n_votes
+
+
+def with_board(services: Services) -> None:
+    """Write the table that the preference board is made of."""
+    beats = {("fox", "owl"): 9, ("owl", "fox"): 3, ("owl", "hen & <i>co</i>"): 8, ("hen & <i>co</i>", "owl"): 2}
+    votes = [
+        PlayersVote("qa", f"mmlu/{at}", winner, loser, "left", f"r{at % 5}", "person", None, False, 9, 5)
+        for (winner, loser), times in beats.items()
+        for at in range(times)
+    ]
+    Warehouse(services.settings.warehouse).write("preference_scores", preference_scores(votes))

@@ -1,0 +1,96 @@
+"""Pairs as many reviewers get them at once: the fewest votes first, not all the same, and nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.pairing import new_pairs
+from resources import vote_tables
+from resources.votes import VoteStore
+from resources.waiting_pairs import WaitingPairs
+from tests.made.voted import responses
+
+
+def filled(store: VoteStore) -> list[str]:
+    """The ids of 6 pairs."""
+    rows = responses(4)
+    store.add_pairs(rows, new_pairs(rows))
+    return [pair.pair_id for pair in store.pairs()]
+
+
+def vote(store: VoteStore, waiting: WaitingPairs, reviewer: str) -> str:
+    """The next pair of the reviewer, with a vote on it."""
+    pair = waiting.next_for(reviewer)
+    assert pair is not None
+    store.take(Ballot(pair.pair_id, reviewer, "A", 3))
+    waiting.voted(pair.pair_id, reviewer)
+    return pair.pair_id
+
+
+def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(location: str) -> None:
+    now = [0.0]
+    with VoteStore(location) as store:
+        every = filled(store)
+        waiting = WaitingPairs(store, clock=lambda: now[0])
+        first = {f"r{place}": waiting.next_for(f"r{place}") for place in range(12)}
+        assert Counter(pair.pair_id for pair in first.values() if pair) == dict.fromkeys(every, 2)
+        assert {who: waiting.next_for(who) for who in first} == first
+        # Who goes away without a vote keeps nothing.
+        now[0] = 10_000.0
+        assert waiting.next_for("another") == store.served(every[0])
+
+
+def test_pairs_with_the_fewest_votes_come_first(location: str) -> None:
+    with VoteStore(location) as store:
+        every = filled(store)
+        waiting = WaitingPairs(store)
+        for turn in range(3):
+            for place in range(6):
+                vote(store, waiting, f"r{turn}-{place}")
+        assert Counter(one.pair_id for _, one, _ in store.votes()) == dict.fromkeys(every, 3)
+        assert [vote(store, waiting, "all") for _ in every] == store.waiting("nobody yet", 6)
+        assert waiting.next_for("all") is None
+
+
+def test_votes_and_pairs_of_other_processes_count(location: str) -> None:
+    now = [0.0]
+    with VoteStore(location) as store:
+        every = filled(store)
+        waiting = WaitingPairs(store, clock=lambda: now[0])
+        assert waiting.next_for("r1")
+        for pair_id in every[:5]:
+            store.take(Ballot(pair_id, "elsewhere", "A", 3))
+        now[0] = 2.0
+        found = waiting.next_for("r2")
+        assert found
+        assert found.pair_id == every[5]
+        for pair_id in every:
+            store.take(Ballot(pair_id, "r3", "A", 3))
+        assert waiting.next_for("r3") is None
+        rows = responses(2, items=2)
+        store.add_pairs(rows, new_pairs(rows, store.pairs()))
+        assert waiting.next_for("r3")
+
+
+def test_a_store_from_before_gets_the_index_that_votes_are_looked_up_by(location: str) -> None:
+    with VoteStore(location) as store:
+        salt = store.salt
+        store.database.write(lambda one: one.exec_driver_sql("DROP INDEX preference_votes_of_one"))
+    with VoteStore(location) as store:
+        assert store.salt == salt
+        there = store.database.read(lambda one: sa.inspect(one).get_indexes(vote_tables.votes.name))
+        assert "preference_votes_of_one" in {one["name"] for one in there}
+
+
+def test_what_is_kept_of_served_pairs_has_an_end(tmp_path: Path) -> None:
+    with VoteStore(tmp_path / "votes.sqlite") as store:
+        filled(store)
+        waiting = WaitingPairs(store)
+        for place in range(30):
+            waiting.next_for(f"r{place}")
+        assert len(waiting._in_hand) == 30
+        assert len(waiting._kept._pairs) == 6
