@@ -11,12 +11,13 @@ import threading
 import time
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.blinding import Blinding
@@ -66,16 +67,24 @@ class WaitingPairs:
         self._names: Blinding | None = None
         self._kept = _KeptPairs()
 
-    def next_for(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
+    def next_for(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
         """The next pair for a reviewer, the same one until the reviewer votes on it; None: there is none left.
 
-        Raises StoreError when the store cannot be read.
+        `later`: ids of pairs that come after all others, in this order. Raises StoreError when the store cannot be read.
         """
         with self._lock:
             self._look(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
-            found = self._chosen(reviewer_id, family)
+            found = self._chosen(reviewer_id, family, later)
             if found is None and self._look(True):
-                found = self._chosen(reviewer_id, family)
+                found = self._chosen(reviewer_id, family, later)
+            return found
+
+    def pair(self, pair_id: str) -> BlindedPair:
+        """One pair as reviewers get it. Raises UnknownPair, and StoreError as `next_for`."""
+        with self._lock:
+            self._look(pair_id not in self._order.family_of)
+            if (found := self._served(pair_id)) is None:
+                raise UnknownPair(f"there is no pair {pair_id[:80]!r} that is served")
             return found
 
     def voted(self, pair_id: str, reviewer_id: str) -> None:
@@ -109,10 +118,12 @@ class WaitingPairs:
         self._known, self._looked_at = now, self._clock()
         return now != before
 
-    def _chosen(self, reviewer_id: str, family: str | None) -> BlindedPair | None:
+    def _chosen(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> BlindedPair | None:
         self._let_go_of_the_late()
-        held = self._in_hand.get((reviewer_id, family))
-        for some in _pieces(self._order.ids(family), [held.pair_id] if held else []):
+        held, last = self._in_hand.get((reviewer_id, family)), frozenset(later)
+        first = [held.pair_id] if held and held.pair_id not in last else []
+        ids = (one for one in self._order.ids(family) if one not in last)
+        for some in _pieces(chain(ids, self._order.only(later, family)), first):
             own = self._voted_on(reviewer_id, some)
             for pair_id in some:
                 if pair_id not in own and (found := self._served(pair_id)) is not None:
@@ -180,6 +191,10 @@ class _Order:
         """All pairs in their order; of one family only, if it is named."""
         for number in sorted(self._shelves):
             yield from (pair_id for _, pair_id in self._shelves[number] if family is None or self.family_of[pair_id] == family)
+
+    def only(self, ids: Iterable[str], family: str | None) -> list[str]:
+        """Those of the ids that are of pairs there are, in the order given; of one family only, if it is named."""
+        return [one for one in ids if one in self.family_of and family in (None, self.family_of[one])]
 
     def _place(self, pair_id: str) -> tuple[tuple[int, str], list[tuple[int, str]]]:
         has = self._votes[pair_id]

@@ -17,6 +17,8 @@ STYLE_SHEET = "api.css"
 """Begins with the rules of the reports, so that both look alike."""
 SCRIPT_OF_TABLES = "tables.js"
 """Sorts tables of reports and makes files of them."""
+REVIEW_STYLE = "review.css"
+"""Begins with the rules of the page on which people vote without a server, for the same reason."""
 _MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 router = APIRouter(include_in_schema=False)
@@ -50,10 +52,16 @@ def static_files() -> dict[str, StaticFile]:
         media_type = next((kind for end, kind in _MEDIA_TYPES.items() if file.name.endswith(end)), None)
         if media_type is not None:
             words = file.read_text(encoding="utf-8")
-            content = f"{style_sheet(())}\n{words}" if file.name == STYLE_SHEET else words
+            content = f"{_rules_before(file.name)}{words}"
             found[file.name] = _static_file(content, media_type)
     return found | {SCRIPT_OF_TABLES: _static_file(PAGE_SCRIPT, _MEDIA_TYPES[".js"])}
 
 
 def _static_file(content: str, media_type: str) -> StaticFile:
     return StaticFile(content.encode(), media_type, weak_etag(content))
+
+
+def _rules_before(name: str) -> str:
+    if name == STYLE_SHEET:
+        return f"{style_sheet(())}\n"
+    return files("dtef_pipeline.report").joinpath("vote_page.css").read_text(encoding="utf-8") if name == REVIEW_STYLE else ""

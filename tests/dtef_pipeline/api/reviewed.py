@@ -1,0 +1,76 @@
+"""A reviewer's browser without JavaScript, over a store with pairs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+
+import httpx2
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.api.access import TOKEN_COOKIE
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.votes import PairedResponse
+from resources.votes import VoteStore
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+
+OWN_PAGE = {"Origin": "http://testserver"}
+HOSTILE = (
+    "</script></textarea><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \u202e\u2066 \u2028 \x1b]0;x\x07 "
+    + "w" * 3_000
+)
+
+
+def fill(store: VoteStore, rows: Sequence[PairedResponse]) -> None:
+    assert store.add_pairs(rows, new_pairs(rows)) > 0
+
+
+def store_of(client: TestClient) -> VoteStore:
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    return services.votes
+
+
+@contextmanager
+def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewer", asked: bool = True) -> Iterator[TestClient]:
+    """A browser that is logged in, over a store with these responses in pairs. `asked`: whether the reviewer has seen the task."""
+    with client_in(folder, None) as client:
+        client.follow_redirects = False
+        client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
+        client.headers["Origin"] = OWN_PAGE["Origin"]
+        if rows:
+            fill(store_of(client), rows)
+        if asked:
+            store_of(client).say_of_reviewer(role, consent=False)
+        yield client
+
+
+def shown(answer: httpx2.Response) -> tuple[str, str, str]:
+    """What a reader sees: what was asked, A, B."""
+    found = [
+        re.search(rf'<div id="{name}" class="written"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
+        for name in ("prompt", "run-a", "run-b")
+    ]
+    assert all(found)
+    return tuple(unescape(one[1]) for one in found if one)  # type: ignore[return-value]
+
+
+def hidden(answer: httpx2.Response) -> dict[str, str]:
+    """The fields that a browser sends without being asked: the last form of the page is the one to vote in."""
+    form = answer.text[answer.text.rindex("<form") :]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+
+
+def said(answer: httpx2.Response) -> str:
+    found = re.search(r'id="said"[^>]*>(.*?)</', answer.text)
+    assert found
+    return unescape(found[1])
+
+
+def voted(
+    client: TestClient, page: httpx2.Response, choice: str = "A", confidence: str = "4", **further: str
+) -> httpx2.Response:
+    return client.post("/review", data={**hidden(page), "choice": choice, "confidence": confidence, "do": "vote", **further})

@@ -1,0 +1,104 @@
+"""The reviewer's page says nothing of who wrote what, and no text, form or body makes it do anything."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.preference.votes import paired_response
+from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
+from tests.made.voted import responses
+
+
+def test_hostile_texts_are_text(tmp_path: Path) -> None:
+    rows = [
+        paired_response("qa", "made/all/1", f"player-{number}", f"{number} {HOSTILE}", prompt=HOSTILE, names=())
+        for number in (1, 2)
+    ]
+    with reviewing(tmp_path, rows) as client:
+        page = client.get("/review")
+        assert {text[2:] for text in shown(page)[1:]} == {HOSTILE}
+        assert shown(page)[0] == HOSTILE
+        assert "<img" not in page.text
+        scripts = re.findall(r"<script[^>]*>", page.text)
+        assert scripts == ['<script src="/static/review.js" defer>']
+        assert " style=" not in page.text
+        assert "<style" not in page.text
+        answer = voted(client, page, HOSTILE[:40], "5", justification=HOSTILE)
+        assert answer.status_code == 422
+        assert re.findall(r"<script[^>]*>", answer.text) == scripts
+        assert answer.text.count("</textarea>") == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe=%ff", b"&" * 500_000, b"do=vote&pair_id=%00", b"%ED%A0%80=1&justification=%ED%A0%80", b"{}"]
+)
+def test_no_body_is_a_fault_of_the_server(body: bytes, tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert client.post("/review", content=body, headers=headers).status_code in (404, 422)
+        assert client.post("/review/consent", content=body, headers=headers).status_code == 303
+        assert client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "said": "<b>\x00"}).status_code == 200
+
+
+def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
+    """Every byte and header of the pages and of what they load, over all states of a reviewer who votes on all pairs."""
+    names = ("Zorblax", "Quuxmind", "Frobnik")
+    rows = [
+        paired_response(
+            "qa", f"secretsuite/hidden/{item}", f"{name}[temperature=0]", f"I, {name.upper()}, say {place} of {item}.",
+            prompt=f"{name if item else 'What'} is {item}?", names=(name,), request_keys=(f"key-{name}-{item}",),
+        )
+        for item in range(2)
+        for place, name in enumerate(names)
+    ]  # fmt: skip
+    with reviewing(tmp_path, rows, asked=False) as client:
+        store = store_of(client)
+        answers = [client.get("/review"), client.post("/review/consent", data={})]
+        while 'id="pair"' in (page := client.get("/review")).text:
+            skipped = client.post("/review", data={**hidden(page), "do": "skip"})
+            answers += [
+                page,
+                skipped,
+                client.get(skipped.headers["location"]),
+                voted(client, page, "C"),
+                voted(client, page),
+                voted(client, page),
+            ]
+        answers += [page, client.get("/static/review.js"), client.get("/static/review.css")]
+        secrets = {*names, *(pair.left for pair in store.pairs()), *(pair.right for pair in store.pairs()), store.salt}
+        secrets |= {
+            "secretsuite",
+            "temperature",
+            "key-",
+            "qa/",
+            "leak",
+            str(tmp_path),
+            *(vote_id for vote_id, _, _ in store.votes()),
+        }
+    assert len(answers) == 2 + 6 * 6 + 3
+    for answer in answers:
+        served = f"{answer.headers}\n{answer.text}".lower()
+        assert [one for one in secrets if one.lower() in served] == []
+    assert "[model]" in answers[2].text
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.org", "null", "http://testserver.elsewhere.org", ""])
+@pytest.mark.parametrize("path", ["/review", "/review/consent"])
+def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, origin: str, tmp_path: Path) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        fields = {
+            **hidden(client.get("/review")),
+            "choice": "A",
+            "confidence": "5",
+            "justification": "theirs",
+            "consent": "yes",
+        }
+        client.headers["Origin"] = origin
+        answer = client.post(path, data=fields)
+        assert answer.status_code == 403
+        assert "theirs" not in answer.text
+        assert store_of(client).votes() == []
+        assert store_of(client).reviewers()["reviewer"]["consent"] is False

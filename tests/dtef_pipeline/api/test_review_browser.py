@@ -1,0 +1,178 @@
+"""The reviewer's page in a browser: votes with keys alone, and all within reach on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import StoreError
+from dtef_pipeline.preference.votes import paired_response
+from resources.votes import VoteStore
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.reviewed import HOSTILE, fill
+from tests.dtef_pipeline.api.served import served
+from tests.dtef_pipeline.report.browser import Browser, until
+from tests.made.voted import responses
+
+KEY_CODES = {"Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27, "?": 191}
+
+
+def press(browser: Browser, *keys: str) -> None:
+    for key in keys:
+        browser.presses(key, KEY_CODES.get(key, ord(key.upper()[0])))
+
+
+def log_in(browser: Browser, address: str, width: int = 1200) -> None:
+    browser.call("Network.clearBrowserCookies")
+    browser.visits(f"{address}/login?next=/review", width)
+    browser.does(f"document.getElementById('token').value = {ROLE_TOKENS['reviewer']!r}")
+    browser.does("document.querySelector('main form').requestSubmit()")
+    until(lambda: browser.does("location.pathname + document.readyState") == "/reviewcomplete")
+    browser.said.clear()
+
+
+def begin(browser: Browser) -> None:
+    """Answer that exports may show the id."""
+    browser.does("document.querySelector('#task input').click()")
+    browser.does("document.querySelector('#task form').requestSubmit()")
+    until(lambda: browser.does("document.readyState === 'complete' && !!document.getElementById('ballot')"))
+
+
+def shown_id(browser: Browser) -> str:
+    return str(browser.does("(document.querySelector('#of-pair input') || {value: ''}).value"))
+
+
+def until_said(browser: Browser, words: str) -> None:
+    until(lambda: words in browser.does("at('said').textContent"))
+
+
+def until_stored(store: VoteStore, number: int) -> None:
+    until(lambda: len(store.votes()) == number)
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[tuple[Browser, VoteStore, str]]:
+    services = services_in(tmp_path)
+    fill(services.votes, responses(3))
+    with served(services) as api:
+        yield browser, services.votes, api.address
+        browser.call("Network.clearBrowserCookies")
+        browser.visits("data:text/html,")
+
+
+def test_three_pairs_are_voted_on_with_keys_alone(opened: tuple[Browser, VoteStore, str]) -> None:
+    browser, store, address = opened
+    log_in(browser, address)
+    assert "A vote cannot be changed" in browser.does("document.body.textContent")
+    begin(browser)
+    assert store.reviewers()["reviewer"]["consent"] is True
+    assert browser.does("location.search") == "", "what was said stands on the page, and not in its address"
+    assert browser.does("document.querySelectorAll('input:checked:not([type=checkbox])').length") == 0
+    press(browser, "Enter")
+    until_said(browser, "Choose A, B or tie")
+    seen, preferred = [], {}
+    for number, (choice, side, keys) in enumerate(
+        (("A", "a", "a5"), ("B", "b", ("ArrowRight", "1")), ("tie", "a", "t3")), start=1
+    ):
+        seen.append(shown_id(browser))
+        preferred[seen[-1]] = (choice, browser.does(f"at('run-{side}').textContent"))
+        press(browser, *keys, "Enter")
+        until_stored(store, number)
+        until_said(browser, "Your vote is stored.")
+        assert browser.does("scrollY") == 0
+    assert browser.does("document.activeElement.id") == "said"
+    assert "You have voted on every pair there is" in browser.does("at('said').textContent")
+    assert "You have voted on 3 pairs; 0 are left." in browser.does("at('counts').textContent")
+    texts = {one.response_id: one.text for one in responses(3)}
+    pairs = {pair.pair_id: pair for pair in store.pairs()}
+    for _, vote, _ in store.votes():
+        choice, text = preferred[vote.pair_id]
+        pair = pairs[vote.pair_id]
+        a, b = (pair.left, pair.right) if vote.shown_as_a == "left" else (pair.right, pair.left)
+        assert vote.choice == choice
+        assert text == texts[b if choice == "B" else a]
+    assert browser.said == []
+    assert all(url.startswith((address, "data:")) for url in browser.requested)
+
+
+def test_pairs_are_skipped_and_reasons_written_with_keys(opened: tuple[Browser, VoteStore, str]) -> None:
+    browser, store, address = opened
+    store.say_of_reviewer("reviewer", consent=False)
+    log_in(browser, address)
+    first = shown_id(browser)
+    press(browser, "s")
+    until(lambda: shown_id(browser) != first)
+    assert first in browser.does("location.search")
+    press(browser, "?", "j")
+    assert browser.does("at('keys').open && document.activeElement.id") == "why"
+    browser.call("Input.insertText", text="more care <b>, 5 stars")
+    assert browser.does("at('written-so-far').textContent") == "22 of 2,000 characters"
+    press(browser, "Escape", "b", "4")
+    assert browser.does("document.activeElement.id") == "vote"
+    browser.does("at('ballot').requestSubmit(at('vote')); at('ballot').requestSubmit(at('vote'))")
+    until_said(browser, "Your vote is stored.")
+    assert browser.does("at('why').value + document.querySelectorAll('#ballot input:checked').length") == "0"
+    ((_, vote, _),) = store.votes()
+    assert (vote.choice, vote.confidence, vote.justification) == ("B", 4, "more care <b>, 5 stars")
+    browser.visits(f"{address}/review{browser.does('location.search')}")
+    assert shown_id(browser) not in (first, vote.pair_id)
+
+
+def test_what_cannot_be_stored_stays_in_the_form(
+    opened: tuple[Browser, VoteStore, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, store, address = opened
+    store.say_of_reviewer("reviewer", consent=False)
+    log_in(browser, address)
+    press(browser, "a", "2")
+
+    def away(*_: object) -> None:
+        raise StoreError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.database, "write", away)
+        press(browser, "Enter")
+        until_said(browser, "the server cannot reach its database now")
+    browser.call("Network.clearBrowserCookies")
+    press(browser, "Enter")
+    until_said(browser, "you are logged out")
+    assert browser.does("document.querySelector('#said a').target") == "_blank"
+    browser.call("Network.setCookie", name="dtef_token", value=ROLE_TOKENS["reviewer"], url=address)
+    browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    press(browser, "Enter")
+    until_said(browser, "The server does not answer")
+    browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    press(browser, "Enter")
+    until_said(browser, "Your vote is stored")
+    ((_, vote, _),) = store.votes()
+    assert (vote.choice, vote.confidence) == ("A", 2)
+
+
+@pytest.mark.parametrize(("width", "most"), [(1366, 0.25), (400, 0.35), (320, 0.4)])
+def test_all_that_votes_is_within_reach_and_nothing_is_wider_than_the_screen(
+    browser: Browser, tmp_path: Path, width: int, most: float
+) -> None:
+    services = services_in(tmp_path)
+    rows = [paired_response("qa", "x/1", f"p{one}", f"{one} {HOSTILE}\n" * 40, prompt=HOSTILE, names=()) for one in (1, 2)]
+    fill(services.votes, rows)
+    services.votes.say_of_reviewer("reviewer", consent=False)
+    with served(services) as api:
+        log_in(browser, api.address, width)
+        assert browser.does("document.documentElement.scrollWidth") <= width
+        within = (
+            "[...document.querySelectorAll('.bar input[type=radio], .bar button')].every(one => {const at = one.getBoundingClientRect();"
+            " return at.bottom <= innerHeight && at.top >= 0 && at.left >= 0 && at.right <= innerWidth})"
+        )
+        assert browser.does(within)
+        targets = "[...document.querySelectorAll('.bar label, .bar button')].map(one => one.getBoundingClientRect().height)"
+        assert min(browser.does(targets)) >= 40
+        assert browser.does("document.querySelector('.bar').getBoundingClientRect().height / innerHeight") < most
+        browser.does("scrollTo({top: document.documentElement.scrollHeight, behavior: 'instant'})")
+        assert browser.does(
+            "at('pair').getBoundingClientRect().bottom <= document.querySelector('.bar').getBoundingClientRect().top"
+        )
+        assert browser.does("document.title") == "Which text is better? · DTEF pipeline"
+        assert browser.said == []
+        browser.visits("data:text/html,")
