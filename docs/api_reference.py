@@ -9,11 +9,9 @@ from typing import Any
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import ROLE_MEMBER, operations
-from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.services import opened_services
 from dtef_pipeline.api.tokens import Tokens
-from resources.evaluations import EvaluationStore
 from resources.settings import Settings
-from resources.votes import VoteStore
 
 DESCRIPTION = Path(__file__).with_name("openapi.json")
 GUIDE = Path(__file__).with_name("api.md")
@@ -24,8 +22,7 @@ def described() -> dict[str, Any]:
     """The OpenAPI document of the application."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings.from_environment({"DTEF_RESPONSES": f"{folder}/responses.sqlite"})
-        stores = VoteStore(settings.responses_url), EvaluationStore(settings.responses_url)
-        services = Services(settings, Tokens(None), *stores)
+        services = opened_services(settings, Tokens(None))
         document: dict[str, Any] = make_app(services).openapi()
         services.close()
     return document

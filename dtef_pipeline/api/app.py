@@ -10,15 +10,21 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import (
+    board_page,
     description,
     evaluation_routes,
     feedback_routes,
+    health_pages,
     login_pages,
+    new_evaluation_page,
     persona_routes,
     queue_pages,
     queue_routes,
+    result_routes,
+    review_pages,
     scenario_routes,
     static_files,
+    vote_pages,
 )
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
@@ -37,13 +43,20 @@ _ROUTERS = (
     description.router,
     static_files.router,
     login_pages.router,
-    queue_pages.router,
     persona_routes.router,
     scenario_routes.router,
     evaluation_routes.router,
     queue_routes.router,
+    result_routes.router,
     feedback_routes.router,
+    queue_pages.router,
+    new_evaluation_page.router,
+    health_pages.router,
+    vote_pages.router,
+    board_page.router,
+    review_pages.router,
 )
+"""The first that fits a path has it."""
 
 
 def make_app(services: Services) -> FastAPI:

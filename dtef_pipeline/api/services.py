@@ -32,6 +32,12 @@ class Services:
         self.votes.close()
 
 
+def opened_services(settings: Settings, tokens: Tokens, *, open_to_all: bool = False) -> Services:
+    """Over the stores that the settings name. Raises ConfigError and StoreError as the stores do."""
+    url = settings.responses_url
+    return Services(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), open_to_all)
+
+
 def services_of(request: Request) -> Services:
     """Those of the application that serves the request."""
     found: Services = request.app.state.services

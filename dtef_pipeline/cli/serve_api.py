@@ -14,13 +14,10 @@ from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.services import Services, opened_services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
-from resources.evaluations import EvaluationStore
-from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
-from resources.votes import VoteStore
 
 _LAST_WORDS_S = 3
 """How long requests under way may go on after the server was told to stop."""
@@ -62,8 +59,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     listening = _listening(host, port)
     with listening:
         address = _address(host, listening.getsockname()[1])
-        url = settings.responses_url
-        services = Services(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), is_open)
+        services = opened_services(settings, tokens, open_to_all=is_open)
         if not is_near:
             click.echo(
                 "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",

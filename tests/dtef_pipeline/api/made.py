@@ -10,12 +10,9 @@ import yaml
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.services import Services, opened_services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
-from resources.evaluations import EvaluationStore
-from resources.game_documents import GameDocumentStore
 from resources.settings import Settings
-from resources.votes import VoteStore
 
 ROLE_TOKENS: Mapping[str, str] = {role: f"token of the {role}" for role in TOKEN_ROLES}
 
@@ -36,10 +33,7 @@ def settings_in(folder: Path, **further: str) -> Settings:
 
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`."""
-    settings = settings_in(folder)
-    url = settings.responses_url
-    stores = VoteStore(url), EvaluationStore(url), GameDocumentStore(url)
-    return Services(settings, Tokens(written_tokens(folder)), *stores)
+    return opened_services(settings_in(folder), Tokens(written_tokens(folder)))
 
 
 @contextmanager
