@@ -10,23 +10,18 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import (
-    board_page,
     description,
     evaluation_routes,
     feedback_routes,
-    health_pages,
-    login_pages,
-    new_evaluation_page,
     persona_routes,
-    queue_pages,
     queue_routes,
     result_routes,
     review_pages,
     scenario_routes,
     static_files,
-    vote_pages,
 )
 from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.watch import Watch
@@ -39,29 +34,23 @@ _ON_EVERY_ANSWER = {
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
 }
+# A route of the queue comes before that of a run, which takes any id.
 _ROUTERS = (
     description.router,
-    static_files.router,
-    login_pages.router,
     persona_routes.router,
     scenario_routes.router,
     evaluation_routes.router,
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
-    queue_pages.router,
-    new_evaluation_page.router,
-    health_pages.router,
-    vote_pages.router,
-    board_page.router,
+    static_files.router,
+    *page_routers(),
     review_pages.router,
 )
-"""The first that fits a path has it."""
 
 
 def make_app(services: Services) -> FastAPI:
     """The application over these services, which it closes at its end."""
-
     watch = Watch(services.evaluations)
 
     @asynccontextmanager
