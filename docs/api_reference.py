@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import ROLE_MEMBER, operations
-from dtef_pipeline.api.services import opened_services
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from resources.settings import Settings
 
@@ -22,7 +22,7 @@ def described() -> dict[str, Any]:
     """The OpenAPI document of the application."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings.from_environment({"DTEF_RESPONSES": f"{folder}/responses.sqlite"})
-        services = opened_services(settings, Tokens(None))
+        services = Services.opened(settings, Tokens(None))
         document: dict[str, Any] = make_app(services).openapi()
         services.close()
     return document

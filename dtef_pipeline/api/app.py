@@ -18,7 +18,6 @@ from dtef_pipeline.api import (
     result_routes,
     review_pages,
     scenario_routes,
-    static_files,
 )
 from dtef_pipeline.api.bodies import BodyLimit
 from dtef_pipeline.api.operator_pages import page_routers
@@ -43,7 +42,6 @@ _ROUTERS = (
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
-    static_files.router,
     *page_routers(),
     review_pages.router,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
@@ -26,16 +26,19 @@ class Services:
     open_to_all: bool = False
     """Whether every request is an administrator's: `--dev`, on loopback alone."""
 
+    @classmethod
+    def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False) -> Self:
+        """Services over the response store of the settings, whose tables are made where they are missing.
+
+        Raises ConfigError and StoreError as the stores do.
+        """
+        url = settings.responses_url
+        return cls(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), open_to_all)
+
     def close(self) -> None:
         self.documents.close()
         self.evaluations.close()
         self.votes.close()
-
-
-def opened_services(settings: Settings, tokens: Tokens, *, open_to_all: bool = False) -> Services:
-    """Over the stores that the settings name. Raises ConfigError and StoreError as the stores do."""
-    url = settings.responses_url
-    return Services(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), open_to_all)
 
 
 def services_of(request: Request) -> Services:

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.services import Services, opened_services
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
@@ -59,7 +59,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     listening = _listening(host, port)
     with listening:
         address = _address(host, listening.getsockname()[1])
-        services = opened_services(settings, tokens, open_to_all=is_open)
+        services = Services.opened(settings, tokens, is_open)
         if not is_near:
             click.echo(
                 "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",

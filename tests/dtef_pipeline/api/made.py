@@ -10,7 +10,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.services import Services, opened_services
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.settings import Settings
 
@@ -33,7 +33,7 @@ def settings_in(folder: Path, **further: str) -> Settings:
 
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`."""
-    return opened_services(settings_in(folder), Tokens(written_tokens(folder)))
+    return Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
 
 
 @contextmanager
