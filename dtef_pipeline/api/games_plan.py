@@ -51,7 +51,7 @@ MOST_ASKED_RUNS = 200
 """Personas x scenarios of one manifest."""
 MOST_ASKED_EPISODES = 100_000
 """Of one manifest, over all its runs."""
-_LARGEST_SEED = 10**12 - 1
+_LARGEST_ASKED_SEED = 10**12 - 1
 _Made = TypeVar("_Made")
 
 
@@ -60,8 +60,8 @@ def _seeds(given: Any) -> Any:
         return given
     if not isinstance(given, list) or not all(type(one) is int for one in given):
         raise ValueError(f"got {repr(given)[:80]}; allowed: text such as 1-20, or a list of whole numbers")
-    if wrong := [one for one in given if not 0 <= one <= _LARGEST_SEED]:
-        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_SEED}")
+    if wrong := [one for one in given if not 0 <= one <= _LARGEST_ASKED_SEED]:
+        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
     if not given:
         raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
     return each_once(given)
