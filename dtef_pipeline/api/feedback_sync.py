@@ -26,10 +26,10 @@ from resources.vote_tables import time_of
 router = APIRouter()
 OVER_HTTP = "HTTP"
 """What the log of actions calls the file that is sent, or came in."""
-_SENT_AS = "body"
+_SENT_BODY = "body"
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
-_ANSWERS_JSON_LINES = {200: {"content": {"application/jsonl": {}}, "description": "JSON lines."}}
+_EXPORT_ANSWERS = {200: {"content": {"application/jsonl": {}}, "description": "JSON lines."}}
 
 
 class VoidReason(Part):
@@ -45,7 +45,7 @@ class AddedRecords(Part):
     known: int
 
 
-@router.get("/api/feedback/export", response_class=StreamingResponse, responses=_ANSWERS_JSON_LINES)  # type: ignore[arg-type]
+@router.get("/api/feedback/export", response_class=StreamingResponse, responses=_EXPORT_ANSWERS)  # type: ignore[arg-type]
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
     """All pairs, responses and votes, the same bytes as of `dtef preference export`. Reviewers without consent stand under pseudonyms."""
     lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
@@ -57,7 +57,7 @@ def export_over_http(held: Administering, services: Used, justifications: bool =
     "/api/feedback/import",
     status_code=201,
     response_model=AddedRecords,
-    openapi_extra={"requestBody": {"content": {"application/jsonl": {}}}},
+    openapi_extra={"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def import_over_http(request: Request, held: Administering, services: Used, feedback: UsedForVotes) -> Response:
     """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
@@ -65,7 +65,7 @@ async def import_over_http(request: Request, held: Administering, services: Used
 
     def add() -> dict[str, Any]:
         try:
-            done = add_lines(services.votes, list(checked_lines(_SENT_AS, lines)), held.name, OVER_HTTP)
+            done = add_lines(services.votes, list(checked_lines(_SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
             raise Problem(422, str(error)) from None
         feedback.waiting.look_again()
