@@ -32,9 +32,20 @@ _LOOKED_AT_EVERY_S = 1.0
 _IN_HAND_S = 600.0
 """How long a reviewer is expected to vote on the pair that was served last."""
 _MOST_IN_HAND = 20_000
+_COUNTED_EXACTLY = 20
 _MOST_CHARACTERS_KEPT = 20_000_000
 _PAIRS_TOGETHER = (20, 200, 2_000)
 """How many pairs are looked through together, the last number again and again."""
+
+
+class ReviewerProgress(NamedTuple):
+    """How far a reviewer is."""
+
+    voted: int
+    """Pairs with a vote of the reviewer, a voided one too: a pair is voted on once."""
+    left: int
+    is_exact: bool
+    """False: of those left, some may turn out to have texts that read alike, and are not served."""
 
 
 class _Counts(NamedTuple):
@@ -86,6 +97,17 @@ class WaitingPairs:
             if (found := self._served(pair_id)) is None:
                 raise UnknownPair(f"there is no pair {pair_id[:80]!r} that is served")
             return found
+
+    def progress(self, reviewer_id: str) -> ReviewerProgress:
+        """How many pairs the reviewer has voted on, and how many are left: exactly, where few are. Raises StoreError as `next_for`."""
+        with self._lock:
+            self._look(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
+            statement = sa.select(votes.c.pair_id).where(votes.c.reviewer_id == reviewer_id)
+            own = set(self._store.database.read(lambda connection: connection.scalars(statement).all()))
+            left = [one for one in self._order.family_of if one not in own and one not in self._kept.alike]
+            is_exact = len(left) <= _COUNTED_EXACTLY
+            number = sum(self._served(one) is not None for one in left) if is_exact else len(left)
+            return ReviewerProgress(len(own), number, is_exact)
 
     def voted(self, pair_id: str, reviewer_id: str) -> None:
         """Count a vote that the store has taken."""

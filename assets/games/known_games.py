@@ -89,7 +89,7 @@ def _with_stored(
     for kept in stored.of(kind):
         key = kept.id, kept.version
         # Whatever was said of its status besides: what a version is made of has to be the same everywhere.
-        status = found[key].status if key in found else statuses[key]
+        status = found[key].status if key in found else statuses.get(key)
         try:
             made = model.model_validate({**kept.body, "version": kept.version, "status": status})
         except ValidationError as error:

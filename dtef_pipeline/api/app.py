@@ -13,7 +13,7 @@ from dtef_pipeline.api import (
     description,
     evaluation_routes,
     feedback_routes,
-    health_pages,
+    feedback_sync,
     persona_routes,
     queue_routes,
     result_routes,
@@ -43,7 +43,7 @@ _ROUTERS = (
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
-    health_pages.router,
+    feedback_sync.router,
     *page_routers(),
     review_pages.router,
 )

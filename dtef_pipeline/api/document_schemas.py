@@ -13,6 +13,13 @@ SAME_AS_BEFORE: dict[int | str, dict[str, Any]] = {
 }
 
 
+def change_sent(model: type[Versioned]) -> dict[str, Any]:
+    """The part `openapi_extra` of a route that changes a document."""
+    told = "The ETag of the latest version, as it was read."
+    header = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}, "description": told}
+    return {**body_sent(model), "parameters": [header]}
+
+
 def body_sent(model: type[Versioned]) -> dict[str, Any]:
     """The part `openapi_extra` of a route that takes a document: its fields without version and status."""
     schema = document_schema(model)

@@ -17,9 +17,11 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 
 ENGINE_PATIENCE_S = 20.0
 _ASKED_AT_ONCE = 2
+_WAITED_FOR_A_PLACE_S = 5.0
+"""A request that waits keeps a thread of the server."""
 _LONGEST_TOLD = 1000
 """Characters of one message."""
-_ENGINE_WORKER = (sys.executable, "-m", "dtef_pipeline.api.engine_worker")
+_ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.engine_worker")
 _places = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 _log = logging.getLogger(__name__)
 
@@ -31,14 +33,14 @@ def engine_faults(
 
     `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
     """
-    if not _places.acquire(timeout=patience_s):
+    if not _places.acquire(timeout=_WAITED_FOR_A_PLACE_S):
         raise Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
     try:
         found = json.loads(_told(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [{"path": path, "message": message[:_LONGEST_TOLD]} for path, message in found]
     except subprocess.TimeoutExpired:
         said = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
-    except (subprocess.CalledProcessError, ValueError) as error:
+    except (subprocess.CalledProcessError, ValueError, TypeError) as error:
         _log.warning("the engine %s failed in its own process: %s", manifest.adapter_name, error)
         said = f"its engine {manifest.adapter_name} failed while it was made or played one seed"
     finally:
@@ -48,15 +50,14 @@ def engine_faults(
 
 def _told(given: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
     """What the process writes. It leads a group, which is ended with it."""
-    started = subprocess.Popen(  # noqa: S603 - a command of ours
+    with subprocess.Popen(  # noqa: S603 - a command of ours
         worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        told, _ = started.communicate(given, timeout=patience_s)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
+    ) as started:
+        try:
+            told, _ = started.communicate(given, timeout=patience_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
     if started.returncode != 0:
         raise subprocess.CalledProcessError(started.returncode, worker)
     return told

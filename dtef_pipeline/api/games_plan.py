@@ -41,6 +41,7 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
 from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
@@ -67,7 +68,7 @@ def _seeds(given: Any) -> Any:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Name], AfterValidator(each_once)]
+Names = Annotated[list[Name], Field(max_length=MOST_ASKED_RUNS), AfterValidator(each_once)]
 
 
 class GamesManifest(Part):
@@ -165,7 +166,7 @@ def _require_few_runs(manifest: GamesManifest) -> None:
     runs = len(manifest.persona_ids) * len(manifest.scenario_ids)
     if runs > MOST_ASKED_RUNS:
         raise UnfitManifest(
-            "scenario_ids", f"{runs:,} runs, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+            "scenario_ids", f"{counted(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
         )
 
 

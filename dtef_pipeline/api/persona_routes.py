@@ -9,7 +9,14 @@ from pydantic import Field
 
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.document_schemas import SAME_AS_BEFORE, body_sent, list_answered, made_answered, one_answered
+from dtef_pipeline.api.document_schemas import (
+    SAME_AS_BEFORE,
+    body_sent,
+    change_sent,
+    list_answered,
+    made_answered,
+    one_answered,
+)
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.games.personas import Persona, PersonaStatus
@@ -65,13 +72,13 @@ def show_persona(
     return versioned.shown(PERSONAS, request, services, persona_id, version)
 
 
-@router.get("/{persona_id}/versions")
+@router.get("/{persona_id}/versions", responses=SAME_AS_BEFORE)
 def show_persona_versions(request: Request, services: Used, _: Operating, persona_id: PersonaName) -> Response:
     """Who made which version, and who said what of its status."""
     return versioned.history(PERSONAS, request, services, persona_id)
 
 
-@router.put("/{persona_id}", responses={200: _PERSONA_ANSWERED}, openapi_extra=body_sent(Persona))
+@router.put("/{persona_id}", responses={200: _PERSONA_ANSWERED}, openapi_extra=change_sent(Persona))
 def change_persona(
     request: Request, services: Used, holder: Operating, persona_id: PersonaName, given: Annotated[Any, Body()]
 ) -> Response:

@@ -15,6 +15,7 @@ from dtef_pipeline.report.vote_fields import (
     choice_fields,
 )
 from dtef_pipeline.text.counted import counted
+from resources.waiting_pairs import ReviewerProgress
 
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"
@@ -55,16 +56,7 @@ class FilledForm(NamedTuple):
     """Ids of pairs that come later, the one that was skipped first in front."""
 
 
-class ReviewCounts(NamedTuple):
-    """How far a reviewer is."""
-
-    voted: int
-    left: int
-    is_exact: bool
-    """False: `left` holds pairs, too, whose texts turn out to be alike."""
-
-
-def progress(counts: ReviewCounts) -> Html:
+def progress(counts: ReviewerProgress) -> Html:
     """How many votes the reviewer has given, and how many pairs are left."""
     voted = f"You have voted on {counted(counts.voted, 'pair')}"
     left = f"{'' if counts.is_exact else 'about '}{counts.left:,} {'is' if counts.left == 1 else 'are'} left"

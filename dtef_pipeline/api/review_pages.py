@@ -20,7 +20,6 @@ from dtef_pipeline.api.review_markup import (
     CONSENT_PATH,
     REVIEW_PATH,
     FilledForm,
-    ReviewCounts,
     kept_vote,
     key_list,
     pair_texts,
@@ -36,12 +35,9 @@ from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.report.vote_fields import VOTE_TITLE
 from dtef_pipeline.text.counted import counted
 from resources.judge_ids import refuse_judge
-from resources.votes import VoteStore
-from resources.votes_left import pairs_open_to, votes_of_reviewer
 
 MOST_SKIPPED = 100
 """Pairs that a reviewer can have come later; of more, those that were skipped first come now."""
-_COUNTED_EXACTLY = 20
 _STAYS = (422, 429)
 """Of these the same pair is shown again, as it was filled in."""
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
@@ -164,8 +160,8 @@ class _Review(NamedTuple):
         return shown
 
     def _introduction(self, skipped: tuple[str, ...]) -> Content:
-        counts = counts_of(self.services.votes, self.held.name)
-        return html(progress(counts), task(self.held.name, bool(self.consent()), skipped))
+        far = progress(self.feedback.waiting.progress(self.held.name))
+        return html(far, task(self.held.name, bool(self.consent()), skipped))
 
 
 def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
@@ -194,14 +190,6 @@ def read_skipped(words: str) -> tuple[str, ...]:
 def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
     """The pair comes after all others that were skipped."""
     return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
-
-
-def counts_of(store: VoteStore, reviewer_id: str) -> ReviewCounts:
-    """How far a reviewer is."""
-    left = pairs_open_to(store.database, reviewer_id)
-    is_exact = left <= _COUNTED_EXACTLY
-    left = len(store.waiting(reviewer_id, left)) if is_exact and left else left
-    return ReviewCounts(votes_of_reviewer(store.database, reviewer_id), left, is_exact)
 
 
 def _page(request: Request, *body: Content, status: int = 200, introduction: Content = None) -> Response:

@@ -9,7 +9,14 @@ from pydantic import Field
 
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.document_schemas import SAME_AS_BEFORE, body_sent, list_answered, made_answered, one_answered
+from dtef_pipeline.api.document_schemas import (
+    SAME_AS_BEFORE,
+    body_sent,
+    change_sent,
+    list_answered,
+    made_answered,
+    one_answered,
+)
 from dtef_pipeline.api.engine_check import engine_faults
 from dtef_pipeline.api.etags import tagged
 from dtef_pipeline.api.scenario_templates import scenario_templates
@@ -22,7 +29,7 @@ from resources.settings import Settings
 router = APIRouter(prefix="/api/scenarios", tags=["scenarios"])
 LeagueName = Annotated[str, Path(description="The part of the id before the slash, such as `poker`.")]
 NameInLeague = Annotated[str, Path(description="The part of the id after the slash, such as `kuhn`.")]
-LARGEST_SEED = 2**31 - 1
+LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
 _SCENARIO_ANSWERED = one_answered(ScenarioManifest)
 
@@ -43,7 +50,7 @@ def _known(settings: Settings, stored: StoredDocuments) -> versioned.ByVersion:
 
 def _faults(manifest: versioned.Versioned) -> list[dict[str, str]]:
     assert isinstance(manifest, ScenarioManifest)
-    for name, value, most in (("first", manifest.seeds.first, LARGEST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
+    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
         if value > most:
             return [{"path": f"seeds.{name}", "message": f"got {str(value)[:80]}; allowed: at most {most}"}]
     return engine_faults(manifest)
@@ -71,7 +78,7 @@ def make_scenario(services: Used, holder: Operating, given: Annotated[Any, Body(
     return versioned.make(SCENARIOS, services, given, holder.name)
 
 
-@router.get("/templates")
+@router.get("/templates", responses=SAME_AS_BEFORE)
 def list_templates(request: Request, services: Used, _: Operating) -> Response:
     """The engines that are installed, each with a manifest to start from."""
     return tagged(request, {"templates": scenario_templates(services.settings)})
@@ -90,13 +97,13 @@ def show_scenario(
     return versioned.shown(SCENARIOS, request, services, f"{league}/{name}", version)
 
 
-@router.get("/{league}/{name}/versions")
+@router.get("/{league}/{name}/versions", responses=SAME_AS_BEFORE)
 def show_scenario_versions(request: Request, services: Used, _: Operating, league: LeagueName, name: NameInLeague) -> Response:
     """Who made which version, and who said what of its status."""
     return versioned.history(SCENARIOS, request, services, f"{league}/{name}")
 
 
-@router.put("/{league}/{name}", responses={200: _SCENARIO_ANSWERED}, openapi_extra=body_sent(ScenarioManifest))
+@router.put("/{league}/{name}", responses={200: _SCENARIO_ANSWERED}, openapi_extra=change_sent(ScenarioManifest))
 def change_scenario(
     request: Request,
     services: Used,

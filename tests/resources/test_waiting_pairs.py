@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
+from dtef_pipeline.errors import UnknownPair
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from resources import vote_tables
@@ -94,3 +96,38 @@ def test_what_is_kept_of_served_pairs_has_an_end(tmp_path: Path) -> None:
             waiting.next_for(f"r{place}")
         assert len(waiting._in_hand) == 30
         assert len(waiting._kept._pairs) == 6
+
+
+def test_pairs_for_later_come_last_in_their_order_and_nobody_has_them_in_hand(location: str) -> None:
+    with VoteStore(location) as store:
+        every = filled(store)
+        waiting = WaitingPairs(store)
+        later = (every[2], "0" * 32, every[0])
+        seen = []
+        while (pair := waiting.next_for("r1", later=later)) is not None:
+            seen.append(pair.pair_id)
+            store.take(Ballot(pair.pair_id, "r1", "A", 3))
+            waiting.voted(pair.pair_id, "r1")
+        assert seen == [*(one for one in every if one not in later), every[2], every[0]]
+        first = waiting.next_for("r2")
+        assert first
+        other = waiting.next_for("r2", later=(first.pair_id,))
+        assert other
+        assert other.pair_id != first.pair_id
+        assert waiting.pair(first.pair_id) == first
+        with pytest.raises(UnknownPair, match="there is no pair"):
+            waiting.pair("0" * 32)
+
+
+def test_how_far_a_reviewer_is(location: str) -> None:
+    with VoteStore(location) as store:
+        filled(store)
+        waiting = WaitingPairs(store)
+        assert waiting.progress("r1") == (0, 6, True)
+        vote(store, waiting, "r1")
+        vote(store, waiting, "r2")
+        assert waiting.progress("r1") == (1, 5, True)
+        rows = responses(8, 2)
+        store.add_pairs(rows, new_pairs(rows, store.pairs()))
+        waiting.look_again()
+        assert waiting.progress("r1") == (1, 2 * 28 - 1, False)

@@ -108,6 +108,11 @@ function keyInWhy(event) {
 const movesWithin = (event, key) => key.startsWith("arrow") && event.target.type === "radio";
 const hasOwnEnter = target => ["BUTTON", "SUMMARY", "A"].includes(target.tagName);
 
+// A key that is held down sends once.
+function once(event, what) {
+  if (!event.repeat) send(what);
+}
+
 function press(event) {
   if (!at("ballot")) return;
   if (event.target === at("why")) return keyInWhy(event);
@@ -116,8 +121,8 @@ function press(event) {
   if (movesWithin(event, key) || event.target.closest("#task")) return;
   if (CHOICE_OF_KEY[key]) check("choice", CHOICE_OF_KEY[key]);
   else if (/^[1-5]$/.test(key)) check("confidence", key);
-  else if (key === "enter" && !hasOwnEnter(event.target)) send("vote");
-  else if (key === "s") send("skip");
+  else if (key === "enter" && !hasOwnEnter(event.target)) once(event, "vote");
+  else if (key === "s") once(event, "skip");
   else if (key === "j") writeWhy();
   else if (key === "?") at("keys").open = !at("keys").open;
   else return;

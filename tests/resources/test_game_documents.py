@@ -1,0 +1,116 @@
+"""Versions and statuses are added and never changed; of two writers who saw the same state one is refused."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import StoreError
+from resources.game_document_tables import document_schemas
+from resources.game_documents import NO_DOCUMENTS, DocumentChanged, GameDocumentStore, stored_documents
+from resources.run_manifests import config_hash
+from resources.settings import Settings
+from resources.votes import VoteStore
+
+NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "draft", "display_name": "C\0lm", "system_prompt": "Wait."}
+
+
+def url_in(folder: Path) -> str:
+    return f"sqlite:///{folder / 'responses.sqlite'}"
+
+
+def test_looking_makes_no_database(tmp_path: Path) -> None:
+    assert stored_documents(url_in(tmp_path)) == NO_DOCUMENTS
+    assert stored_documents(str(tmp_path / "responses.sqlite")) == NO_DOCUMENTS
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_responses_alone_has_no_documents(location: str) -> None:
+    VoteStore(location).close()
+    assert stored_documents(location) == NO_DOCUMENTS
+
+
+def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted(location: str) -> None:
+    with GameDocumentStore(location, lambda: NOW) as store:
+        store.add("persona", CALM, "alice", seen=0)
+        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", seen=3, before=CALM)
+        found = store.all()
+    assert stored_documents(location) == found
+    assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
+        (1, "Wait.", "alice", NOW),
+        (2, "Go.", "alice", NOW),
+    ]
+    assert found.status_of("persona") == {("calm", 1): "approved", ("calm", 2): "draft"}
+    assert found.revision("persona", "calm") == 5
+    assert found.revision("scenario", "calm") == 0
+    with VoteStore(location) as votes:
+        actions = votes.actions()
+    assert [(one["who"], one["what"]) for one in actions] == [
+        ("alice", "persona_version"),
+        ("bob", "persona_status"),
+        ("alice", "persona_version"),
+    ]
+    assert json.loads(actions[1]["before"])["status"] == "draft"
+    assert json.loads(actions[1]["after"])["status"] == "approved"
+
+
+def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None:
+    made, refused = list[int](), list[int]()
+    start = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        with GameDocumentStore(location) as store:
+            start.wait()
+            try:
+                store.add("persona", CALM, f"writer {number}", seen=0)
+                made.append(number)
+            except DocumentChanged:
+                refused.append(number)
+
+    GameDocumentStore(location).close()
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), len(refused)) == (1, 5)
+    found = stored_documents(location)
+    assert [one.who for one in found.versions] == [f"writer {made[0]}"]
+    with VoteStore(location) as votes:
+        assert len(votes.actions()) == 1
+
+
+def test_the_database_itself_keeps_versions_apart(location: str) -> None:
+    with GameDocumentStore(location) as store:
+        store.add("persona", CALM, "alice", seen=0)
+        with pytest.raises(StoreError, match=r"(?i)unique"):
+            store.add("persona", CALM, "alice", seen=2)
+        assert len(store.all().statuses) == 1
+
+
+def test_documents_of_newer_code_are_refused(location: str) -> None:
+    with GameDocumentStore(location) as store:
+        store.database.write(lambda connection: connection.execute(sa.insert(document_schemas).values(schema_version=99)))
+    with pytest.raises(StoreError, match="newer dtef-pipeline"):
+        stored_documents(location)
+
+
+def test_the_hash_of_the_configuration_changes_with_a_document_and_not_with_the_tables(tmp_path: Path) -> None:
+    settings = Settings.from_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
+    found = [config_hash(settings)]
+    with GameDocumentStore(settings.responses_url) as store:
+        found.append(config_hash(settings))
+        store.add("persona", CALM, "alice", seen=0)
+        found.append(config_hash(settings))
+        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        found.append(config_hash(settings))
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
