@@ -14,6 +14,7 @@ from dtef_pipeline.api import (
     evaluation_routes,
     feedback_routes,
     feedback_sync,
+    health_pages,
     persona_routes,
     queue_routes,
     result_routes,
@@ -44,6 +45,7 @@ _ROUTERS = (
     result_routes.router,
     feedback_routes.router,
     feedback_sync.router,
+    health_pages.router,
     *page_routers(),
     review_pages.router,
 )
