@@ -76,7 +76,7 @@ def evaluation_now(queue_id: QueueId, services: Used, held: Operating) -> Respon
 @router.post("/queue/{queue_id}/cancel")
 def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
     """Asks for the end of an evaluation."""
-    cancel_evaluation(request, queue_id, services, held)
+    cancel_evaluation(held, request, queue_id, services)
     return to_page(f"/queue/{queue_id}")
 
 

@@ -30,6 +30,11 @@ _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
 router = APIRouter()
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What If-None-Match names is what there is."}}
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    204: {"description": "All events were sent, and none will follow."},
+}
 
 
 def _queue_id(queue_id: str) -> str:
@@ -41,7 +46,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH)
+@router.get(QUEUE_PATH, responses=_UNCHANGED)
 def list_evaluations(
     request: Request,
     services: Used,
@@ -55,12 +60,12 @@ def list_evaluations(
     return tagged(request, {"evaluations": found, "next": rest})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}")
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", responses=_UNCHANGED)
 async def read_evaluation(
+    held: Operating,
     request: Request,
     queue_id: QueueId,
     services: Used,
-    held: Operating,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds."""
@@ -70,7 +75,7 @@ async def read_evaluation(
 
 
 @router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202)
-def cancel_evaluation(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
     watch_of(request).nudge(queue_id)
@@ -78,8 +83,8 @@ def cancel_evaluation(request: Request, queue_id: QueueId, services: Used, held:
     return JSONResponse(body, 202, {"ETag": weak_etag(body), "Cache-Control": "no-store"})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events")
-async def stream_events(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
+async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """The events as Server-Sent Events, after the one that the header Last-Event-ID names. 204: all were sent, and none will follow."""
     after = await run_in_threadpool(resume_after, services.evaluations, queue_id, last_event_id(request))
     if after is None:
@@ -87,12 +92,12 @@ async def stream_events(request: Request, queue_id: QueueId, services: Used, hel
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history")
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", responses=_UNCHANGED)
 def list_events(
+    held: Operating,
     request: Request,
     queue_id: QueueId,
     services: Used,
-    held: Operating,
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:

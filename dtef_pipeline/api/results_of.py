@@ -190,13 +190,10 @@ def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
     found = list(rows)
     calls = sum(int(row["calls"] or 0) for row in found)
     costs = [row["cost_usd"] for row in found if row["cost_usd"] is not None and not math.isnan(row["cost_usd"])]
-    return Spent(
-        math.fsum(costs) if costs or not calls else None,
-        calls,
-        sum(int(row["prompt_tokens"] or 0) for row in found),
-        sum(int(row["completion_tokens"] or 0) for row in found),
-        sum(int(row["unpriced"] or 0) for row in found),
+    prompt, completion, unpriced = (
+        sum(int(row[name] or 0) for row in found) for name in ("prompt_tokens", "completion_tokens", "unpriced")
     )
+    return Spent(math.fsum(costs) if costs or not calls else None, calls, prompt, completion, unpriced)
 
 
 def measured(model: str, metric: str, value: Any, n: Any, ends: tuple[Any, Any], reason: Any, **further: Any) -> dict[str, Any]:

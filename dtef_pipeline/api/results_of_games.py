@@ -74,7 +74,9 @@ def cost_of(asked: RunAsked) -> Spent:
     with duckdb.connect() as connection:
         connection.register("turns", turns)
         connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
-        return spent_in(connection.sql(_CALLS_PAID).to_arrow_table().to_pylist())
+        paid = connection.execute(_CALLS_PAID)
+        names = [column[0] for column in paid.description or ()]
+        return spent_in(dict(zip(names, row, strict=True)) for row in paid.fetchall())
 
 
 def traces_of(asked: RunAsked) -> list[str]:

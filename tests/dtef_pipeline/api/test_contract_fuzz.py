@@ -24,10 +24,11 @@ with warnings.catch_warnings():
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import operations
+from dtef_pipeline.api.plans import PlannedEvaluation
 from resources.evaluations import AskedRun
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 
-EXAMPLES = 12
+EXAMPLES = 4
 """Requests per operation, of each kind."""
 INSIDES = (
     "Traceback",
@@ -40,7 +41,10 @@ INSIDES = (
     "pydantic",
     "object at 0x",
 )
-OF_REVIEWERS = {("GET", "/api/feedback/next"), ("POST", "/api/feedback/votes")}
+OF_REVIEWERS = {("GET", "/api/feedback/next"), ("GET", "/api/feedback/pairs/next"), ("POST", "/api/feedback/votes")}
+
+
+PLAN = PlannedEvaluation("games", "league_scenario", ["poker/kuhn"], {}, "base", ()).as_json()
 
 
 class Fuzzed(NamedTuple):
@@ -55,7 +59,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     """Over a store with an evaluation that has ended: the stream of its events has an end, too."""
     services = services_in(tmp_path_factory.mktemp("fuzz"))
     store = services.evaluations
-    made, _ = store.submit("games", {"seeds": [1]}, {}, [AskedRun("poker/kuhn", {"persona_id": "calm"})], "operator")
+    made, _ = store.submit("games", {"seeds": [1]}, PLAN, [AskedRun("poker/kuhn", {"persona_id": "calm"})], "operator")
     store.append(made.queue_id, "completed", {}, "made")
     known = {"queue_id": made.queue_id, "run_id": made.runs[0].run_id, "evaluation_id": made.queue_id}
     with TestClient(make_app(services), raise_server_exceptions=False) as client:
@@ -161,7 +165,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
 
 
 @pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403)])
-def test_every_operation_is_closed_without_a_token_and_to_reviewers_but_two(
+def test_every_operation_is_closed_without_a_token_and_to_reviewers_but_theirs(
     fuzz: Fuzzed, role: str | None, status: int
 ) -> None:
     headers = {} if role is None else {"Authorization": f"Bearer {ROLE_TOKENS[role]}"}

@@ -1,0 +1,138 @@
+"""The API killed as operators kill things: the process, its connections, the whole database. Nothing is lost or doubled, and it goes on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import sqlalchemy as sa
+
+from dtef_pipeline.preference.pairing import new_pairs
+from resources.evaluations import AskedRun, EvaluationStore
+from resources.votes import VoteStore
+from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, awaited, started
+from tests.made.stored_votes import written
+from tests.postgres import NoPostgres, Postgres, running_postgres
+
+ITEMS = 25
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    try:
+        with running_postgres() as found:
+            yield found
+    except NoPostgres as why:
+        pytest.skip(f"without PostgreSQL: {why}")
+
+
+def queued(store: EvaluationStore) -> str:
+    evaluation, _ = store.submit("games", {"seeds": [1]}, {"snapshot": "base"}, [AskedRun("poker/kuhn", {})], "operator")
+    return evaluation.queue_id
+
+
+def write_events(store: EvaluationStore, queue_id: str, pause: threading.Event) -> None:
+    """Each event is told of twice, as by a worker that does not know whether it was heard."""
+    for number in range(ITEMS):
+        for _ in range(2):
+            store.append(queue_id, "item", {"done": number}, f"item {number}")
+        pause.wait(0.01)
+    store.append(queue_id, "completed", {}, "end")
+
+
+EXPECTED = [(1, "queued"), *((number + 2, "item") for number in range(ITEMS)), (ITEMS + 2, "completed")]
+
+
+def test_a_stream_is_taken_up_after_a_kill_with_every_event_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/responses.sqlite"
+    with EvaluationStore(url) as store:
+        queue_id = queued(store)
+        writer = threading.Thread(target=write_events, args=(store, queue_id, threading.Event()))
+        with started(tmp_path, url) as api:
+            subscriber = Subscriber(api.address, queue_id)
+            assert awaited(lambda: len(subscriber.seen) > 0)
+            writer.start()
+            assert awaited(lambda: len(subscriber.seen) > 5)
+            assert api.end(signal.SIGKILL) == -signal.SIGKILL
+        with started(tmp_path, url, api.port) as again:
+            assert awaited(subscriber.ended.is_set)
+            writer.join()
+            assert subscriber.seen == EXPECTED
+            assert subscriber.breaks > 0
+            # A stream that is open holds no one up who stops the server.
+            waiting = Subscriber(again.address, queued(store))
+            assert awaited(lambda: len(waiting.seen) > 0)
+            waiting.left = True
+            assert again.end(signal.SIGTERM, within=15) in (0, -signal.SIGTERM)
+    assert "Traceback" not in (tmp_path / "api.log").read_text(encoding="utf-8")
+
+
+def vote_on_all(address: str, pair_ids: list[str], reviewer: str, statuses: dict[tuple[str, str], list[int]]) -> None:
+    """A vote on each pair, sent again until the server says that it has it."""
+    with httpx2.Client(headers=AS_ADMIN, timeout=60) as client:
+        for pair_id in pair_ids:
+            vote = {"pair_id": pair_id, "reviewer_id": reviewer, "choice": "A", "confidence": 3}
+            answers = statuses[pair_id, reviewer] = []
+            while not {201, 409} & {*answers}:
+                answers.append(client.post(f"{address}/api/feedback/votes", json=vote).status_code)
+
+
+class TestPostgreSQL:
+    def test_connections_that_break_and_a_server_that_is_away_lose_and_double_nothing(
+        self, server: Postgres, tmp_path: Path
+    ) -> None:
+        url = server.new_database()
+        # Both find an empty database, and one makes the tables while the other does.
+        both = [StartedApi(tmp_path, url), StartedApi(tmp_path, url)]
+        try:
+            addresses = [api.await_address() for api in both]
+            with VoteStore(url) as votes, EvaluationStore(url) as events:
+                responses = written(items=8)
+                votes.add_pairs(responses, new_pairs(responses), who="test")
+                pair_ids = [pair.pair_id for pair in votes.pairs()]
+                statuses = self._while_it_is_hurt(server, url, addresses, pair_ids, events)
+                stored = [(vote.pair_id, vote.reviewer_id) for _, vote, _ in votes.votes()]
+                assert sorted(stored) == sorted(statuses)
+                assert {status for told in statuses.values() for status in told} <= {201, 409, 503}
+        finally:
+            codes = [api.end(signal.SIGTERM) for api in both]
+        assert {*codes} <= {0, -signal.SIGTERM}
+        assert "Traceback" not in (tmp_path / "api.log").read_text(encoding="utf-8")
+
+    def _while_it_is_hurt(
+        self, server: Postgres, url: str, addresses: list[str], pair_ids: list[str], events: EvaluationStore
+    ) -> dict[tuple[str, str], list[int]]:
+        """The answers to each vote."""
+        queue_id, statuses = queued(events), dict[tuple[str, str], list[int]]()
+        subscriber = Subscriber(addresses[0], queue_id)
+        threads = [threading.Thread(target=write_events, args=(events, queue_id, threading.Event()))]
+        threads += [
+            threading.Thread(target=vote_on_all, args=(address, pair_ids, f"r{number}", statuses))
+            for number, address in enumerate(addresses * 2)
+        ]
+        assert awaited(lambda: len(subscriber.seen) > 0)
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            self._break_connections(server, url)
+        server.stop()
+        threading.Event().wait(1.0)
+        server.start()
+        for thread in threads:
+            thread.join()
+        assert awaited(subscriber.ended.is_set)
+        assert subscriber.seen == EXPECTED
+        return statuses
+
+    def _break_connections(self, server: Postgres, url: str) -> None:
+        name = sa.make_url(url).database
+        engine = sa.create_engine(server.url("postgres"))
+        statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s"
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement, {"name": name})
+        engine.dispose()
+        threading.Event().wait(0.1)
