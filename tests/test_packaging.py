@@ -103,6 +103,7 @@ class TestWheel:
             "resources/warehouse.py",
             "dtef_pipeline/cli/dtef.py",
             "dtef_pipeline/api/static/api.css",
+            "dtef_pipeline/api/static/live.js",
             "dtef_pipeline/py.typed",
             "dtef_pipeline/qa/lexicon/LICENSE-wordnet.txt",
             "dtef_pipeline/qa/lexicon/wordnet-3.0.txt.gz",

@@ -24,7 +24,7 @@ router = APIRouter()
 pages_of_health = page_router()
 
 
-@router.get("/healthz")
+@router.get("/healthz", include_in_schema=False)
 def alive() -> dict[str, str]:
     """That the process answers, for who holds no token."""
     return {"status": "ok"}

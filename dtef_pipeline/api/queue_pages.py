@@ -160,7 +160,7 @@ def _live_part(shown: ShownEvaluation) -> Html:
 
 def _run_row(run: EvaluationRun, part: PartProgress) -> Html:
     asked = ", ".join(f"{name}: {value}" for name, value in run.asks.items())
-    results = link(f"/api/evaluations/{run.run_id}", "JSON")
+    results = html(link(f"/runs/{run.run_id}", "Results"), " ", link(f"/api/evaluations/{run.run_id}", "JSON"))
     state = html(badge(part.status), element("span", part.reason, class_="ci wrapped") if part.reason else None)
     return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked or "–", results)
 

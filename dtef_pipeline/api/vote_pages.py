@@ -13,7 +13,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.elements import Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import box_of_table, listed, moment, row_of
+from dtef_pipeline.api.page_parts import box_of_table, folded, listed, moment, row_of
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.text.counted import counted
 from resources.vote_counts import VoteCounts, latest_actions, start_of_days, vote_counts
@@ -37,7 +37,7 @@ def votes_page(request: Request, services: Used, held: Operating) -> Response:
     rows = [row_of(day.isoformat(), n) for day, n in sorted(days.items(), reverse=True) if n]
     table = box_of_table("Days with votes, the last first", ("Day", "Votes"), rows, numbers=("Votes",), nothing="No votes.")
     drawn = element("figure", _bars_of_days(days, caption), element("figcaption", caption))
-    return page(request, "Votes", _all_votes(found), drawn, _reviewers(services, found), table)
+    return page(request, "Votes", _all_votes(found), drawn, _reviewers(services, found), folded("Votes by day", table))
 
 
 @router.get("/actions")

@@ -121,6 +121,21 @@ def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: P
         assert "data-events" not in ended
 
 
+def test_a_run_without_results_says_that_nothing_is_scored(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path, "cautious")
+    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        (run,) = store.evaluation(queue_id).runs
+    with browsing(tmp_path) as client:
+        assert f"/runs/{run.run_id}" in client.get(f"/queue/{queue_id}").text
+        shown = client.get(f"/runs/{run.run_id}")
+        assert shown.status_code == 200
+        assert "Nothing is scored yet." in shown.text
+        assert_inert(shown.text)
+        assert client.get("/runs/0a").status_code == 404
+    with browsing(tmp_path, "reviewer") as client:
+        assert client.get(f"/runs/{run.run_id}").status_code == 403
+
+
 def test_older_evaluations_are_on_a_further_page(tmp_path: Path) -> None:
     with EvaluationStore(settings_in(tmp_path).responses_url) as store:
         ids = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(51)]

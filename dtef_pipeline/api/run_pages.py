@@ -1,0 +1,78 @@
+"""What one run of an evaluation came to, as a page: metrics with intervals, cost, and the texts behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request, Response
+
+from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.layout import page, page_router
+from dtef_pipeline.api.page_parts import badge, box_of_table, listed, row_of
+from dtef_pipeline.api.progress_of import progress_of
+from dtef_pipeline.api.result_routes import Asked
+from dtef_pipeline.api.results_of import Spent, results_for
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.text.counted import counted
+
+_METRICS_SHOWN, _TRACES_SHOWN = 500, 100
+
+router = page_router()
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
+    """One run with its results so far."""
+    run, results = asked.run, results_for(asked.evaluation.family)
+    state = progress_of(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
+    metrics, traces = results.metrics_of(asked), results.traces_of(asked)
+    terms: dict[str, Content] = {
+        "State": html(badge(state.status), f" {state.reason}" if state.reason else None),
+        "Evaluation": link(f"/queue/{run.queue_id}", element("code", run.queue_id)),
+        "Partition": run.key,
+        "Asked": ", ".join(f"{name}: {value}" for name, value in run.asks.items()) or "–",
+        "Snapshot": asked.snapshot,
+        "Cost": _cost(results.cost_of(asked)),
+    }
+    caption = f"{counted(len(metrics), 'metric')}, with 95 % intervals"
+    if len(metrics) > _METRICS_SHOWN:
+        caption += f"; the first {_METRICS_SHOWN} are shown, the JSON has all"
+    rows = [_metric_row(one) for one in metrics[:_METRICS_SHOWN]]
+    table = box_of_table(caption, ("Model", "Metric", "Value", "Of", "Remark"), rows, nothing="Nothing is scored yet.")
+    whole = element("p", link(f"/api/evaluations/{run.run_id}", "All of it as JSON"))
+    body = (
+        listed(terms),
+        element("h2", "Metrics"),
+        table,
+        whole,
+        element("h2", "Texts behind them"),
+        _traces(run.run_id, traces),
+    )
+    return page(request, f"Run {run.run_id[:8]}", *body)
+
+
+def _cost(spent: Spent) -> str:
+    known = "cost not known" if spent.usd is None else f"{spent.usd:.4f} US dollars"
+    unpriced = f" ({spent.unpriced:,} without a known cost)" if spent.unpriced else ""
+    return f"{known}, {counted(spent.calls, 'call')}{unpriced}"
+
+
+def _metric_row(one: Mapping[str, Any]) -> Html:
+    value, low, high = one.get("value"), one.get("low"), one.get("high")
+    ends = element("span", f"{_figure(low)} to {_figure(high)}", class_="ci") if low is not None and high is not None else None
+    number = "–" if one.get("n") is None else str(one["n"])
+    names = (str(one.get(name, "–")) for name in ("model", "metric"))
+    return row_of(*names, html(_figure(value), ends), number, str(one.get("reason") or ""))
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else "–" if value is None else str(value)
+
+
+def _traces(run_id: str, traces: list[str]) -> Html:
+    rows = [row_of(link(f"/api/evaluations/{run_id}/traces/{quote(one, safe='')}", one)) for one in traces[:_TRACES_SHOWN]]
+    more = f", the first {_TRACES_SHOWN} of them" if len(traces) > _TRACES_SHOWN else ""
+    return box_of_table(f"{counted(len(traces), 'trace')} as JSON{more}", ("Trace",), rows, nothing="None yet.")
