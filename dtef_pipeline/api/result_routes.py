@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.etags import tagged
@@ -21,9 +22,60 @@ RUN_PATH = "/api/evaluations/{run_id}"
 MOST_TRACES = 200
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has this state already (If-None-Match)."}}
 
 router = APIRouter()
 _kept = ResultsKept()
+
+
+class MetricOfRun(BaseModel):
+    """A number of a model. Further members tell it from others, such as `condition`, or say its `unit`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    metric: str
+    value: float | None
+    """None: see `reason`."""
+    n: int
+    """What the value is a mean over: episodes, items, prompts or predicted pairs with a score."""
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    reason: str | None
+    """Why there is no value or no interval."""
+
+
+class CostOfRun(BaseModel):
+    """What the calls cost that the rows of a run rest on, whichever run paid for them; each counts once."""
+
+    usd: float | None
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    unpriced: int
+
+
+class PageOfTraces(BaseModel):
+    """URIs of traces in the order of their ids, and that of the next page."""
+
+    traces: list[str]
+    traces_next: str | None
+
+
+class RunOutcome(PageOfTraces):
+    """What a run has come to so far."""
+
+    run_id: str
+    queue_id: str
+    family: str
+    asks: dict[str, Any]
+    key: str
+    status: str
+    reason: str | None
+    snapshot: str
+    metrics: list[MetricOfRun]
+    cost: CostOfRun
 
 
 def _run_asked(run_id: str, services: Used) -> RunAsked:
@@ -39,7 +91,7 @@ def _run_asked(run_id: str, services: Used) -> RunAsked:
 Asked = Annotated[RunAsked, Depends(_run_asked)]
 
 
-@router.get(RUN_PATH)
+@router.get(RUN_PATH, response_model=RunOutcome, responses=_UNCHANGED)
 def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
     """What a run has come to so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
@@ -62,7 +114,7 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     return tagged(request, body)
 
 
-@router.get(f"{RUN_PATH}/traces")
+@router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=_UNCHANGED)
 def list_traces(
     request: Request,
     held: Operating,
@@ -74,7 +126,7 @@ def list_traces(
     return tagged(request, _page(asked, _kept.of(asked).traces, after, limit))
 
 
-@router.get(f"{RUN_PATH}/traces/{{trace_id}}")
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}", responses=_UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
     found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None

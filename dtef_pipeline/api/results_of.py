@@ -72,11 +72,11 @@ class RunAsked(NamedTuple):
 
     @property
     def snapshot(self) -> str:
-        return str(self.evaluation.plan["snapshot"])
+        return str(self.evaluation.plan.get("snapshot", "base"))
 
     def told(self, stage: str) -> Mapping[str, Any]:
         """The configuration of a stage."""
-        found: Mapping[str, Any] = self.evaluation.plan["config"].get(stage, {})
+        found: Mapping[str, Any] = self.evaluation.plan.get("config", {}).get(stage, {})
         return found
 
     def levels(self, table: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from resources.table_reader import TableReader
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
@@ -27,8 +28,7 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
         return []
     round_id, segment = SPACE.split(asked.run.key)
     options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=asked.snapshot)
-    with asked.house.connect(only=HELD, first=[round_id]) as connection:
-        found = view(connection, "segment", options)
+    found = TableReader(asked.house).query(lambda made: view(made, "segment", options), only=HELD, first=[round_id])
     names, told = _models(asked), asked.told("predictions")
     chosen = found[
         found["model"].isin(names)

@@ -233,3 +233,19 @@ def test_unknown_runs_and_other_roles_get_nothing(tmp_path: Path) -> None:
         assert {client.get(f"{path}{tail}").status_code for tail in ("", "/traces", "/traces/x")} == {403}
     with client_in(tmp_path, None) as client:
         assert client.get(path).status_code == 401
+
+
+def test_a_new_score_is_seen_at_once_and_a_damaged_file_is_no_fault_of_the_client(tmp_path: Path) -> None:
+    evaluation = asked_qa(tmp_path)
+    house = Warehouse(settings_in(tmp_path).warehouse)
+    at = {"suite": "mmlu", "part": "law", "snapshot": "base"}
+    with client_in(tmp_path, "operator") as client:
+        before = told(client, run_path(evaluation))
+        rows = house.read("qa_scores", **at)
+        house.write("qa_scores", rows.slice(0, 2), **at)
+        after = told(client, run_path(evaluation))
+        Path(house.folder("qa_scores", **at), "part-0.parquet").write_bytes(b"no parquet")
+        damaged = client.get(run_path(evaluation))
+    assert [one["metrics"][0]["value"] for one in (before, after)] == pytest.approx([0.75, 1])
+    assert damaged.status_code == 503
+    assert str(tmp_path) not in damaged.text
