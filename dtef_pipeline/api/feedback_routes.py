@@ -17,6 +17,7 @@ from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.text.counted import counted
 from resources.judge_ids import refuse_judge
 
 router = APIRouter()
@@ -88,7 +89,7 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
         done = pair_stored(services.votes, reader, services.settings, PairsAsked(**wanted.model_dump()), held.name)
     feedback.waiting.look_again()
     if not done.new:
-        found = f"{done.responses} stored responses fit" if done.responses else "no stored response fits"
+        found = f"{counted(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
         also = (
             "; baselines, which there are, stand in pairs with baselines: true" if done.computed and not done.responses else ""
         )

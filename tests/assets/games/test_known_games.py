@@ -72,9 +72,13 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
         store.add("persona", draft, "alice", seen=0)
         assert known_personas(settings)["calm"].version == 1
         assert known_personas(settings)["calm:v2"].status == "draft"
-        store.say("persona", {**draft, "status": "approved"}, "alice", seen=1, before=draft)
+        store.say(
+            "persona", {**draft, "status": "approved"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
+        )
         assert known_personas(settings)["calm"].version == 2
-        store.say("persona", {**draft, "status": "retired"}, "alice", seen=2, before=draft)
+        store.say(
+            "persona", {**draft, "status": "retired"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
+        )
     assert known_personas(settings)["calm"].status == "retired"
 
 

@@ -120,7 +120,7 @@ def test_a_persona_of_a_file_gets_a_second_version(client: TestClient, tmp_path:
     answer = client.put(path, json={**body, "traits": {}}, headers={"If-Match": first.headers["etag"]})
     assert (answer.status_code, answer.json()["version"], answer.json()["status"]) == (200, 2, "draft")
     found = known_personas(settings_in(tmp_path))
-    assert (found["bold"].version, found["bold:v1"].status) == (2, "approved")
+    assert (found["bold"].version, found["bold:v2"].status) == (1, "draft")
 
 
 def test_statuses_go_one_step_at_a_time(client: TestClient) -> None:
