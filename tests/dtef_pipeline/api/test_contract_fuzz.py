@@ -108,7 +108,9 @@ class Asker:
                 if name in (case.path_parameters or {}):
                     case.path_parameters[name] = value
         sent = case.as_transport_kwargs(base_url="http://testserver")
-        sent["headers"] = {**sent["headers"], "Authorization": f"Bearer {self.token}"}
+        # Bytes of any kind reach a server in headers.
+        given = {name: str(value).encode("utf-8", "replace") for name, value in sent["headers"].items()}
+        sent["headers"] = {**given, "Authorization": f"Bearer {self.token}".encode()}
         sent.pop("cookies", None)
         if isinstance(sent.get("data"), str | bytes):
             sent["content"] = sent.pop("data")
