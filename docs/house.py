@@ -36,6 +36,7 @@ HOLDS = {
     "resources/sandbox": "runs code of models",
     "assets": "definitions, launch",
     "assets/stage": "what every stage is made of",
+    "assets/evaluations": "runs asked for over HTTP",
     "assets/rubric": "the six stages, boards",
     "assets/qa": "the six stages, boards",
     "assets/games": "the stages, boards",

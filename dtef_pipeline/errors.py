@@ -10,7 +10,9 @@ DtefError
 ├── NameLeak         a text that must name no model still names one, so that it is not sent
 ├── BallotError      a vote cannot be taken as it is: which field, what arrived, what is allowed
 │   ├── UnknownPair  it is on a pair that is not there
-│   └── DuplicateVote  the reviewer has voted on the pair already; the first vote stays
+│   ├── DuplicateVote  the reviewer has voted on the pair already; the first vote stays
+│   ├── UnknownVote  there is no vote of that id
+│   └── VoidedAlready  the vote counts no more already
 ├── UnknownEvaluation    there is no evaluation, or run of one, of that id
 ├── IdempotencyConflict  a key stands for another manifest already
 ├── GatewayError     language models cannot be asked at all (before the first call)
@@ -62,6 +64,14 @@ class UnknownPair(BallotError):
 
 class DuplicateVote(BallotError):
     """The reviewer has voted on the pair already; the first vote stays."""
+
+
+class UnknownVote(BallotError):
+    """There is no vote of that id."""
+
+
+class VoidedAlready(BallotError):
+    """The vote counts no more already."""
 
 
 class UnknownEvaluation(DtefError):

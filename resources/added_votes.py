@@ -32,6 +32,7 @@ _OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
 _ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}
 _CLOCKS_DIFFER_BY = timedelta(days=1)
 """How far ahead of this computer's clock a time of another one may be."""
+_LENGTH_OF_PAIR_ID = 32
 _SHARED_BY_SIDES = ("family", "item_id", "draw")
 
 
@@ -105,12 +106,20 @@ def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lin
 
 
 def _there(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
-    """The records that are there under the ids of the lines; of votes also those on the same pairs."""
-    table = tables.TABLE_OF_KIND[kind]
-    names = (key_field(kind), "pair_id") if kind == "vote" else (key_field(kind),)
-    for name in names:
-        statement = sa.select(table).where(table.c[name].in_(database.listed))
-        for chunk in chunks(sorted({line.record[name] for line in lines})):
+    """The records that are there under the ids of the lines; of votes also those of the same reviewers on the same pairs."""
+    table, key = tables.TABLE_OF_KIND[kind], key_field(kind)
+    looks: list[tuple[sa.ColumnElement[bool], set[str]]] = [
+        (table.c[key].in_(database.listed), {line.record[key] for line in lines})
+    ]
+    if kind == "vote":
+        # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
+        asked = database.listed.subquery()
+        pair_ids = sa.select(sa.func.substr(asked.c[0], 1, _LENGTH_OF_PAIR_ID))
+        same = sa.and_(table.c.pair_id.in_(pair_ids), (table.c.pair_id + table.c.reviewer_id).in_(database.listed))
+        looks.append((same, {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}))
+    for found, keys in looks:
+        statement = sa.select(table).where(found)
+        for chunk in chunks(sorted(keys)):
             for row in connection.execute(statement, database.keys(chunk)).mappings():
                 yield tables.record_of(kind, row)
 

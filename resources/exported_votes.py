@@ -31,12 +31,19 @@ _LONGEST_LINE = 8_000_000
 
 
 def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
-    """Write all that the store holds, but its salt and the actions of administrators; returns the number of lines.
+    """Write the lines of `exported_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
+    lines = exported_lines(store, str(path), who, justifications=justifications)
+    _write(path, lines)
+    return len(lines)
 
-    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `who`: exports, for
-    the record. `justifications`: False leaves out what people wrote, of all of them.
 
-    Raises StoreError when the store cannot be read or the file cannot be written.
+def exported_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
+    """All that the store holds, but its salt and the actions of administrators, as lines without their ends.
+
+    Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `where` and `who`:
+    what is written and who exports, for the record. `justifications`: False leaves out what people wrote, of all of them.
+
+    Raises StoreError when the store cannot be read.
     """
     records = store.database.read(_everything)
     records["reviewer"] = _all_reviewers(records)
@@ -48,10 +55,9 @@ def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications:
         for kind, rows in _renamed(records, export_names(contents, store.salt)).items()
         for record in rows
     )
-    done = {"file": str(path), "lines": len(lines), "contents": contents, "justifications": justifications}
+    done = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
     store.database.write(lambda one: tables.note_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
-    _write(path, (line for _, _, line in lines))
-    return len(lines)
+    return [line for _, _, line in lines]
 
 
 def import_votes(store: VoteStore, path: Path, who: str = "") -> AddedVotes:
@@ -68,11 +74,16 @@ def read_lines(path: Path) -> Iterator[Line]:
     try:
         with path.open("rb") as file:
             opened = gzip.GzipFile(fileobj=file) if path.name.lower().endswith(".gz") else file
-            for number, line in enumerate(cast(Iterable[bytes], opened), 1):
-                if line.strip():
-                    yield Line(str(path), number, *_read(str(path), number, line))
+            yield from checked_lines(str(path), cast(Iterable[bytes], opened))
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
+
+
+def checked_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
+    """The checked records of lines; blank ones are passed over. Raises SourceError with `where` and the line."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield Line(where, number, *_read(where, number, line))
 
 
 def _everything(connection: sa.Connection) -> dict[str, list[Record]]:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
+from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, shown_as_a
@@ -197,9 +197,12 @@ class VoteStore:
         return {pair.pair_id: found[pair.left] + found[pair.right] for pair in made}
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
-        """Let a vote count no more. It stays where it is, with this beside it. Raises BallotError for a vote that is not there, or voided."""
+        """Let a vote count no more. It stays where it is, with this beside it.
+
+        Raises UnknownVote, VoidedAlready, or BallotError for a blank reason.
+        """
         if (found := self._vote(vote_id)) is None:
-            raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
+            raise UnknownVote(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         if not reason.strip():
             raise BallotError("a vote is voided for a reason; give one")
         now = self.clock()
@@ -218,7 +221,7 @@ class VoteStore:
             return added
 
         if not self.database.write(work):
-            raise BallotError(f"the vote {vote_id} is voided already")
+            raise VoidedAlready(f"the vote {vote_id} is voided already")
 
     def say_of_reviewer(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
         """Note whether a reviewer lets exports show the id. What was said before stays, and holds no more."""
@@ -271,9 +274,14 @@ class VoteStore:
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return found
 
-    def actions(self) -> list[dict[str, Any]]:
-        """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON)."""
-        return [dict(row) for row in self._rows(sa.select(tables.actions).order_by(tables.actions.c.place))]
+    def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
+        """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
+
+        `after`: the `place` that theirs is above. `most`: None: all.
+        """
+        place = tables.actions.c.place
+        statement = sa.select(tables.actions).where(place > after).order_by(place).limit(most)
+        return [dict(row) for row in self._rows(statement)]
 
     def close(self) -> None:
         self.database.close()

@@ -13,9 +13,9 @@ from resources.evaluations import EventKind
 
 RETRY_PATIENCE_S = 600.0
 """How long a run that failed is waited for to be started once more. The daemon does so within seconds, if it does."""
-MOST_REASONS = 200
+MOST_TOLD_PARTITIONS = 200
 """Partitions of which an event says why they failed."""
-_LONGEST_REASON = 2_000
+_LONGEST_TOLD_REASON = 2_000
 
 
 class Ending(NamedTuple):
@@ -54,7 +54,7 @@ def _will_start_again(instance: dg.DagsterInstance, record: dg.RunRecord) -> boo
 
 
 def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
-    """`reason`, and `partitions`: why each of them failed, by key."""
+    """`reason`, and `failed`: why each partition failed that did, by key."""
     of_partitions, told = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         failure = entry.get_dagster_event().step_failure_data
@@ -68,5 +68,5 @@ def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str
         ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
         told = [entry.get_dagster_event().message or entry.user_message for entry in ends][-1:]
     reason = "; ".join(dict.fromkeys(told)) or "the run failed, and did not say why"
-    kept = dict(sorted(of_partitions.items())[:MOST_REASONS])
-    return {"reason": reason[:_LONGEST_REASON], **({"partitions": kept} if kept else {})}
+    kept = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
+    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": kept} if kept else {})}

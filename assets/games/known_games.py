@@ -68,7 +68,7 @@ def known_persona_versions(settings: Settings, stored: StoredDocuments | None = 
 
 
 def known_personas(settings: Settings) -> dict[str, Persona]:
-    """The latest version of every persona by id, then every version by name (`cautious:v1`), for what names a version."""
+    """The version in play of every persona by id (see `latest_personas`), then every version by name (`cautious:v1`), for what names a version."""
     versions = known_persona_versions(settings)
     return latest_personas(versions.values()) | versions
 

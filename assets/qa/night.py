@@ -13,8 +13,9 @@ from assets.qa.prompts import HowConfig
 from assets.stage.asked import models_of
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
+from dtef_pipeline.qa.asked_parts import QA_PANEL_SECTION
 from dtef_pipeline.qa.filter_faults import filter_faults
-from dtef_pipeline.qa.night_panel import QA_PANEL_SECTION, QaPanel
+from dtef_pipeline.qa.night_panel import QaPanel
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 

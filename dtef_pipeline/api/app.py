@@ -13,6 +13,8 @@ from dtef_pipeline.api import (
     description,
     evaluation_routes,
     feedback_routes,
+    feedback_sync,
+    health_pages,
     persona_routes,
     queue_routes,
     result_routes,
@@ -42,6 +44,8 @@ _ROUTERS = (
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
+    feedback_sync.router,
+    health_pages.router,
     *page_routers(),
     review_pages.router,
 )

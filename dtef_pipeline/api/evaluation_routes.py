@@ -10,11 +10,12 @@ from pydantic import BaseModel
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
+from dtef_pipeline.api.progress_of import progress_of
+from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
-from resources.evaluations import TERMINAL, Evaluation, Event
+from resources.evaluations import Evaluation, Event
 
 router = APIRouter()
-QUEUE_PLACE = "/api/evaluations/queue"
 _IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -64,7 +65,7 @@ def post_evaluation(
         plan = sent.planned(services.settings)
         found, _ = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
     body = _queued(found, store.events(found.queue_id))
-    return JSONResponse(body, 202, {"Location": f"{QUEUE_PLACE}/{found.queue_id}", "Cache-Control": "no-store"})
+    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{found.queue_id}", "Cache-Control": "no-store"})
 
 
 def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:
@@ -72,14 +73,8 @@ def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:
     return {
         "queue_id": found.queue_id,
         "run_ids": [one.run_id for one in found.runs],
-        "status": status_of(events),
-        "events": f"{QUEUE_PLACE}/{found.queue_id}/events",
+        "status": progress_of(found, events).status,
+        "events": f"{QUEUE_PATH}/{found.queue_id}/events",
         "family": found.family,
         "runs": runs,
     }
-
-
-def status_of(events: list[Event]) -> str:
-    """`queued`, `started`, or how it ended."""
-    kinds = {one.kind for one in events}
-    return next((kind for kind in (*TERMINAL, "started") if kind in kinds), "queued")

@@ -21,6 +21,7 @@ from resources.judge_ids import refuse_judge
 
 router = APIRouter()
 _NOT_KEPT = {"Cache-Control": "no-store"}
+_NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "There is no pair left."}}
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
@@ -95,8 +96,8 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
 
 
-@router.get("/api/feedback/next", response_model=ServedPair, responses={204: {"description": "There is no pair left."}})
-@router.get("/api/feedback/pairs/next", response_model=ServedPair, responses={204: {"description": "There is no pair left."}})
+@router.get("/api/feedback/pairs/next", response_model=ServedPair, responses=_NONE_LEFT, include_in_schema=False)
+@router.get("/api/feedback/next", response_model=ServedPair, responses=_NONE_LEFT)
 def next_pair(
     held: Reviewing,
     services: Used,

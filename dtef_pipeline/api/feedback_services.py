@@ -31,15 +31,11 @@ def _for_people(family: str, pair: BlindedPair) -> BlindedPair:
     return for_people(family, pair)
 
 
-_MAKING = threading.Lock()
-
-
-def feedback_of(request: Request) -> Feedback:
+async def feedback_of(request: Request) -> Feedback:
     """Those of the application that serves the request."""
     state = request.app.state
-    with _MAKING:
-        if not hasattr(state, "feedback"):
-            state.feedback = Feedback(services_of(request).votes)
+    if not hasattr(state, "feedback"):
+        state.feedback = Feedback(services_of(request).votes)
     found: Feedback = state.feedback
     return found
 

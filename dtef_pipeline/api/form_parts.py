@@ -16,7 +16,7 @@ SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
 """All values of every field."""
 
 
-class Fault(NamedTuple):
+class FormFault(NamedTuple):
     """What is wrong with a field, or with a part of it; without a path, with the form."""
 
     path: str
@@ -30,12 +30,12 @@ class Refusal(NamedTuple):
     """Why a form was not taken."""
 
     status: int
-    faults: Sequence[Fault]
+    faults: Sequence[FormFault]
 
-    def of(self, field: str) -> list[Fault]:
+    def of(self, field: str) -> list[FormFault]:
         return [one for one in self.faults if one.is_of(field)]
 
-    def beside(self, fields: Collection[str]) -> list[Fault]:
+    def beside(self, fields: Collection[str]) -> list[FormFault]:
         """Those that stand beside none of these fields."""
         return [one for one in self.faults if not any(one.is_of(field) for field in fields)]
 
@@ -51,9 +51,9 @@ async def refusal_of(request: Request, error: Exception, fields: Collection[str]
     told = json.loads(bytes(answer.body))
     errors = told.get("errors")
     if errors:
-        return Refusal(answer.status_code, [Fault(one["path"], one["message"]) for one in errors])
+        return Refusal(answer.status_code, [FormFault(one["path"], one["message"]) for one in errors])
     field, _, message = told["detail"].partition(": ")
-    found = Fault(field, message) if field in fields else Fault("", told["detail"])
+    found = FormFault(field, message) if field in fields else FormFault("", told["detail"])
     return Refusal(answer.status_code, [found])
 
 

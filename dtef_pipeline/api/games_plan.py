@@ -40,6 +40,7 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX, Player
 from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
@@ -49,7 +50,7 @@ MOST_ASKED_RUNS = 200
 """Personas x scenarios of one manifest."""
 MOST_ASKED_EPISODES = 100_000
 """Of one manifest, over all its runs."""
-_LARGEST_SEED = 10**12 - 1
+_LARGEST_ASKED_SEED = 10**12 - 1
 _Made = TypeVar("_Made")
 
 
@@ -58,15 +59,15 @@ def _seeds(given: Any) -> Any:
         return given
     if not isinstance(given, list) or not all(type(one) is int for one in given):
         raise ValueError(f"got {repr(given)[:80]}; allowed: text such as 1-20, or a list of whole numbers")
-    if wrong := [one for one in given if not 0 <= one <= _LARGEST_SEED]:
-        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_SEED}")
+    if wrong := [one for one in given if not 0 <= one <= _LARGEST_ASKED_SEED]:
+        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
     if not given:
         raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
     return each_once(given)
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Name], AfterValidator(each_once)]
+Names = Annotated[list[Name], Field(max_length=MOST_ASKED_RUNS), AfterValidator(each_once)]
 
 
 class GamesManifest(Part):
@@ -167,7 +168,7 @@ def _require_few_runs(manifest: GamesManifest) -> None:
     runs = len(manifest.persona_ids) * len(manifest.scenario_ids)
     if runs > MOST_ASKED_RUNS:
         raise UnfitManifest(
-            "scenario_ids", f"{runs:,} runs, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+            "scenario_ids", f"{counted(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
         )
 
 

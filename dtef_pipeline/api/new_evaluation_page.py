@@ -16,7 +16,7 @@ from dtef_pipeline.api.elements import Content, Html, element, html
 from dtef_pipeline.api.evaluation_routes import post_evaluation
 from dtef_pipeline.api.form_parts import (
     NOT_REFUSED,
-    Fault,
+    FormFault,
     Refusal,
     SentForm,
     area_field,
@@ -33,7 +33,7 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
-_FIELDS = tuple(GamesManifest.model_fields)
+_GAMES_FIELDS = tuple(GamesManifest.model_fields)
 _MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "games": {
         "family": "games",
@@ -55,7 +55,7 @@ _MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "qa": {"family": "qa", "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
 }
 _TICKED_FOR_ITSELF = "none"
-_ALL_BASELINES = "baselines"
+_BASELINES_BOX = "baselines"
 
 router = page_router()
 
@@ -73,7 +73,7 @@ async def start_games(request: Request, services: Used, held: Operating, form: S
         values = games_manifest(form)
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        refusal = await refusal_of(request, error, _FIELDS)
+        refusal = await refusal_of(request, error, _GAMES_FIELDS)
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
@@ -86,7 +86,7 @@ async def start_any(request: Request, services: Used, held: Operating, form: Sen
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
         found = await refusal_of(request, error, ())
-        refusal = Refusal(found.status, [Fault(f"manifest.{one.path}".rstrip("."), one.message) for one in found.faults])
+        refusal = Refusal(found.status, [FormFault(f"manifest.{one.path}".rstrip("."), one.message) for one in found.faults])
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
@@ -153,13 +153,13 @@ def _games_form(services: Services, form: Mapping[str, Sequence[str]], refusal: 
     personas, scenarios, models = _choices(services)
 
     def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
-        beside = Refusal(refusal.status, [Fault(name, one.message) for one in refusal.of(path)]) if path else refusal
+        beside = Refusal(refusal.status, [FormFault(name, one.message) for one in refusal.of(path)]) if path else refusal
         return text_field(name, label, one_of(form, name) if form else usual, beside, hint)
 
     return element(
         "form",
         element("h2", "Games"),
-        faults_above(refusal, _FIELDS),
+        faults_above(refusal, _GAMES_FIELDS),
         choices_field("persona_ids", "Personas", personas, form.get("persona_ids", ()), refusal, "Those that are approved."),
         choices_field("scenario_ids", "Scenarios", scenarios, form.get("scenario_ids", ()), refusal),
         choices_field("models", "Models", models, form.get("models", ()), refusal),
@@ -201,7 +201,7 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
         name: html(f"{name} ", badge(one.status)) for name, one in known_scenarios(settings).items() if one.status != "retired"
     }
     asked = [name for name in known_models(settings, COMPUTED_MODELS).specs if name not in COMPUTED_MODELS]
-    models: dict[str, Content] = {_ALL_BASELINES: "all baselines of a scenario", **{name: name for name in asked}}
+    models: dict[str, Content] = {_BASELINES_BOX: "all baselines of a scenario", **{name: name for name in asked}}
     return {**personas, _TICKED_FOR_ITSELF: "none: the model as itself"}, scenarios, models
 
 
@@ -216,7 +216,7 @@ def _manifest_form(form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
         "form",
         element("h2", "Any family, by its manifest"),
         faults_above(refusal, ("manifest",)),
-        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=10, class_="code"),
+        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=16, class_="code"),
         _once(),
         element("button", "Start the evaluation", type="submit", class_="main"),
         examples,

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from dtef_pipeline.api import board_page, health_pages, login_pages, new_evaluation_page, queue_pages, static_files, vote_pages
+from dtef_pipeline.api import (
+    board_page,
+    health_pages,
+    login_pages,
+    new_evaluation_page,
+    persona_pages,
+    queue_pages,
+    scenario_pages,
+    static_files,
+    vote_pages,
+)
 
 
 def page_routers() -> tuple[APIRouter, ...]:
@@ -14,6 +24,8 @@ def page_routers() -> tuple[APIRouter, ...]:
         login_pages.router,
         queue_pages.router,
         new_evaluation_page.router,
+        persona_pages.router,
+        scenario_pages.router,
         vote_pages.router,
         board_page.router,
         health_pages.pages_of_health,

@@ -25,16 +25,20 @@ from dtef_pipeline.errors import (
     StoreError,
     UnknownEvaluation,
     UnknownPair,
+    UnknownVote,
+    VoidedAlready,
 )
 
 PROBLEM_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
+    (UnknownVote, 404),
     (UnknownEvaluation, 404),
     (UnknownName, 404),
     (NotApproved, 409),
     (DuplicateVote, 409),
+    (VoidedAlready, 409),
     (IdempotencyConflict, 409),
     (EvaluationEnded, 409),
     (BallotError, 422),

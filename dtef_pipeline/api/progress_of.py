@@ -98,7 +98,7 @@ def _run_progress(
     stages: Sequence[str],
 ) -> PartProgress:
     """The run's own fate, where its partition has one; else that of the evaluation."""
-    failures = (end.data.get("failed") or {}) if end else {}
+    failures = (end.data.get("partitions") or {}) if end else {}
     if run.key in failures:
         return PartProgress("failed", str(failures[run.key]))
     own = {stage: item for (stage, key), item in told.items() if key == run.key}
@@ -111,5 +111,6 @@ def _run_progress(
 
 
 def _reason(data: Mapping[str, Any]) -> str | None:
-    said = data.get("reason")
-    return None if said is None else str(said)
+    if (said := data.get("reason")) is not None:
+        return str(said)
+    return f"asked for by {data['by']}" if "by" in data else None

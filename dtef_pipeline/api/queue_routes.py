@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 import anyio
@@ -68,10 +69,9 @@ async def read_evaluation(
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds."""
-    body = await run_in_threadpool(evaluation_body, services.evaluations, queue_id)
-    if wait and matches(header_of(request, "if-none-match"), weak_etag(body)):
-        body = await _changed(request, services.evaluations, queue_id, body, wait)
-    return tagged(request, body)
+    read = partial(run_in_threadpool, evaluation_body, services.evaluations, queue_id)
+    known = header_of(request, "if-none-match")
+    return tagged(request, await (_changed(request, queue_id, read, known, wait) if wait and known else read()))
 
 
 @router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202)
@@ -110,22 +110,27 @@ def list_events(
 
 
 async def _changed(
-    request: Request, evaluations: EvaluationStore, queue_id: str, body: dict[str, Any], wait: float
+    request: Request, queue_id: str, read: Callable[[], Awaitable[dict[str, Any]]], known: str, wait: float
 ) -> dict[str, Any]:
-    """The evaluation as soon as it is another than `body`, or after `wait` seconds, or when the client has gone."""
-    watch = watch_of(request)
+    """The evaluation as soon as its tag changes, if `known` names it; else as it is after `wait` seconds, or when the client has gone."""
+    watch, deadline = watch_of(request), anyio.current_time() + wait
     with watch.watching(queue_id) as one:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_cancel_when_gone, request, group.cancel_scope)
-            group.cancel_scope.deadline = anyio.current_time() + wait
-            known = weak_etag(body)
-            while weak_etag(body) == known and not watch.closing:
-                nudges = one.nudges
-                body = await run_in_threadpool(evaluation_body, evaluations, queue_id)
-                if weak_etag(body) == known:
-                    await watch.until_changed(one, body["last_event"], nudges)
-            group.cancel_scope.cancel()
-    return body
+        nudges = one.nudges
+        body = await read()
+        tag = weak_etag(body)
+        while matches(known, tag) and weak_etag(body) == tag:
+            # No error comes from inside the group: it would come out as a group of errors.
+            async with anyio.create_task_group() as group:
+                group.cancel_scope.deadline = deadline
+                group.start_soon(_cancel_when_gone, request, group.cancel_scope)
+                await watch.until_changed(one, body["last_event"], nudges)
+                group.cancel_scope.cancel()
+            if one.head <= body["last_event"] and one.nudges == nudges:
+                # A wish for its end that another process took has woken nobody here.
+                return body if watch.closing else await read()
+            nudges = one.nudges
+            body = await one.state(read)
+        return body
 
 
 async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:

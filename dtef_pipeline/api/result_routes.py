@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -12,7 +13,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.etags import tagged
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.progress_of import progress_of
-from dtef_pipeline.api.results_of import RunAsked, results_for
+from dtef_pipeline.api.results_of import ResultsKept, RunAsked, results_for
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.errors import UnknownEvaluation
 
@@ -22,6 +23,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
 router = APIRouter()
+_kept = ResultsKept()
 
 
 def _run_asked(run_id: str, services: Used) -> RunAsked:
@@ -43,7 +45,7 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
     state = progress_of(evaluation, events).runs[run.run_id]
-    results = results_for(evaluation.family)
+    results = _kept.of(asked)
     body = {
         "run_id": run.run_id,
         "queue_id": run.queue_id,
@@ -53,9 +55,9 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
         "status": state.status,
         "reason": state.reason,
         "snapshot": asked.snapshot,
-        "metrics": results.metrics_of(asked),
-        "cost": results.cost_of(asked)._asdict(),
-        **_page(asked, results.traces_of(asked), "", MOST_TRACES),
+        "metrics": results.metrics,
+        "cost": results.cost._asdict(),
+        **_page(asked, results.traces, "", MOST_TRACES),
     }
     return tagged(request, body)
 
@@ -69,7 +71,7 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, from the one behind `after` on."""
-    return tagged(request, _page(asked, results_for(asked.evaluation.family).traces_of(asked), after, limit))
+    return tagged(request, _page(asked, _kept.of(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}")
@@ -87,6 +89,6 @@ def _page(asked: RunAsked, traces: list[str], after: str, limit: int) -> dict[st
     rest = traces[bisect_right(traces, after) :]
     is_last = len(rest) <= limit
     return {
-        "traces": [f"{place}/{trace_id}" for trace_id in rest[:limit]],
-        "traces_next": None if is_last else f"{place}?after={rest[limit - 1]}&limit={limit}",
+        "traces": [f"{place}/{quote(trace_id, safe='')}" for trace_id in rest[:limit]],
+        "traces_next": None if is_last else f"{place}?after={quote(rest[limit - 1], safe='')}&limit={limit}",
     }

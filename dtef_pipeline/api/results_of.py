@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.keys import Space
 from resources.evaluations import Evaluation, EvaluationRun
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -19,20 +23,22 @@ if TYPE_CHECKING:
 
     from resources.warehouse import Warehouse
 
-_MODULES: Mapping[str, str] = {
-    "games": "dtef_pipeline.api.results_of_games",
-    "qa": "dtef_pipeline.api.results_of_qa",
-    "rubric": "dtef_pipeline.api.results_of_rubric",
-    "survey": "dtef_pipeline.api.results_of_survey",
+_RESULTS_MADE_OF: Mapping[str, tuple[str, ...]] = {
+    "games": ("episode_scores", "episode_turns", "episodes"),
+    "qa": ("qa_scores", "qa_responses", "qa_judgements"),
+    "rubric": ("rubric_scores", "rubric_responses", "rubric_judgements", "rubric_summaries"),
+    "survey": ("scores", "predictions", "reference_scores", "survey_responses"),
 }
-"""Loaded when a result is asked for: they load what computes statistics."""
+"""By family, the tables that results are made of. The module of a family is loaded when a result is asked for: it loads what computes them."""
+_MOST_KEPT = 500
+"""Runs whose results are kept."""
 
 
 class FamilyResults(Protocol):
     """What the module of a family has."""
 
     def metrics_of(self, asked: RunAsked) -> list[dict[str, Any]]:
-        """A member for each model and metric: `model`, `metric`, `value` (None: see `reason`), `n`, `low`, `high`, `reason`, and what else tells."""
+        """A member for each model and metric: `model`, `metric`, `value` (None: see `reason`), `n`, `low`, `high`, `reason`, and others."""
 
     def cost_of(self, asked: RunAsked) -> Spent:
         """What the calls cost that the rows of the run rest on, each once."""
@@ -73,18 +79,34 @@ class RunAsked(NamedTuple):
         found: Mapping[str, Any] = self.evaluation.plan["config"].get(stage, {})
         return found
 
-    def rows(self, table: str, space: Space, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of the run's partition, of its snapshot where the table is kept by snapshots; none where nothing was made yet."""
+    def levels(self, table: str) -> dict[str, str]:
+        """Of the run's partition, and of its snapshot where the table is kept by snapshots."""
         from resources.warehouse import TABLES
 
-        levels = space.levels(self.run.key)
-        if "snapshot" in TABLES[table].levels:
-            levels["snapshot"] = self.snapshot
-        return self.house.read_or_empty(table, columns=columns, **levels)
+        spec = TABLES[table]
+        levels = spec.space.levels(self.run.key) if spec.space else {}
+        return {**levels, "snapshot": self.snapshot} if "snapshot" in spec.levels else levels
 
-    def names(self, selectors: Iterable[str], computed: Mapping[str, int | None] | None = None) -> set[str]:
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of the run in a table; none where nothing was made yet."""
+        return self.house.read_or_empty(table, columns=columns, **self.levels(table))
+
+    def written(self, tables: Iterable[str]) -> tuple[Any, ...]:
+        """What tells whether the rows of the run are still what they were: its files in these tables, their times and sizes."""
+        from pyarrow import fs
+
+        folders = [fs.FileSelector(self.house.folder(one, **self.levels(one)), allow_not_found=True) for one in tables]
+        files = [found for folder in folders for found in self.house.fs.get_file_info(folder)]
+        return (_stamp(self.settings.models), *((one.path, one.mtime_ns, one.size) for one in files))
+
+    @property
+    def models(self) -> Models:
+        """The models that are known now."""
+        return _models_of(self.settings, _stamp(self.settings.models))
+
+    def names(self, selectors: Iterable[str]) -> set[str]:
         """The names that models have in tables which these selectors stand for. One that is not known any more is taken for a name."""
-        models, found = known_models(self.settings, computed or {}), set[str]()
+        models, found = self.models, set[str]()
         for selector in selectors:
             found.add(selector)
             try:
@@ -111,9 +133,56 @@ class RunAsked(NamedTuple):
         return found
 
 
+def _stamp(path: Path | None) -> tuple[str, int, int] | None:
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (str(path), status.st_mtime_ns, status.st_size) if status else None
+
+
+@lru_cache(maxsize=4)
+def _models_of(settings: Settings, stamp: object) -> Models:
+    """`stamp`: of the file of models, which is read again when it changes."""
+    from dtef_pipeline.families import COMPUTED_MODELS
+
+    return known_models(settings, COMPUTED_MODELS)
+
+
+class Results(NamedTuple):
+    """All that is shown of a run."""
+
+    metrics: list[dict[str, Any]]
+    cost: Spent
+    traces: list[str]
+
+
+class ResultsKept:
+    """The results of the runs that were asked for last: made again when a file that they are made of changes."""
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
+
+    def of(self, asked: RunAsked) -> Results:
+        """Those of a run."""
+        family = results_for(asked.evaluation.family)
+        written = asked.written(_RESULTS_MADE_OF[asked.evaluation.family])
+        with self._lock:
+            before, found = self._found.get(asked.run.run_id, ((), None))
+        if found is None or before != written:
+            found = Results(family.metrics_of(asked), family.cost_of(asked), family.traces_of(asked))
+        with self._lock:
+            self._found[asked.run.run_id] = written, found
+            self._found.move_to_end(asked.run.run_id)
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+        return found
+
+
 def results_for(family: str) -> FamilyResults:
     """The module of a family."""
-    return cast(FamilyResults, importlib.import_module(_MODULES[family]))
+    return cast(FamilyResults, importlib.import_module(f"{__name__}_{family}"))
 
 
 def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:

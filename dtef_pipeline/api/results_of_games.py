@@ -9,22 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
-from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.entrants import opponent_item_name
+from dtef_pipeline.games.entrants import ALL_BASELINES, opponent_item_name
 from dtef_pipeline.games.episode_items import items_given
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.space import LEAGUE_SPACE
 
-_ALL_BASELINES = "baselines"
-_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
-_SCORE_COLUMNS = (
+_EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
+_COLUMNS_OF_RESULTS = (
     *("league", "scenario", "model_variant", "snapshot", "opponent", "cluster", "metric", "family", "unit", "direction"),
     *("weight", "total", "of", "status", "reason"),
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
-_CALL_COLUMNS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
+_COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
 _CALLS_PAID = """
     SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
@@ -40,11 +37,11 @@ _CALLS_PAID = """
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each player and metric the mean over all opponents, as `dtef games board` has it."""
-    rows = _on_the_games(asked, asked.rows("episode_scores", LEAGUE_SPACE, [*_NAMED_BY, *_SCORE_COLUMNS]))
+    rows = _on_the_games(asked, asked.rows("episode_scores", [*_EPISODE_NAMED_BY, *_COLUMNS_OF_RESULTS]))
     own = rows.filter(_is_own(asked, rows, and_all_baselines=True))
     if not len(own):
         return []
-    turns = asked.rows("episode_turns", LEAGUE_SPACE, ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
+    turns = asked.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         connection.register("episode_scores", own)
@@ -67,13 +64,13 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
             interval_kind=in_json(row["interval_kind"]),
         )
         for row in found.to_dict("records")
-        if row["model"] in wanted or (_ALL_BASELINES in wanted and row["model"].startswith(BASELINE_PREFIX))
+        if row["model"] in wanted or (row["model"].startswith(BASELINE_PREFIX) and not wanted.isdisjoint(ALL_BASELINES))
     ]
 
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the player's turns and of its opponents'."""
-    turns = asked.rows("episode_turns", LEAGUE_SPACE, _CALL_COLUMNS)
+    turns = asked.rows("episode_turns", _COLUMNS_OF_CALLS)
     with duckdb.connect() as connection:
         connection.register("turns", turns)
         connection.register("own", pa.table({"episode_id": pa.array(traces_of(asked), pa.string())}))
@@ -84,7 +81,7 @@ def cost_of(asked: RunAsked) -> Spent:
 
 def traces_of(asked: RunAsked) -> list[str]:
     """The ids of the episodes."""
-    rows = _on_the_games(asked, asked.rows("episodes", LEAGUE_SPACE, _NAMED_BY))
+    rows = _on_the_games(asked, asked.rows("episodes", _EPISODE_NAMED_BY))
     return sorted(rows.filter(_is_own(asked, rows))["episode_id"].to_pylist())
 
 
@@ -92,9 +89,9 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     """The episode, the messages before its first text, and its turns in their order."""
     if trace_id not in traces_of(asked):
         return None
-    (episode,) = _of_episode(asked.rows("episodes", LEAGUE_SPACE), trace_id)
-    turns = _of_episode(asked.rows("episode_turns", LEAGUE_SPACE), trace_id)
-    prompts = asked.rows("episode_prompts", LEAGUE_SPACE)
+    (episode,) = _of_episode(asked.rows("episodes"), trace_id)
+    turns = _of_episode(asked.rows("episode_turns"), trace_id)
+    prompts = asked.rows("episode_prompts")
     opening = [
         row["messages"]
         for row in prompts.filter(pc.equal(prompts["item_id"], episode["item_id"])).to_pylist()
@@ -132,7 +129,7 @@ def _on_the_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
 
 
 def _players(asked: RunAsked) -> set[str]:
-    return asked.names(asked.told("episodes").get("players", ()), COMPUTED_MODELS)
+    return asked.names(asked.told("episodes").get("players", ()))
 
 
 def _is_own(asked: RunAsked, rows: pa.Table, *, and_all_baselines: bool = False) -> pa.ChunkedArray:
@@ -141,5 +138,5 @@ def _is_own(asked: RunAsked, rows: pa.Table, *, and_all_baselines: bool = False)
     baseline = pc.starts_with(rows["model"], BASELINE_PREFIX)
     named = pc.is_in(rows["model"], pa.array(sorted(names), pa.string()))
     plays = pc.and_(pc.and_(named, pc.equal(rows["persona"], str(asked.run.asks.get("persona", "")))), pc.invert(baseline))
-    every = and_all_baselines or _ALL_BASELINES in names
+    every = and_all_baselines or not names.isdisjoint(ALL_BASELINES)
     return pc.or_(plays, baseline if every else pc.and_(baseline, named))

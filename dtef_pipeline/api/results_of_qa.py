@@ -9,17 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.latest_scores import qa_scores
 from dtef_pipeline.qa.role_costs import qa_costs
-from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.suite_boards import qa_results
 
 _READ_OF_SCORES = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
     *("cluster", "type", "status", "value", "score", "reason"),
 )
-_TOLD_OF_SCORES = ("metric", "measured_by", "status", "value", "score", "reason")
+_TOLD_OF_ITEM_SCORES = ("metric", "measured_by", "status", "value", "score", "reason")
 _TOLD_OF_JUDGEMENTS = ("evaluator", "judge_model", "score", "reason", "explanation")
 _ANSWER = ("item_id", "condition", "model_variant", "draw")
 
@@ -75,7 +73,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
         {
             "item_id": row["item_id"],
             "condition": row["condition"],
-            "scores": _beside(row, scores, _TOLD_OF_SCORES),
+            "scores": _beside(row, scores, _TOLD_OF_ITEM_SCORES),
             "judgements": _beside(row, judged, _TOLD_OF_JUDGEMENTS),
         }
         for row in found
@@ -91,5 +89,5 @@ def _beside(row: dict[str, Any], rows: list[dict[str, Any]], names: tuple[str, .
 
 def _own(asked: RunAsked, table: str, columns: tuple[str, ...] | None = None) -> pa.Table:
     """The rows of the models that the manifest names."""
-    rows = asked.rows(table, QA_SPACE, columns)
-    return asked.of_models(rows, asked.names(asked.told("qa_responses").get("models", ()), COMPUTED_MODELS))
+    rows = asked.rows(table, columns)
+    return asked.of_models(rows, asked.names(asked.told("qa_responses").get("models", ())))

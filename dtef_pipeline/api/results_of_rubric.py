@@ -8,14 +8,12 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.rubric.rolled_up import costs_table
-from dtef_pipeline.rubric.space import RUBRIC_RESPONSE, RUBRIC_SPACE
+from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
-from resources.known_models import known_models
 from resources.responses.store import SUMMARY
 
 _ALONE = "no interval is made of this part of the score"
@@ -27,7 +25,7 @@ _TOLD_OF_VERDICTS = ("block", "path", "position", "judge", "judge_draw", "class"
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each model the hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
     columns = [name for name in RUBRIC_SCORES.names if name != "reasons"]
-    rows = asked.rows("rubric_scores", RUBRIC_SPACE, columns)
+    rows = asked.rows("rubric_scores", columns)
     if not len(rows):
         return []
     with duckdb.connect() as connection:
@@ -52,8 +50,8 @@ def cost_of(asked: RunAsked) -> Spent:
     """Of the models' responses, of what judges said of them, and of the summary. What embedders cost is known of the whole store alone."""
     with duckdb.connect() as connection:
         for table in ("rubric_responses", "rubric_judgements"):
-            connection.register(table, asked.of_models(asked.rows(table, RUBRIC_SPACE), _models(asked)))
-        connection.register("rubric_summaries", asked.rows("rubric_summaries", RUBRIC_SPACE))
+            connection.register(table, asked.of_models(asked.rows(table), _models(asked)))
+        connection.register("rubric_summaries", asked.rows("rubric_summaries"))
         return spent_in(costs_table(connection, asked.stored(), SUMMARY.empty_table()).to_pylist())
 
 
@@ -67,7 +65,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     named = {_trace_id(row): row for row in _responses(asked, _NAMES_A_RESPONSE)}.get(trace_id)
     if named is None:
         return None
-    (row,) = (one for one in asked.rows("rubric_responses", RUBRIC_SPACE).to_pylist() if _trace_id(one) == trace_id)
+    (row,) = (one for one in asked.rows("rubric_responses").to_pylist() if _trace_id(one) == trace_id)
     points, verdicts = (
         [in_json({name: one.get(name) for name in names}) for one in _beside(asked, table, named)]
         for table, names in (("rubric_points", _TOLD_OF_POINTS), ("rubric_judgements", _TOLD_OF_VERDICTS))
@@ -85,11 +83,11 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
 
 def _beside(asked: RunAsked, table: str, named: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of another table that are about the response."""
-    return [one for one in asked.rows(table, RUBRIC_SPACE).to_pylist() if all(one[key] == named[key] for key in named)]
+    return [one for one in asked.rows(table).to_pylist() if all(one[key] == named[key] for key in named)]
 
 
 def _responses(asked: RunAsked, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    rows: pa.Table = asked.of_models(asked.rows("rubric_responses", RUBRIC_SPACE, columns), _models(asked))
+    rows: pa.Table = asked.of_models(asked.rows("rubric_responses", columns), _models(asked))
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
@@ -100,6 +98,5 @@ def _trace_id(row: dict[str, Any]) -> str:
 
 def _models(asked: RunAsked) -> set[str]:
     """Those that the manifest names; a litellm string stands for the model of the models file that has it."""
-    models = known_models(asked.settings, COMPUTED_MODELS)
     selectors = [str(one) for one in asked.told("rubric_responses").get("models", ())]
-    return asked.names([*selectors, *(known_selector(one, models) for one in selectors)], COMPUTED_MODELS)
+    return asked.names([*selectors, *(known_selector(one, asked.models) for one in selectors)])

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
@@ -19,12 +18,12 @@ from dtef_pipeline.survey.keys import KEYS
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
-_TOLD_OF_SCORES = ("status", "reason", "metric", "score", "predicted")
+_TOLD_OF_PREDICTED = ("status", "reason", "metric", "score", "predicted")
 
 
 def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     """Of each model, context level and condition the mean score of the segment, as `dtef leaderboard --by segment --snapshot` shows it."""
-    if not len(asked.rows("scores", SPACE, ["model"])):
+    if not len(asked.rows("scores", ["model"])):
         return []
     round_id, segment = SPACE.split(asked.run.key)
     options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=asked.snapshot)
@@ -72,7 +71,7 @@ def cost_of(asked: RunAsked) -> Spent:
 
 
 def traces_of(asked: RunAsked) -> list[str]:
-    """The request keys of the responses: what is computed without asking has none."""
+    """The request keys of the responses, those of computed models too."""
     return sorted(set(_own(asked, ("model", "request_key"))["request_key"].drop_null().to_pylist()))
 
 
@@ -82,12 +81,12 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     found = rows.filter(pc.equal(rows["request_key"], trace_id)).to_pylist()
     if not found:
         return None
-    scores = asked.of_models(asked.rows("scores", SPACE), {found[0]["model"]}).to_pylist()
+    scores = asked.of_models(asked.rows("scores"), {found[0]["model"]}).to_pylist()
     scored = {tuple(one[name] for name in _PREDICTED): one for one in scores}
     questions = [
         {
             **{name: row[name] for name in ("question_id", "condition", "context_level", "prompt_id")},
-            **in_json({name: scored.get(tuple(row[key] for key in _PREDICTED), {}).get(name) for name in _TOLD_OF_SCORES}),
+            **in_json({name: scored.get(tuple(row[key] for key in _PREDICTED), {}).get(name) for name in _TOLD_OF_PREDICTED}),
         }
         for row in found
     ]
@@ -96,9 +95,15 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
 
 
 def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
-    return asked.of_models(asked.rows("predictions", SPACE, columns), _models(asked))
+    """The predictions of the plan's models, asked in its ways."""
+    wanted = None if columns is None else tuple(dict.fromkeys((*columns, *KEYS.asked)))
+    rows = asked.of_models(asked.rows("predictions", wanted), _models(asked))
+    told = asked.told("predictions")
+    for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
+        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string()))) if values else rows
+    return rows
 
 
 def _models(asked: RunAsked) -> set[str]:
     """Those that the plan names, each by the name that it has in tables."""
-    return asked.names(asked.told("predictions").get("models", ()), COMPUTED_MODELS)
+    return asked.names(asked.told("predictions").get("models", ()))

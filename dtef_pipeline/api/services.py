@@ -47,4 +47,8 @@ def services_of(request: Request) -> Services:
     return found
 
 
-Used = Annotated[Services, Depends(services_of)]
+async def _services(request: Request) -> Services:
+    return services_of(request)
+
+
+Used = Annotated[Services, Depends(_services)]

@@ -105,7 +105,7 @@ def opaque(reviewer_id: str, salt: str) -> str:
 
 def days_in_words(days: Mapping[date, int]) -> str:
     total = sum(days.values())
-    return f"the last {len(days)} days: {counted(total, 'vote')}, at most {max(days.values(), default=0):,} a day"
+    return f"the last {counted(len(days), 'day')}: {counted(total, 'vote')}, at most {max(days.values(), default=0):,} a day"
 
 
 def _bars_of_days(days: Mapping[date, int], caption: str) -> Html:

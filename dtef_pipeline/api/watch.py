@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from sse_starlette.event import ServerSentEvent
@@ -47,6 +47,7 @@ class WatchedEvaluation:
         """Whether the last of `told` is the last that there will be."""
         self.watchers = 0
         self.reading = asyncio.Lock()
+        self._state: tuple[int, int, dict[str, Any]] | None = None
         self._wakeup = asyncio.Event()
 
     def advance(self, head: int) -> None:
@@ -58,6 +59,16 @@ class WatchedEvaluation:
     def wake(self) -> None:
         woken, self._wakeup = self._wakeup, asyncio.Event()
         woken.set()
+
+    async def state(self, read: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """What `read` returns, with the number of its last event as `last_event`: read once after each change for all who wait for it."""
+        async with self.reading:
+            if self._state is None or self._state[:2] != (self.head, self.nudges):
+                nudges = self.nudges
+                found = await read()
+                self.advance(found["last_event"])
+                self._state = (found["last_event"], nudges, found)
+            return self._state[2]
 
     async def woken(self) -> None:
         """Until `wake` is called. Who looks at `head` and `nudges` without an `await` before this misses nothing."""

@@ -36,7 +36,7 @@ class Persona(Part):
 
 
 def read_personas(folder: Path) -> dict[str, Persona]:
-    """The latest version of all personas of a folder, `*.yaml`, by id.
+    """The version in play of all personas of a folder, `*.yaml`, by id.
 
     Raises ConfigError for faults, with file and line, for a version that stands twice, and for a folder without personas.
     """
@@ -65,5 +65,9 @@ def read_persona_versions(folder: Path) -> dict[str, Persona]:
 
 
 def latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
-    """The latest version of each persona, by id, in the order of ids."""
-    return {persona.id: persona for persona in sorted(versions, key=lambda one: (one.id, one.version))}
+    """The version of each persona that is in play, by id, in the order of ids: the latest that is no draft; of drafts alone, the latest.
+
+    So a persona that was approved plays on while its next version is a draft, and one whose latest version was retired plays no more.
+    """
+    in_order = sorted(versions, key=lambda one: (one.id, one.status != "draft", one.version))
+    return {persona.id: persona for persona in in_order}

@@ -127,7 +127,7 @@ def test_a_run_that_fails_says_of_each_partition_why(queue: Queue, monkeypatch: 
     queue.tick()
     *_, item, end = queue.events(queue_id)
     assert (item.data["status"], item.data["reason"]) == ("failed", "ZeroDivisionError: division by zero")
-    assert (end.kind, end.data["partitions"]) == ("failed", {SHOW_CARDS: "ZeroDivisionError: division by zero"})
+    assert (end.kind, end.data["failed"]) == ("failed", {SHOW_CARDS: "ZeroDivisionError: division by zero"})
     assert end.data["reason"] == "1 partition failed"
 
 

@@ -65,6 +65,19 @@ def test_the_highest_version_is_the_latest_wherever_it_is(settings: Settings) ->
     assert [version for name, version in known_scenario_versions(settings) if name == "poker/kuhn"] == [KUHN["version"], 7]
 
 
+def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings: Settings) -> None:
+    write(settings, CALM)
+    with GameDocumentStore(settings.responses_url) as store:
+        draft = {**CALM, "version": 2, "status": "draft"}
+        store.add("persona", draft, "alice", seen=0)
+        assert known_personas(settings)["calm"].version == 1
+        assert known_personas(settings)["calm:v2"].status == "draft"
+        store.say("persona", {**draft, "status": "approved"}, "alice", seen=1, before=draft)
+        assert known_personas(settings)["calm"].version == 2
+        store.say("persona", {**draft, "status": "retired"}, "alice", seen=2, before=draft)
+    assert known_personas(settings)["calm"].status == "retired"
+
+
 def test_a_version_that_is_told_differently_is_refused_with_both_places(settings: Settings) -> None:
     write(settings, {**CALM, "system_prompt": "Hurry."})
     with GameDocumentStore(settings.responses_url) as store:

@@ -63,10 +63,15 @@ def read_events(lines: Iterable[str]) -> Iterator[ReadEvent]:
             fields = {}
 
 
-def follow(address: str, queue_id: str, told: list[ReadEvent], after: int | None = None) -> None:
+def operator_client() -> httpx2.Client:
+    """A client that any number of threads may use."""
+    return httpx2.Client(headers=OPERATOR, timeout=PATIENCE_OF_TESTS_S, limits=httpx2.Limits(max_connections=None))
+
+
+def follow(http: httpx2.Client, address: str, queue_id: str, told: list[ReadEvent], after: int | None = None) -> None:
     """Add to `told` what a stream tells until it ends."""
-    headers = {**OPERATOR, **({} if after is None else {"Last-Event-ID": str(after)})}
-    with httpx2.stream("GET", address + events_path(queue_id), headers=headers, timeout=PATIENCE_OF_TESTS_S) as answer:
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    with http.stream("GET", address + events_path(queue_id), headers=headers) as answer:
         assert answer.status_code == 200, answer.read()
         for event in read_events(answer.iter_lines()):
             told.append(event)

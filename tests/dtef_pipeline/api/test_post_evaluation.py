@@ -137,13 +137,16 @@ def test_what_cannot_be_run_is_refused_with_what_is_allowed(client: TestClient, 
             assert len(answer.text) < 5_000
 
 
-def test_more_runs_than_allowed_are_refused(client: TestClient) -> None:
-    from dtef_pipeline.api import games_plan
-
-    many = [f"p{number}" for number in range(201)]
-    form = games_plan.GamesManifest.model_validate({**KUHN, "persona_ids": many})
-    with pytest.raises(games_plan.UnfitManifest, match="201 runs, one per persona and scenario; allowed: at most 200"):
-        games_plan._require_few_runs(form)
+def test_more_runs_than_allowed_are_refused(client: TestClient, state: Path) -> None:
+    many = [f"p{number}" for number in range(101)]
+    for name in many:
+        text = (state / "personas" / "calm.yaml").read_text(encoding="utf-8").replace("id: calm", f"id: {name}")
+        (state / "personas" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    answer = post(client, persona_ids=many, scenario_ids=["poker/kuhn", "poker/leduc"])
+    assert answer.status_code == 422
+    assert "202 runs, one per persona and scenario; allowed: at most 200" in answer.json()["detail"]
+    answer = post(client, models=[f"openai/{number}" for number in range(201)])
+    assert (answer.status_code, "at most 200 items" in answer.json()["detail"]) == (422, True), answer.text
 
 
 def test_the_same_key_and_manifest_give_the_same_ids_however_it_is_spelled(client: TestClient, state: Path) -> None:

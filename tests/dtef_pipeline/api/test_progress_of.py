@@ -58,7 +58,7 @@ def test_of_a_partition_that_is_tried_again_the_last_word_holds() -> None:
 
 def test_the_end_says_which_partitions_failed_and_why() -> None:
     found = progress_of(
-        ASKED_FOR, events_told(QUEUED, STARTED, ("failed", {"reason": "one failed", "failed": {"b": "no key"}}))
+        ASKED_FOR, events_told(QUEUED, STARTED, ("failed", {"reason": "one failed", "partitions": {"b": "no key"}}))
     )
     assert (found.status, found.reason, found.ended_at) == ("failed", "one failed", BEGUN + timedelta(seconds=3))
     assert found.runs["run b"] == PartProgress("failed", "no key")
@@ -66,8 +66,8 @@ def test_the_end_says_which_partitions_failed_and_why() -> None:
 
 def test_a_run_that_was_through_stays_completed_when_the_evaluation_is_cancelled() -> None:
     through = [item("prompts", "a"), item("answers", "a")]
-    found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, *through, ("cancelled", {"reason": "by operator"})))
-    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("cancelled", "by operator")}
+    found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, *through, ("cancelled", {"by": "olga"})))
+    assert found.runs == {"run a": PartProgress("completed"), "run b": PartProgress("cancelled", "asked for by olga")}
 
 
 def test_what_was_cancelled_before_it_began_has_no_start() -> None:

@@ -1,0 +1,121 @@
+"""Votes in bulk over HTTP, for research infrastructure: export, import, voids, the log of what administrators did, and scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from dtef_pipeline.api.access import Administering, Operating
+from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.feedback_services import UsedForVotes
+from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.services import Used
+from dtef_pipeline.documents import Part
+from dtef_pipeline.errors import SourceError, UnknownVote
+from resources.added_votes import add_lines
+from resources.exported_votes import checked_lines, exported_lines
+from resources.vote_tables import time_of
+
+router = APIRouter()
+OVER_HTTP = "HTTP"
+"""What the log of actions calls the file that is sent, or came in."""
+_SENT_BODY = "body"
+_VOTE_ID = re.compile(r"[0-9a-f]{32}")
+_LINES_SENT_TOGETHER = 1_000
+_EXPORT_ANSWERS = {200: {"content": {"application/jsonl": {}}, "description": "JSON lines."}}
+
+
+class VoidReason(Part):
+    """Why a vote counts no more."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
+
+
+class AddedRecords(Part):
+    """What an import has added, by kind, and how many records were there already."""
+
+    added: dict[str, int]
+    known: int
+
+
+@router.get("/api/feedback/export", response_class=StreamingResponse, responses=_EXPORT_ANSWERS)  # type: ignore[arg-type]
+def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
+    """All pairs, responses and votes, the same bytes as of `dtef preference export`. Reviewers without consent stand under pseudonyms."""
+    lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
+    sent = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
+    return StreamingResponse(_in_blocks(lines), headers=sent, media_type="application/jsonl")
+
+
+@router.post(
+    "/api/feedback/import",
+    status_code=201,
+    response_model=AddedRecords,
+    openapi_extra={"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def import_over_http(request: Request, held: Administering, services: Used, feedback: UsedForVotes) -> Response:
+    """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
+    lines = (await request.body()).split(b"\n")
+
+    def add() -> dict[str, Any]:
+        try:
+            done = add_lines(services.votes, list(checked_lines(_SENT_BODY, lines)), held.name, OVER_HTTP)
+        except SourceError as error:
+            raise Problem(422, str(error)) from None
+        feedback.waiting.look_again()
+        return done._asdict()
+
+    return JSONResponse(await run_in_threadpool(add), 201)
+
+
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201)
+def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
+    """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
+    if not _VOTE_ID.fullmatch(vote_id):
+        raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
+    services.votes.void(vote_id, held.name, given.reason)
+    return {"vote_id": vote_id}
+
+
+@router.get("/api/feedback/actions")
+def list_actions_over_http(
+    held: Administering,
+    services: Used,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> dict[str, Any]:
+    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    rows = services.votes.actions(after, limit + 1)
+    told = [
+        {
+            "place": row["place"],
+            "who": row["who"],
+            "done_at": str(time_of(row["done_at"]).isoformat()),  # type: ignore[union-attr]
+            "what": row["what"],
+            "before": json.loads(row["before"]),
+            "after": json.loads(row["after"]),
+        }
+        for row in rows[:limit]
+    ]
+    return {"actions": told, "next": told[-1]["place"] if len(rows) > limit else None}
+
+
+@router.get("/api/feedback/scores")
+def list_scores(
+    request: Request, held: Operating, services: Used, family: str | None = None, partition: str = "all"
+) -> Response:
+    """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
+    from dtef_pipeline.api.told_scores import told_scores
+
+    return tagged(request, {"scores": told_scores(services.settings, family, partition)})
+
+
+def _in_blocks(lines: list[str]) -> Iterator[bytes]:
+    for start in range(0, len(lines), _LINES_SENT_TOGETHER):
+        yield "".join(f"{line}\n" for line in lines[start : start + _LINES_SENT_TOGETHER]).encode()

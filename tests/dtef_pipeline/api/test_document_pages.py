@@ -1,0 +1,104 @@
+"""Personas and scenarios on pages: made, changed and approved, and a change meanwhile is noticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.dtef_pipeline.api.browsed import HOSTILE, OWN_ORIGIN, assert_inert, browsing, hidden_fields
+
+PERSONA = {"id": "calm", "display_name": "Calm", "system_prompt": "Stay calm.", "traits": "risk: low\npatience: 3"}
+
+
+def test_a_persona_is_made_approved_and_retired(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        assert client.post("/personas", data=PERSONA, headers=OWN_ORIGIN).headers["location"] == "/personas/calm"
+        for step in ("Approve", "Retire"):
+            page = client.get("/personas/calm").text
+            assert step in page
+            sent = hidden_fields(page, "/personas/calm/status")
+            answer = client.post("/personas/calm/status", data=sent, headers=OWN_ORIGIN)
+            assert answer.status_code == 303, answer.text
+        page = client.get("/personas/calm").text
+        assert "patience: 3" in page
+        assert "approved by operator" in page
+        assert 'action="/personas/calm/status"' not in page
+        assert "/personas/calm" in client.get("/personas?status=retired").text
+        assert "/personas/calm" not in client.get("/personas?status=approved").text
+        assert client.get("/personas?status=odd").status_code == 422
+
+
+def test_a_change_makes_a_version_and_one_of_before_is_told_of_it(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        client.post("/personas", data=PERSONA, headers=OWN_ORIGIN)
+        opened = hidden_fields(client.get("/personas/calm").text, "/personas/calm")
+        first = {**PERSONA, **opened, "system_prompt": "Stay calmer."}
+        assert client.post("/personas/calm", data=first, headers=OWN_ORIGIN).status_code == 303
+        late = {**PERSONA, **opened, "system_prompt": "Stay calmest."}
+        refused = client.post("/personas/calm", data=late, headers=OWN_ORIGIN)
+        assert refused.status_code == 412
+        assert "somebody changed it after you opened this form" in refused.text
+        assert "Stay calmest." in refused.text
+        again = {**late, **hidden_fields(refused.text, "/personas/calm")}
+        assert client.post("/personas/calm", data=again, headers=OWN_ORIGIN).status_code == 303
+        assert "Stay calmest." in client.get("/personas/calm").text
+        assert "Stay calm." in client.get("/personas/calm?version=1").text
+        assert client.get("/personas/calm?version=9").status_code == 404
+
+
+def test_a_step_on_what_was_changed_meanwhile_does_nothing(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        client.post("/personas", data=PERSONA, headers=OWN_ORIGIN)
+        sent = hidden_fields(client.get("/personas/calm").text, "/personas/calm/status")
+        assert client.post("/personas/calm/status", data=sent, headers=OWN_ORIGIN).status_code == 303
+        again = client.post("/personas/calm/status", data=sent, headers=OWN_ORIGIN)
+        assert again.status_code == 412
+        assert "nothing was done" in again.text
+        for wrong in ({}, {"status": "odd"}, {**sent, "version": "x"}):
+            assert client.post("/personas/calm/status", data=wrong, headers=OWN_ORIGIN).status_code in (409, 412, 422)
+
+
+def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
+    wrong = {"id": HOSTILE, "display_name": "", "system_prompt": HOSTILE, "traits": f"{HOSTILE}: [1]\n: x"}
+    with browsing(tmp_path) as client:
+        answer = client.post("/personas", data=wrong, headers=OWN_ORIGIN)
+        assert answer.status_code == 422
+        assert 'id="id-fault"' in answer.text
+        assert 'id="display_name-fault"' in answer.text
+        assert "<script>alert" not in answer.text
+        assert_inert(answer.text)
+        taken = client.post("/personas", data={**PERSONA, "id": "bold"}, headers=OWN_ORIGIN)
+        assert taken.status_code == 409
+        assert "is there already" in taken.text
+
+
+def test_a_hostile_prompt_is_shown_as_it_is(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        sent = {**PERSONA, "display_name": "<i>x</i>", "system_prompt": "</pre><script>alert(1)</script>"}
+        assert client.post("/personas", data=sent, headers=OWN_ORIGIN).status_code == 303
+        for path in ("/personas", "/personas/calm", "/new"):
+            shown = client.get(path).text
+            assert "<i>x" not in shown
+            assert "<script>alert" not in shown
+            assert_inert(shown)
+
+
+def test_a_scenario_is_changed_and_promoted(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        manifest = client.get("/api/scenarios/poker/kuhn").json()
+        kept = {name: value for name, value in manifest.items() if name not in ("version", "status")}
+        new = {**kept, "id": "poker/tiny", "adapter": "poker/kuhn"}
+        made = client.post("/scenarios", data={"manifest": json.dumps(new)}, headers=OWN_ORIGIN)
+        assert made.headers["location"] == "/scenarios/poker/tiny"
+        opened = hidden_fields(client.get("/scenarios/poker/tiny").text, "/scenarios/poker/tiny")
+        changed = {**opened, "manifest": json.dumps({**new, "description": "A tiny game."})}
+        assert client.post("/scenarios/poker/tiny", data=changed, headers=OWN_ORIGIN).status_code == 303
+        page = client.get("/scenarios/poker/tiny").text
+        assert "A tiny game." in page
+        sent = hidden_fields(page, "/scenarios/poker/tiny/status")
+        assert client.post("/scenarios/poker/tiny/status", data=sent, headers=OWN_ORIGIN).status_code == 303
+        assert "/scenarios/poker/tiny" in client.get("/scenarios?status=production").text
+        for wrong in ("", "{", "[1]", '{"id": "poker/kuhn"}', '{"id": "\\ud800"}'):
+            answer = client.post("/scenarios", data={"manifest": wrong}, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert 'role="alert"' in answer.text

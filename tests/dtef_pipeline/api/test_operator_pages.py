@@ -1,0 +1,205 @@
+"""Pages of operators: closed to others, safe with hostile texts, and changing nothing for pages of other sites."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from resources.evaluations import AskedRun, EvaluationStore
+from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing
+from tests.dtef_pipeline.api.made import settings_in
+
+PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
+FORMS = (
+    "/new",
+    "/new/manifest",
+    "/personas",
+    "/personas/bold",
+    "/personas/bold/status",
+    "/scenarios",
+    "/scenarios/poker/kuhn",
+    "/scenarios/poker/kuhn/status",
+)
+
+
+def submitted(folder: Path, words: str = "poker/kuhn") -> str:
+    """An evaluation whose texts are all `words`."""
+    manifest = {"persona_ids": [words], "scenario_ids": [words], "models": [words]}
+    with EvaluationStore(settings_in(folder).responses_url) as store:
+        found, _ = store.submit("games", manifest, PLANNED, [AskedRun("poker/kuhn", {"persona_id": words})], words)
+        store.append(found.queue_id, "started", {"said": words}, "started")
+    return found.queue_id
+
+
+def test_who_is_not_known_is_asked_to_log_in_and_comes_back(tmp_path: Path) -> None:
+    with browsing(tmp_path, None) as client:
+        for path in (*OPERATOR_PAGES, "/actions", "/queue/0a"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={path}")
+
+
+def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path, "reviewer") as client:
+        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+            answer = client.get(path)
+            assert answer.status_code == 403
+            assert answer.headers["content-type"].startswith("text/html")
+            assert "this takes the role" in answer.text
+            assert "poker" not in answer.text
+        for path in (*FORMS, f"/queue/{queue_id}/cancel"):
+            assert client.post(path, headers=OWN_ORIGIN).status_code == 403
+
+
+def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for path in OPERATOR_PAGES:
+            answer = client.get(path)
+            assert answer.status_code == 200, path
+            assert answer.headers["cache-control"] == "no-store"
+            assert '"/actions"' not in answer.text
+            assert_inert(answer.text)
+        assert client.get("/actions").status_code == 403
+    with browsing(tmp_path, "admin") as client:
+        assert client.get("/actions").status_code == 200
+
+
+def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    foreign = ({}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"})
+    with browsing(tmp_path, "admin") as client:
+        for path, origin in product((*FORMS, f"/queue/{queue_id}/cancel"), foreign):
+            assert client.post(path, headers=origin).status_code == 403
+    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        assert store.cancels([queue_id]) == {}
+
+
+def test_hostile_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path, HOSTILE)
+    with browsing(tmp_path, "admin") as client:
+        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+            answer = client.get(path)
+            assert answer.status_code == 200
+            assert "&lt;script&gt;" in answer.text
+            assert "<script>alert" not in answer.text
+            assert "\x00" not in answer.text
+            assert_inert(answer.text)
+
+
+def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
+    names = ("%00", "%F0%9F%98%80", "..%2f..", "<script>", "x" * 5000, "%ED%A0%80")
+    with browsing(tmp_path) as client:
+        for name, place in product(
+            names, ("/queue/{}", "/queue/{}/row", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
+        ):
+            answer = client.get(place.format(name))
+            assert answer.status_code == 404
+            assert "<script>" not in answer.text
+        for name in names:
+            assert client.post(f"/personas/{name}", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
+
+
+def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        before = client.get(f"/queue/{queue_id}").text
+        assert f'data-events="/api/evaluations/queue/{queue_id}/events"' in before
+        assert "Cancel this evaluation" in before
+        answer = client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
+        assert answer.headers["location"] == f"/queue/{queue_id}"
+        after = client.get(f"/queue/{queue_id}").text
+        assert "cancelling" in after
+        assert "Cancel this evaluation" not in after
+        with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+            assert store.cancels([queue_id]) == {queue_id: "operator"}
+            store.append(queue_id, "failed", {"reason": "no budget <b>left</b>"}, "end")
+        ended = client.get(f"/queue/{queue_id}").text
+        assert "no budget &lt;b&gt;left&lt;/b&gt;" in ended
+        assert "data-events" not in ended
+
+
+def test_older_evaluations_are_on_a_further_page(tmp_path: Path) -> None:
+    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        ids = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(51)]
+    with browsing(tmp_path) as client:
+        first = client.get("/queue").text
+        assert ids[-1] in first
+        assert ids[0] not in first
+        assert ids[0] in client.get(f"/queue?before={ids[1]}").text
+        assert f"/queue?before={ids[1]}" in first
+
+
+class TestNewEvaluations:
+    def test_games_are_started_by_fields(self, tmp_path: Path) -> None:
+        fields = {
+            "persona_ids": ["cautious", "none"],
+            "scenario_ids": "poker/kuhn",
+            "models": "baselines",
+            "seeds": "1-3",
+            "max_cost_usd": "2.5",
+            "once": "one",
+        }
+        with browsing(tmp_path) as client:
+            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
+            assert answer.status_code == 303, answer.text
+            again = client.post("/new", data=fields, headers=OWN_ORIGIN)
+            assert again.headers["location"] == answer.headers["location"]
+            shown = client.get(answer.headers["location"]).text
+        assert "cautious" in shown
+        with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+            (found,) = store.latest()
+        assert (found.submitted_by, len(found.runs)) == ("operator", 2)
+        assert found.manifest["budget"]["max_cost_usd"] == pytest.approx(2.5)
+
+    def test_what_is_wrong_stands_beside_the_field_and_what_was_typed_stays(self, tmp_path: Path) -> None:
+        fields = {
+            "persona_ids": "cautious",
+            "scenario_ids": "poker/kuhn",
+            "further_models": HOSTILE,
+            "draws": "many",
+            "max_calls": "-1",
+        }
+        with browsing(tmp_path) as client:
+            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
+        assert answer.status_code == 422
+        assert 'id="draws-fault"' in answer.text
+        assert 'id="max_calls-fault"' in answer.text
+        assert 'value="many"' in answer.text
+        assert "<script>alert" not in answer.text
+        assert_inert(answer.text)
+
+    def test_a_persona_that_is_not_there_is_told_beside_the_personas(self, tmp_path: Path) -> None:
+        fields = {"persona_ids": "nobody", "scenario_ids": "poker/kuhn", "models": "baselines"}
+        with browsing(tmp_path) as client:
+            answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
+        assert answer.status_code == 404
+        assert 'id="persona_ids-fault"' in answer.text
+
+    def test_any_family_is_started_by_its_manifest(self, tmp_path: Path) -> None:
+        manifest = {"family": "games", "persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baselines"]}
+        with browsing(tmp_path) as client:
+            answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
+            assert answer.status_code == 303
+            assert client.get(answer.headers["location"]).status_code == 200
+
+    def test_a_manifest_that_is_none_is_told_and_stays(self, tmp_path: Path) -> None:
+        wrong = (
+            "",
+            "{",
+            "[]",
+            "[" * 100_000,
+            '{"family": "chess"}',
+            '{"family": 1e999}',
+            '{"x": "\\ud800"}',
+            '{"family": "qa"}',
+            "\x00",
+        )
+        with browsing(tmp_path) as client:
+            for manifest in wrong:
+                answer = client.post("/new/manifest", data={"manifest": manifest}, headers=OWN_ORIGIN)
+                assert answer.status_code in (404, 422)
+                assert 'role="alert"' in answer.text
+                assert_inert(answer.text)

@@ -1,0 +1,92 @@
+"""The operator's pages in a browser: logging in, the queue live, on a phone, with nothing that the policy of the pages refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.api.services import Services
+from resources.evaluations import AskedRun
+from tests.apt import NotInstalled
+from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.served import served
+from tests.dtef_pipeline.api.voted import with_board, with_votes
+from tests.dtef_pipeline.report.browser import Browser, running_browser, until
+
+PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores": {}}, "snapshot": "base"}
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    try:
+        with running_browser(tmp_path / "profile") as found:
+            yield found
+    except NotInstalled as missing:
+        pytest.skip(str(missing))
+
+
+def submitted_to(services: Services, model: str = "gpt-4.1") -> str:
+    manifest = {"persona_ids": ["cautious"], "scenario_ids": ["poker/kuhn"], "models": [model]}
+    asked = [AskedRun("poker/kuhn", {"persona_id": "cautious"})]
+    found, _ = services.evaluations.submit("games", manifest, PLANNED_IN_BROWSER, asked, "maria")
+    return found.queue_id
+
+
+def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with_votes(services, 3)
+    with_board(services)
+    queue_id = submitted_to(services)
+    many = [submitted_to(services, "x" * 200) for _ in range(5)]
+    with served(services) as api:
+        browser.visits(f"{api.address}/queue")
+        assert browser.does("location.pathname + location.search") == "/login?next=/queue"
+        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['admin']!r}")
+        browser.does("document.querySelector('form').requestSubmit()")
+        until(lambda: browser.does("location.pathname") == "/queue")
+
+        row = f"#evaluation-{queue_id}"
+        browser.visits(f"{api.address}/queue")
+        browser.does("window.isSamePage = true")
+        for one in many:
+            services.evaluations.append(one, "cancelled", {}, "end")
+        services.evaluations.append(queue_id, "started", {}, "started")
+        until(lambda: "running" in browser.texts(row)[0])
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
+        services.evaluations.append(queue_id, "item", item, "item")
+        until(lambda: "1 of 2" in browser.texts(row)[0])
+        services.evaluations.append(queue_id, "failed", {"reason": "<b>no key</b>"}, "end")
+        until(lambda: "<b>no key</b>" in browser.texts(row)[0])
+        assert browser.does("window.isSamePage")
+        assert browser.does("document.getElementById('lost').hidden")
+        assert browser.said == []
+
+        for path in (*OPERATOR_PAGES, f"/queue/{queue_id}", "/actions"):
+            browser.visits(f"{api.address}{path}", 400)
+            assert browser.does("document.documentElement.scrollWidth") <= 400, path
+            assert browser.said == [], path
+
+        browser.visits(f"{api.address}/queue/{submitted_to(services)}")
+        browser.does("document.querySelector('form[action$=cancel] button').click()")
+        until(lambda: "cancelling" in (browser.texts("dl") or [""])[0])
+
+
+def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    with served(services) as api:
+        browser.visits(f"{api.address}/login")
+        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['operator']!r}")
+        browser.does("document.querySelector('form').requestSubmit()")
+        until(lambda: browser.does("location.pathname") == "/queue")
+        browser.visits(f"{api.address}/queue/{queue_id}")
+        browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        browser.does("for (const one of followed.values()) { one.source.close(); one.source = null; one.refresh(); }")
+        until(lambda: not browser.does("document.getElementById('lost').hidden"))
+        services.evaluations.append(queue_id, "started", {}, "started")
+        browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        until(lambda: "running" in browser.texts(f"#evaluation-{queue_id}")[0])
+        assert browser.does("document.getElementById('lost').hidden")

@@ -1,0 +1,74 @@
+"""Operators make pairs of stored responses over HTTP, as of the command, until there is nothing left to pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from resources.votes import VoteStore
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.made import client_in
+from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
+
+PAIRS_PATH = "/api/feedback/pairs"
+PLAYED = ("one", "two", "three")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    """An operator's, over the responses of three models to one item."""
+    with client_in(tmp_path, "operator") as found:
+        house = Warehouse(found.app.state.services.settings.warehouse)  # type: ignore[attr-defined]
+        place = {"suite": "made", "part": "all", "item_id": "1", "condition": "plain", "prompt_id": "p"}
+        keep(house, "qa_prompts", [place | {"messages": [{"role": "user", "text": "What is it?"}]}], suite="made", part="all")
+        keep(house, "qa_responses", [place | asked(one) for one in PLAYED], suite="made", part="all", snapshot="base")
+        yield found
+
+
+def votes_of(client: TestClient) -> VoteStore:
+    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
+    return store
+
+
+def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:
+    assert client.get("/api/feedback/next", params={"reviewer_id": "r1"}).status_code == 204
+    first = client.post(PAIRS_PATH, json={"family": "qa", "most": 1})
+    assert (first.status_code, first.json()["pairs"], len(first.json()["pair_ids"])) == (201, 1, 1)
+    assert client.get("/api/feedback/next", params={"reviewer_id": "r1"}).json()["pair_id"] == first.json()["pair_ids"][0]
+    second = client.post(PAIRS_PATH, json={"family": "qa", "only": ["made/*"], "baselines": False})
+    assert second.json()["pairs"] == 2
+    assert {*first.json()["pair_ids"], *second.json()["pair_ids"]} == {pair.pair_id for pair in votes_of(client).pairs()}
+    third = client.post(PAIRS_PATH, json={"family": "qa"})
+    assert (third.status_code, third.json()["detail"]) == (409, "nothing is left to pair: 3 stored responses fit")
+    assert [(one["who"], one["what"]) for one in votes_of(client).actions()] == [("operator", "pairs")] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"family": "chess"}, "allowed: survey, rubric, qa, games"),
+        ({}, "family"),
+        ({"family": "qa", "most": 0}, "most"),
+        ({"family": "qa", "per_item": 1.5}, "per_item"),
+        ({"family": "qa", "only": "made/*"}, "only"),
+        ({"family": "qa", "snapshot": "../x"}, "snapshot"),
+        ({"family": "qa", "baselines": "yes"}, "baselines"),
+        ({"family": "qa", "players": []}, "players"),
+    ],
+)
+def test_what_is_wrong_with_a_wish_is_said(client: TestClient, body: dict[str, Any], said: str) -> None:
+    answer = client.post(PAIRS_PATH, json=body)
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"family": "games"}, {"family": "qa", "only": ["other/*"]}, {"family": "qa", "snapshot": "june"}]
+)
+def test_where_nothing_fits_there_is_nothing_to_pair(client: TestClient, body: dict[str, Any]) -> None:
+    answer = client.post(PAIRS_PATH, json=body)
+    assert (answer.status_code, answer.json()["detail"]) == (409, "nothing is left to pair: no stored response fits")

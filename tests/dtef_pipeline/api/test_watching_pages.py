@@ -1,0 +1,151 @@
+"""Pages for those who watch the service: votes, the preference board, the log of actions, and health."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from assets.daemon_state import DaemonState, daemon_state
+from dtef_pipeline.api import service_health
+from dtef_pipeline.api.health_pages import bytes_in_words, span_in_words
+from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR
+from dtef_pipeline.errors import StoreError
+from resources.vote_counts import start_of_days, vote_counts
+from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+from tests.dtef_pipeline.api.test_operator_pages import submitted
+from tests.dtef_pipeline.api.voted import LAST_VOTE, with_board, with_votes
+
+BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
+
+
+def test_votes_are_counted_by_day_choice_side_and_reviewer(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    n_votes = with_votes(services)
+    found = vote_counts(services.votes.database, LAST_VOTE - timedelta(days=400))
+    kept = [vote for _, vote, _ in services.votes.votes()]
+    assert (found.n_votes, found.n_voided, found.n_pairs) == (n_votes, 0, 36)
+    assert sum(found.by_day.values()) == n_votes
+    assert {day: n for day, n in found.by_day.items() if n} == {
+        day: sum(one.voted_at is not None and one.voted_at.date() == day for one in kept) for day in found.by_day
+    }
+    assert found.by_choice == {choice: sum(one.choice == choice for one in kept) for choice in ("A", "B", "tie")}
+    left = sum(one.choice != "tie" and (one.choice == "A") == (one.shown_as_a == "left") for one in kept)
+    assert found.by_side == {"left": left, "right": n_votes - found.by_choice["tie"] - left}
+    assert {one.reviewer_id: one.n_votes for one in found.reviewers} == {"anna": 36, "<b>ben</b>": 24, "cleo": 12}
+    assert vote_counts(services.votes.database, LAST_VOTE + timedelta(days=1)).by_day == {}
+    services.close()
+
+
+def test_days_begin_at_midnight() -> None:
+    assert start_of_days(datetime(2026, 3, 2, 23, 59, tzinfo=UTC), 2) == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with_votes(services, last=datetime.now(UTC))
+    services.votes.say_of_reviewer("cleo", consent=True, who="cleo")
+    services.close()
+    with browsing(tmp_path) as client:
+        shown = client.get("/votes").text
+    assert "cleo" in shown
+    assert "anna" not in shown
+    assert "ben" not in shown
+    assert sum(tag == "rect" for tag, _ in tags_of(shown)) == 60
+    assert "72 votes" in shown
+    assert_inert(shown)
+    with browsing(tmp_path, "admin") as client:
+        log = client.get("/actions").text
+    assert "reviewer" in log
+    assert "pairs" in log
+    assert_inert(log)
+
+
+def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with_board(services)
+    services.close()
+    with browsing(tmp_path) as client:
+        shown = client.get("/board").text
+        assert client.get("/board?family=<script>").status_code == 200
+    for words in ("Beta", "Tier", "Reviewers", "0.22 to 2.17", "hen &amp; &lt;i&gt;co&lt;/i&gt;"):
+        assert words in shown
+    assert_inert(shown)
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> list[DaemonState]:
+    """What is told of the daemon: the last of the list."""
+    told = [DaemonState(datetime.now(UTC), True)]
+    monkeypatch.setattr(service_health._KeptDaemon, "state", lambda *_: told[-1])
+    return told
+
+
+def health_told(client: TestClient) -> list[str]:
+    problems: list[str] = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()["problems"]
+    return problems
+
+
+def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_path: Path) -> None:
+    submitted(tmp_path)
+    with client_in(tmp_path, None) as client:
+        assert health_told(client) == []
+        daemon.append(DaemonState(datetime.now(UTC) - timedelta(hours=3), True))
+        assert health_told(client) == [f"{NO_DAEMON} (1 evaluation open)"]
+        assert "3 hours ago" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+        daemon.append(DaemonState(datetime.now(UTC), False))
+        assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
+        daemon.append(DaemonState(None, True, "<b>broken</b>"))
+        assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_health_lists_failures_and_a_database_that_is_away(
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_id = submitted(tmp_path)
+    services = services_in(tmp_path)
+    services.evaluations.append(queue_id, "failed", {"reason": "no <b>key</b>"}, "end")
+    services.close()
+    with client_in(tmp_path, None) as client:
+        told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+        assert told["evaluations"]["failures"][0]["reason"] == "no <b>key</b>"
+        assert (told["evaluations"]["open"], told["status"]) == (0, "ok")
+        assert "no &lt;b&gt;key" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+        def away(*_: object) -> None:
+            raise StoreError("nobody answers")
+
+        monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", away)
+        told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+        assert (told["database"]["answers"], told["status"]) == (False, "degraded")
+        page = client.get("/health", headers=BEARER_OF_OPERATOR)
+        assert (page.status_code, "the database does not answer" in page.text) == (200, True)
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/api/health").status_code == 401
+
+
+def test_a_home_of_dagster_that_was_never_started_has_no_daemon(tmp_path: Path) -> None:
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
+
+
+def test_a_home_of_dagster_is_read_or_its_fault_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text("{}\n", encoding="utf-8")
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
+    (tmp_path / "dagster.yaml").write_text("storage: [odd", encoding="utf-8")
+    found = daemon_state(tmp_path, QUEUE_SENSOR)
+    assert found.problem
+    assert not found.is_running(datetime.now(UTC))
+
+
+def test_spans_and_sizes_are_said_in_the_greatest_unit() -> None:
+    assert [span_in_words(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
+        "0 seconds",
+        "1 second",
+        "1 minute",
+        "2 hours",
+        "2 days",
+    ]
+    assert [bytes_in_words(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]
