@@ -21,7 +21,6 @@ from dtef_pipeline.api.plans import (
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import APPROVED, require_approved
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
@@ -99,6 +98,9 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     Raises UnknownName for a persona, scenario, model or opponent that there is none of, NotApproved for a persona that is a draft or retired,
     UnfitManifest for what else cannot be played, and ConfigError where a file of the installation has a fault.
     """
+    # The families bring pandas, which the API starts without.
+    from dtef_pipeline.families import COMPUTED_MODELS
+
     scenarios, personas = known_scenarios(settings), known_personas(settings)
     models = known_models(settings, COMPUTED_MODELS)
     chosen = {one: _persona(one, personas) for one in manifest.persona_ids}

@@ -15,6 +15,7 @@ from dtef_pipeline.cli.kept_tokens import add, check_tokens
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
+from tests.test_architecture import loaded_by
 
 
 @pytest.fixture
@@ -129,3 +130,8 @@ class TestStart:
         made("alice", "admin")
         assert "cannot serve at 192.0.2.1" in refused("api", "--host", "192.0.2.1")
         assert dtef("api", "--host", "\u2028").exit_code == 2
+
+    def test_it_starts_without_what_stages_and_boards_need(self) -> None:
+        loaded = loaded_by("import dtef_pipeline.cli.serve_api")
+        assert "uvicorn" in loaded
+        assert loaded & {"dagster", "litellm", "pandas", "duckdb"} == set()
