@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.etags import header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.progress_of import EvaluationProgress, ProgressStatus, progress_of
@@ -30,7 +30,6 @@ _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
 router = APIRouter()
-_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What If-None-Match names is what there is."}}
 _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
     204: {"description": "All events were sent, and none will follow."},
@@ -46,7 +45,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH, responses=_UNCHANGED)
+@router.get(QUEUE_PATH, responses=UNCHANGED)
 def list_evaluations(
     request: Request,
     services: Used,
@@ -60,7 +59,7 @@ def list_evaluations(
     return tagged(request, {"evaluations": found, "next": rest})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", responses=_UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", responses=UNCHANGED)
 async def read_evaluation(
     held: Operating,
     request: Request,
@@ -92,7 +91,7 @@ async def stream_events(held: Operating, request: Request, queue_id: QueueId, se
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", responses=_UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", responses=UNCHANGED)
 def list_events(
     held: Operating,
     request: Request,

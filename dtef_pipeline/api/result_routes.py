@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.results_of import ResultsKept, RunAsked, results_for
@@ -22,7 +22,6 @@ RUN_PATH = "/api/evaluations/{run_id}"
 MOST_TRACES = 200
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
-_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has this state already (If-None-Match)."}}
 
 router = APIRouter()
 _kept = ResultsKept()
@@ -91,7 +90,7 @@ def _run_asked(run_id: str, services: Used) -> RunAsked:
 Asked = Annotated[RunAsked, Depends(_run_asked)]
 
 
-@router.get(RUN_PATH, response_model=RunOutcome, responses=_UNCHANGED)
+@router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
 def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
     """What a run has come to so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
@@ -114,7 +113,7 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     return tagged(request, body)
 
 
-@router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=_UNCHANGED)
+@router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
 def list_traces(
     request: Request,
     held: Operating,
@@ -126,7 +125,7 @@ def list_traces(
     return tagged(request, _page(asked, _kept.of(asked).traces, after, limit))
 
 
-@router.get(f"{RUN_PATH}/traces/{{trace_id}}", responses=_UNCHANGED)
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}", responses=UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
     found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
