@@ -43,7 +43,7 @@ def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:
     assert second.json()["pairs"] == 2
     assert {*first.json()["pair_ids"], *second.json()["pair_ids"]} == {pair.pair_id for pair in votes_of(client).pairs()}
     third = client.post(PAIRS_PATH, json={"family": "qa"})
-    assert (third.status_code, third.json()["detail"]) == (409, "nothing is left to pair: 3 stored responses fit")
+    assert (third.status_code, third.json()["detail"]) == (409, "nothing is left to pair: 3 stored responses found")
     assert [(one["who"], one["what"]) for one in votes_of(client).actions()] == [("operator", "pairs")] * 2
 
 
