@@ -124,7 +124,9 @@ class EvaluationStore:
         def work(connection: sa.Connection) -> str:
             made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if made.rowcount == 0:
-                return self._submitted_before(connection, row)
+                own = connection.scalar(sa.select(tables.evaluations.c.place).where(tables.evaluations.c.queue_id == queue_id))
+                # The commit went through, and the connection broke before it was confirmed.
+                return queue_id if own is not None else self._submitted_before(connection, row)
             if runs:
                 connection.execute(sa.insert(tables.evaluation_runs), runs)
             _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
@@ -314,10 +316,13 @@ def _add_event(
     """In the transaction of the caller. The evaluation's row is locked, so that numbers have no gaps."""
     _lock_evaluation(connection, queue_id)
     event = tables.evaluation_events.c
-    told = sa.and_(event.queue_id == queue_id, sa.or_(event.source == source, event.kind.in_(TERMINAL)))
-    if connection.scalar(sa.select(sa.func.count()).where(told)):
+    if connection.scalar(sa.select(event.seq).where(event.queue_id == queue_id, event.source == source)) is not None:
         return None
-    seq = (connection.scalar(sa.select(sa.func.max(event.seq)).where(event.queue_id == queue_id)) or 0) + 1
+    own = sa.select(event.seq, event.kind).where(event.queue_id == queue_id)
+    last = connection.execute(own.order_by(event.seq.desc()).limit(1)).one_or_none()
+    if last is not None and last.kind in TERMINAL:
+        return None
+    seq = last.seq + 1 if last is not None else 1
     row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": _as_json(data), "source": source}
     connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
     return seq

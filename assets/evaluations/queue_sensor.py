@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
 
 from assets.evaluations.ended_runs import ending
 from assets.stage.partitions import SNAPSHOT_TAG
@@ -98,7 +99,8 @@ def _kept_to_itself(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     """What one evaluation needs now: an error ends it, and no other."""
     try:
         return _needed(tick, one)
-    except StoreError as error:
+    except (StoreError, SQLAlchemyError) as error:
+        # The store or Dagster's own database is away: the next tick tries again.
         tick.context.log.warning(f"evaluation {one.queue_id}: {error}")
     except Exception as error:
         tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(error, DtefError))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.problems import problem_answer
 
+_NUL_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 LARGEST_BODY = 1_000_000
 """Bytes."""
 
@@ -36,7 +38,9 @@ class BodyLimit:
                 await answer(scope, receive, send)
                 return
         if not _is_storable(bytes(body)):
-            await problem_answer(400, "the body has half a surrogate pair, which is no text")(scope, receive, send)
+            await problem_answer(400, "the body has a character that is no text: NUL, or half a surrogate pair")(
+                scope, receive, send
+            )
             return
         await self.app(scope, _Replayed(bytes(body), receive), send)
 
@@ -55,6 +59,8 @@ class _Replayed:
 
 def _is_storable(body: bytes) -> bool:
     """Whether escapes in JSON make text of it; what is no JSON is for the route to refuse."""
+    if _NUL_ESCAPE.search(body):
+        return False
     if b"\\ud" not in body.lower():
         return True
     try:

@@ -161,6 +161,8 @@ def _persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
 def _pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     if name not in scenarios:
         raise UnknownName(f"scenario_ids: there is no scenario {name!r}; known: {nearest(name, scenarios)}")
+    if scenarios[name].status == "retired":
+        raise NotApproved(f"scenario_ids: scenario {name} is retired; allowed: one that is experimental or in production")
     return pack(name, scenarios)
 
 

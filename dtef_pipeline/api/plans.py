@@ -35,8 +35,8 @@ class UnfitManifest(DtefError):
 class EvaluationBudget(Part):
     """What an evaluation may use in all, over all its runs and stages."""
 
-    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    max_calls: Annotated[int, Field(ge=0)] | None = None
+    max_cost_usd: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    max_calls: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
 
 
 class PlannedEvaluation(NamedTuple):

@@ -103,14 +103,27 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 return problem_answer(status, "the store cannot be reached now; try again", {"Retry-After": "5"})
-            return problem_answer(status, str(error))
+            return problem_answer(
+                status, str(error), members=_faults(error) if status == HTTPStatus.UNPROCESSABLE_ENTITY else None
+            )
     _log.error("%s %s: %s", request.method, request.url.path, error)
     said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
     return problem_answer(503, f"{said}; its log says which", {"Retry-After": "60"})
 
 
+def _faults(error: DtefError) -> dict[str, Any]:
+    """The member `errors` of an error whose message begins with the part of the body that is wrong."""
+    path, _, message = str(error).partition(": ")
+    named = bool(message) and " " not in path
+    return {"errors": [{"path": path, "message": message} if named else {"path": "body", "message": str(error)}]}
+
+
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    for one in error.errors():
+        if one["type"] == "json_invalid":
+            said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
+            return problem_answer(422, f"body {said}", members={"errors": [{"path": "body", "message": said}]})
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
     found = [

@@ -70,6 +70,10 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
     asking: Mapping[str, Any] = next(
         (item for item in reversed(items) if item.get("stage") == stage and "answered" in item), {}
     )
+    by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
+    for (told_stage, key), item in told.items():
+        by_key.setdefault(key, {})[told_stage] = item
+    stages = _stages(evaluation)
     return EvaluationProgress(
         status=status,
         last_event=last.seq if last else 0,
@@ -82,7 +86,7 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
         failed=failed,
         answered=asking.get("answered"),
         asked=asking.get("of"),
-        runs={run.run_id: _run_progress(run, status, end, told, _stages(evaluation)) for run in evaluation.runs},
+        runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
     )
 
 
@@ -94,14 +98,13 @@ def _run_progress(
     run: EvaluationRun,
     status: ProgressStatus,
     end: Event | None,
-    told: Mapping[tuple[Any, Any], Mapping[str, Any]],
+    own: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
 ) -> PartProgress:
-    """The run's own fate, where its partition has one; else that of the evaluation."""
-    failures = (end.data.get("partitions") or {}) if end else {}
+    """The run's own fate, where its partition has one; else that of the evaluation. `own`: by stage, what was told of its partition."""
+    failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
         return PartProgress("failed", str(failures[run.key]))
-    own = {stage: item for (stage, key), item in told.items() if key == run.key}
     for item in own.values():
         if item.get("status") == "failed":
             return PartProgress("failed", _reason(item))

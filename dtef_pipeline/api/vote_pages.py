@@ -7,8 +7,9 @@ import hmac
 import json
 from collections.abc import Mapping
 from datetime import date, timedelta
+from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.elements import Html, element, html, link
@@ -25,6 +26,7 @@ _ACTIONS_A_PAGE = 100
 _CHART_WIDTH, _CHART_HEIGHT, _CHART_FOOT = 760, 140, 20
 
 router = page_router()
+_Place = Annotated[int | None, Query(ge=0, le=2**62)]
 
 
 @router.get("/votes")
@@ -41,7 +43,7 @@ def votes_page(request: Request, services: Used, held: Operating) -> Response:
 
 
 @router.get("/actions")
-def actions_page(request: Request, services: Used, held: Administering, before: int | None = None) -> Response:
+def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
     """The log of actions."""
     found = latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     rows = [

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from assets.definitions import defs
 from assets.evaluations import ended_runs, queue_sensor
@@ -214,6 +215,19 @@ def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
         assert end.kind == "failed"
         assert end.data["reason"].startswith("it cannot be run: ")
     assert queue.kinds(good) == ["queued"]
+
+
+def test_a_database_of_dagster_that_is_away_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue_id = queue.submit()
+
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", away)
+        assert queue.tick() == []
+    assert [one.kind for one in queue.events(queue_id)] == ["queued"]
+    assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
 
 
 def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

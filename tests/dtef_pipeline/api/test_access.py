@@ -29,6 +29,8 @@ def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         assert client.post("/api/nothing", content=b"x" * 1_000_001).status_code == 413
         assert client.post("/api/nothing", content=b'{"x": "\\ud800"}').status_code == 400
+        assert client.post("/api/nothing", content=b'{"x": "\\u0000"}').status_code == 400
+        assert client.post("/api/nothing", content=b'{"x": "\\\\u0000"}').status_code == 404
         assert client.post("/api/nothing", content=b'{"x": "\\ud83d\\ude00"}').status_code == 404
 
 
@@ -77,3 +79,22 @@ def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> N
         assert asked("POST", origin) is None
         assert asked("GET", origin) == DEVELOPER
     services.close()
+
+
+def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        answer = client.post("/api/evaluations", content=b"{bad", headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "body"
+    assert "is no JSON" in answer.json()["detail"]
+
+
+def test_a_faulty_vote_names_its_field(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        answer = client.post("/api/feedback/votes", json={"pair_id": "p", "reviewer_id": "r", "choice": "C", "confidence": 1})
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "choice")
+
+
+def test_the_log_of_actions_takes_no_number_that_is_too_large(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        assert client.get(f"/actions?before={10**25}").status_code == 422

@@ -120,7 +120,8 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"family": "chess"}, 422, "family: got 'chess'; allowed: games"),
     ({"family": ["games"]}, 422, "family: got ['games']"),
     ({"colour": "red"}, 422, "colour: unknown key"),
-    ({"models": ["a\x00b"]}, 422, "models.0: "),
+    ({"models": ["a\x00b"]}, 400, "no text: NUL"),
+    ({"budget": {"max_calls": 10**30}}, 422, "budget.max_calls: got "),
     ({"models": ["x" * 900_000]}, 422, "models.0: "),
     ({"opponents": ["random"], "scenario_ids": ["solitaire/thirteen"], "models": ["baselines"]}, 422, "one seat"),
 )
@@ -163,6 +164,13 @@ def test_the_same_key_and_manifest_give_the_same_ids_however_it_is_spelled(clien
     path.write_text(path.read_text(encoding="utf-8").replace("approved", "retired"), encoding="utf-8")
     assert post(client, "k1").json() == first, "what was taken once is not checked again"
     assert post(client, "k3").status_code == 409
+
+
+def test_a_retired_scenario_is_played_no_more(client: TestClient) -> None:
+    for status in ("production", "retired"):
+        assert client.post("/api/scenarios/poker/kuhn/status", json={"status": status}).status_code == 200
+    answer = client.post("/api/evaluations", json=KUHN)
+    assert (answer.status_code, answer.json()["detail"][:40]) == (409, "scenario_ids: scenario poker/kuhn is ret")
 
 
 def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:

@@ -58,7 +58,7 @@ def test_of_a_partition_that_is_tried_again_the_last_word_holds() -> None:
 
 def test_the_end_says_which_partitions_failed_and_why() -> None:
     found = progress_of(
-        ASKED_FOR, events_told(QUEUED, STARTED, ("failed", {"reason": "one failed", "partitions": {"b": "no key"}}))
+        ASKED_FOR, events_told(QUEUED, STARTED, ("failed", {"reason": "one failed", "failed": {"b": "no key"}}))
     )
     assert (found.status, found.reason, found.ended_at) == ("failed", "one failed", BEGUN + timedelta(seconds=3))
     assert found.runs["run b"] == PartProgress("failed", "no key")
