@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from dtef_pipeline.api.tokens import Tokens
 from resources.evaluations import EvaluationStore
-from resources.game_documents import GameDocumentStore
+from resources.game_document_store import GameDocumentStore
 from resources.settings import Settings
 from resources.votes import VoteStore
 

@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
+from resources.game_document_store import GameDocumentStore
 from resources.game_document_tables import document_schemas
-from resources.game_documents import NO_DOCUMENTS, DocumentChanged, GameDocumentStore, stored_documents
+from resources.game_documents import NO_DOCUMENTS, DocumentChanged, stored_documents
 from resources.run_manifests import config_hash
 from resources.settings import Settings
 from resources.votes import VoteStore
