@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import StoreError
 from resources.responses.database import ResponseDatabase
+from resources.responses.schema_versions import make_tables
 from resources.vote_tables import actions
 
 EVALUATION_SCHEMA_VERSION = 1
@@ -69,25 +69,4 @@ evaluation_cancels = sa.Table(
 
 def make_evaluation_tables(database: ResponseDatabase) -> None:
     """Make what is missing. Raises StoreError when newer code wrote the tables."""
-    if database.read(_evaluation_version) is None:
-        database.write(_make_evaluations, alone=True)
-
-
-def _make_evaluations(connection: sa.Connection) -> None:
-    """A second process waits for the first, and finds what it made."""
-    if _evaluation_version(connection) is None:
-        evaluation_metadata.create_all(connection)
-        actions.create(connection, checkfirst=True)
-        connection.execute(sa.insert(evaluation_versions).values(schema_version=EVALUATION_SCHEMA_VERSION))
-
-
-def _evaluation_version(connection: sa.Connection) -> int | None:
-    if not sa.inspect(connection).has_table(evaluation_versions.name):
-        return None
-    found: int | None = connection.scalar(sa.select(sa.func.max(evaluation_versions.c.schema_version)))
-    if found is not None and found > EVALUATION_SCHEMA_VERSION:
-        raise StoreError(
-            f"the evaluations were written by a newer dtef-pipeline (schema version {found}; this one knows up to "
-            f"{EVALUATION_SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
-        )
-    return found
+    make_tables(database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", needed=actions)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
@@ -15,7 +15,8 @@ from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEv
 from dtef_pipeline.identity import digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
-from resources.responses.database import ResponseDatabase, database_url
+from resources.database_stores import DatabaseStore, read_if_there, utc_now
+from resources.responses.database import ResponseDatabase
 from resources.vote_tables import microseconds, note_action, time_of
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
@@ -63,27 +64,17 @@ class Event(NamedTuple):
     happened_at: datetime
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+def has_evaluations(location: str | Path) -> bool:
+    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
+    return read_if_there(location, lambda connection: sa.inspect(connection).has_table(tables.evaluations.name), False)
 
 
-class EvaluationStore:
-    """Safe to use from several threads and processes at once."""
+class EvaluationStore(DatabaseStore):
+    """The evaluations of a response store. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = _utc_now) -> None:
-        """Open the evaluations in a response store, and make what is not there.
-
-        Args:
-            location: as `ResponseStore` takes it, or a database that is open; that one is not closed here.
-            clock: says when something happens.
-
-        Raises:
-            ConfigError: the URL names no database that can hold responses.
-            StoreError: the database cannot be opened, or was written by newer code.
-        """
-        self._is_own = not isinstance(location, ResponseDatabase)
-        self.database = location if isinstance(location, ResponseDatabase) else ResponseDatabase(location)
-        self.clock = clock
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the evaluations, and make what is not there. Arguments and errors as those of `DatabaseStore`."""
+        super().__init__(location, clock)
         tables.make_evaluation_tables(self.database)
 
     def submit(
@@ -139,7 +130,7 @@ class EvaluationStore:
         """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
         kept, sought = tables.evaluations.c, (well_formed(who), well_formed(idempotency_key))
         statement = sa.select(kept.queue_id).where(kept.submitted_by == sought[0], kept.idempotency_key == sought[1])
-        if not self._rows(statement):
+        if not self.rows(statement):
             return None
         row = {
             "submitted_by": sought[0],
@@ -170,7 +161,7 @@ class EvaluationStore:
 
     def run(self, run_id: str) -> EvaluationRun:
         """Raises UnknownEvaluation."""
-        found = self._rows(sa.select(tables.evaluation_runs).where(tables.evaluation_runs.c.run_id == run_id))
+        found = self.rows(sa.select(tables.evaluation_runs).where(tables.evaluation_runs.c.run_id == run_id))
         if not found:
             raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
         return _run_of(found[0])
@@ -180,7 +171,7 @@ class EvaluationStore:
         kept = tables.evaluations.c
         statement = sa.select(tables.evaluations).order_by(kept.place.desc()).limit(most)
         if before is not None:
-            place = self._rows(sa.select(kept.place).where(kept.queue_id == before))
+            place = self.rows(sa.select(kept.place).where(kept.queue_id == before))
             if not place:
                 raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
             statement = statement.where(kept.place < place[0]["place"])
@@ -204,7 +195,7 @@ class EvaluationStore:
         """The events with a number above `after`, in their order; none of an evaluation that is not there."""
         event = tables.evaluation_events.c
         statement = sa.select(tables.evaluation_events).where(event.queue_id == queue_id, event.seq > after).order_by(event.seq)
-        rows = self._rows(statement if most is None else statement.limit(most))
+        rows = self.rows(statement if most is None else statement.limit(most))
         return [Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])) for row in rows]
 
     def events_of(self, queue_ids: Sequence[str], items: bool = True) -> dict[str, list[Event]]:
@@ -214,7 +205,7 @@ class EvaluationStore:
         if not items:
             statement = statement.where(event.kind != "item")
         found: dict[str, list[Event]] = {one: [] for one in queue_ids}
-        for row in self._rows(statement):
+        for row in self.rows(statement):
             found[row["queue_id"]].append(Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["happened_at"])))
         return found
 
@@ -226,13 +217,13 @@ class EvaluationStore:
             .where(event.queue_id.in_(queue_ids))
             .group_by(event.queue_id)
         )
-        return {row["queue_id"]: row["head"] for row in self._rows(statement)}
+        return {row["queue_id"]: row["head"] for row in self.rows(statement)}
 
     def started(self, queue_ids: Sequence[str]) -> set[str]:
         """Those of these evaluations that have an event `started`."""
         event = tables.evaluation_events.c
         statement = sa.select(event.queue_id).where(event.queue_id.in_(queue_ids), event.kind == "started")
-        return {row["queue_id"] for row in self._rows(statement)}
+        return {row["queue_id"] for row in self.rows(statement)}
 
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
         """Note that somebody wants the evaluation to end, with a row of the log of actions; returns whether that is new.
@@ -261,25 +252,15 @@ class EvaluationStore:
     def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
         """Who asked for the end of which of these evaluations."""
         cancel = tables.evaluation_cancels.c
-        rows = self._rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
+        rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
-    def close(self) -> None:
-        if self._is_own:
-            self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
-        rows = self._rows(statement)
+        rows = self.rows(statement)
         of = tables.evaluation_runs.c
         parts = sa.select(tables.evaluation_runs).where(of.queue_id.in_([row["queue_id"] for row in rows]))
         runs: dict[str, list[EvaluationRun]] = {row["queue_id"]: [] for row in rows}
-        for part in self._rows(parts.order_by(of.queue_id, of.place)) if rows else ():
+        for part in self.rows(parts.order_by(of.queue_id, of.place)) if rows else ():
             runs[part["queue_id"]].append(_run_of(part))
         return [
             Evaluation(
@@ -293,21 +274,6 @@ class EvaluationStore:
             )
             for row in rows
         ]
-
-    def _rows(self, statement: sa.Select[Any]) -> list[sa.RowMapping]:
-        return self.database.read(lambda connection: list(connection.execute(statement).mappings()))
-
-
-def has_evaluations(location: str | Path) -> bool:
-    """Whether somebody has asked for an evaluation in this response store. Nothing is made. Raises StoreError."""
-    url = database_url(location)
-    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
-        return False
-    database = ResponseDatabase(location, prepare=False)
-    try:
-        return database.read(lambda connection: sa.inspect(connection).has_table(tables.evaluations.name))
-    finally:
-        database.close()
 
 
 def _add_event(
@@ -335,7 +301,7 @@ def _lock_evaluation(connection: sa.Connection, queue_id: str) -> None:
         raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
 
 
-def _run_of(row: sa.RowMapping) -> EvaluationRun:
+def _run_of(row: Mapping[str, Any]) -> EvaluationRun:
     return EvaluationRun(row["run_id"], row["queue_id"], row["key"], json.loads(row["asks"]))
 
 

@@ -4,46 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
+
+import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import well_formed
+from resources import game_document_tables as tables
+from resources.database_stores import DatabaseStore, utc_now
 from resources.game_documents import DocumentChanged, GameDocumentKind, StoredDocuments, documents_in
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    from resources.responses.database import ResponseDatabase
+from resources.responses.database import ResponseDatabase
+from resources.vote_tables import make_vote_tables, microseconds, note_action
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+class GameDocumentStore(DatabaseStore):
+    """The documents of a response database, for those who add to them. Safe to use from several threads and processes at once."""
 
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the documents, and make what is not there: also the tables of votes, where actions are noted.
 
-class GameDocumentStore:
-    """Safe to use from several threads and processes at once."""
-
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = _utc_now) -> None:
-        """Open the documents in a response database, and make what is not there: also the tables of votes, where actions are noted.
-
-        Args:
-            location: as `ResponseStore` takes it, or a database that is open; that one is not closed here.
-            clock: says when something is made.
-
-        Raises:
-            ConfigError: the URL names no database that can hold responses.
-            StoreError: the database cannot be opened, or was written by newer code.
+        Arguments and errors as those of `DatabaseStore`.
         """
-        from resources.game_document_tables import make_document_tables
-        from resources.responses.database import ResponseDatabase
-        from resources.vote_tables import make_vote_tables
-
-        self._is_own = not isinstance(location, ResponseDatabase)
-        self.database = location if isinstance(location, ResponseDatabase) else ResponseDatabase(location)
-        self.clock = clock
+        super().__init__(location, clock)
         make_vote_tables(self.database)
-        make_document_tables(self.database)
+        tables.make_document_tables(self.database)
 
     def all(self) -> StoredDocuments:
         """All there is now, of one reading transaction."""
@@ -87,11 +72,6 @@ class GameDocumentStore:
         before: Mapping[str, Any] | None,
         body: Mapping[str, Any] | None,
     ) -> None:
-        import sqlalchemy as sa
-
-        from resources import game_document_tables as tables
-        from resources.vote_tables import microseconds, note_action
-
         now = self.clock()
         row = {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
 
@@ -108,16 +88,6 @@ class GameDocumentStore:
 
         # Alone: no other writer comes between the look and the rows.
         self.database.write(work, alone=True)
-
-    def close(self) -> None:
-        if self._is_own:
-            self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _canonical_json(value: Mapping[str, Any]) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import StoreError
 from resources.responses.database import ResponseDatabase
+from resources.responses.schema_versions import make_tables, schema_found
 
 DOCUMENT_SCHEMA_VERSION = 1
+_WHAT_WAS_WRITTEN = "the personas and scenarios were"
 
 document_metadata = sa.MetaData()
 document_schemas = sa.Table(
@@ -49,25 +50,9 @@ sa.Index("game_document_statuses_of", document_statuses.c.kind, document_statuse
 
 def make_document_tables(database: ResponseDatabase) -> None:
     """Make what is missing. Raises StoreError when newer code wrote the tables."""
-    if database.read(document_schema) is None:
-        database.write(_make_documents, alone=True)
+    make_tables(database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
 
 
 def document_schema(connection: sa.Connection) -> int | None:
     """The schema version found; None: there are no such tables. Raises StoreError when newer code wrote them."""
-    if not sa.inspect(connection).has_table(document_schemas.name):
-        return None
-    found: int | None = connection.scalar(sa.select(sa.func.max(document_schemas.c.schema_version)))
-    if found is not None and found > DOCUMENT_SCHEMA_VERSION:
-        raise StoreError(
-            f"the personas and scenarios were written by a newer dtef-pipeline (schema version {found}; this one knows up to "
-            f"{DOCUMENT_SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
-        )
-    return found
-
-
-def _make_documents(connection: sa.Connection) -> None:
-    """A second process waits for the first, and finds what it made."""
-    if document_schema(connection) is None:
-        document_metadata.create_all(connection)
-        connection.execute(sa.insert(document_schemas).values(schema_version=DOCUMENT_SCHEMA_VERSION))
+    return schema_found(connection, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)

@@ -76,13 +76,9 @@ def stored_documents(location: str) -> StoredDocuments:
     """
     if (file := _file_of(location)) is not None and not file.is_file():
         return NO_DOCUMENTS
-    from resources.responses.database import ResponseDatabase
+    from resources.database_stores import read_if_there
 
-    database = ResponseDatabase(location, prepare=False)
-    try:
-        return database.read(_found_documents)
-    finally:
-        database.close()
+    return read_if_there(location, _found_documents, NO_DOCUMENTS)
 
 
 def _file_of(location: str) -> Path | None:
@@ -102,6 +98,7 @@ def _found_documents(connection: sa.Connection) -> StoredDocuments:
 
 
 def documents_in(connection: sa.Connection) -> StoredDocuments:
+    """All that the tables have, which are there."""
     import sqlalchemy as sa
 
     from resources import game_document_tables as tables

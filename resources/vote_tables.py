@@ -13,11 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.judged_pairs import requests_said
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
+from resources.responses.schema_versions import schema_found
 
 VOTE_SCHEMA_VERSION = 3
 """1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses."""
@@ -170,15 +170,7 @@ def _found_salt(connection: sa.Connection) -> str | None:
 
 
 def _found_version(connection: sa.Connection) -> int | None:
-    if not sa.inspect(connection).has_table(vote_versions.name):
-        return None
-    version: int | None = connection.scalar(sa.select(sa.func.max(vote_versions.c.schema_version)))
-    if version is not None and version > VOTE_SCHEMA_VERSION:
-        raise StoreError(
-            f"the votes were written by a newer dtef-pipeline (schema version {version}; this one knows up to "
-            f"{VOTE_SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
-        )
-    return version
+    return schema_found(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
 
 
 def _made(connection: sa.Connection) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -30,6 +29,7 @@ from dtef_pipeline.preference.vote_records import (
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
 from dtef_pipeline.text.well_formed import well_formed
 from resources import vote_tables as tables
+from resources.database_stores import DatabaseStore, utc_now
 from resources.judge_ids import JUDGE_KIND, refuse_judge
 from resources.pair_sides import LEFT_SIDE, RIGHT_SIDE, with_sides
 from resources.responses.database import ResponseDatabase
@@ -40,27 +40,13 @@ _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class VoteStore:
+class VoteStore(DatabaseStore):
     """The votes of a project. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path, clock: Callable[[], datetime] = _now) -> None:
-        """Open the votes in a response store, and make what is not there.
-
-        Args:
-            location: as `ResponseStore` takes it.
-            clock: says when a vote is taken.
-
-        Raises:
-            ConfigError: the URL names no database that can hold responses.
-            StoreError: the database cannot be opened, or was written by newer code.
-        """
-        self.database = ResponseDatabase(location)
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the votes in a response store, and make what is not there. Arguments and errors as those of `DatabaseStore`."""
+        super().__init__(location, clock)
         self.name = self.database.name
-        self.clock = clock
         self.salt = tables.make_vote_tables(self.database)
         """Decides what is shown as A; never served, and in no export."""
 
@@ -101,13 +87,13 @@ class VoteStore:
         statement = sa.select(tables.pairs).order_by(tables.pairs.c.pair_id)
         if family is not None:
             statement = statement.where(tables.pairs.c.family == family)
-        return [pair_of(row) for row in self._rows(statement)]
+        return [pair_of(row) for row in self.rows(statement)]
 
     def served(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
         """The pair as a reviewer gets it. `names`: of `hidden_names`, for one who serves many. Raises UnknownPair."""
         pair = self._pair(pair_id)
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
-        sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self._rows(statement)}
+        sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self.rows(statement)}
         return blinded_pair(pair, sides[pair.left], sides[pair.right], names or self.hidden_names(), self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
@@ -127,13 +113,13 @@ class VoteStore:
         )
         if family is not None:
             statement = statement.where(pair.family == family)
-        ids = [row["pair_id"] for row in self._rows(statement)]
+        ids = [row["pair_id"] for row in self.rows(statement)]
         found, names = list[str](), self.hidden_names()
         for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
             if len(found) >= most:
                 break
             some = ids[start : start + _LOOKED_AT_TOGETHER]
-            texts = {row["pair_id"]: row for row in self._rows(texts_statement(some))}
+            texts = {row["pair_id"]: row for row in self.rows(texts_statement(some))}
             found += islice((one for one in some if not read_alike(texts[one], names)), most - len(found))
         return found
 
@@ -165,7 +151,7 @@ class VoteStore:
             .where(vote.c.pair_id == ballot.pair_id, vote.c.reviewer_id == ballot.reviewer_id)
         )
         who = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
-        if self._rows(voided):
+        if self.rows(voided):
             return f"{who}, and that vote was voided: it counts no more, and no other takes its place; other pairs are open to the reviewer"
         return f"{who}; the first vote stays, and an administrator can void it"
 
@@ -243,7 +229,7 @@ class VoteStore:
 
     def reviewers(self) -> dict[str, Record]:
         """What holds of each reviewer of whom something was said."""
-        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self._rows(sa.select(tables.reviewers)))
+        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(sa.select(tables.reviewers)))
 
     def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
         """(vote id, vote, whether it is voided) of all votes, by id."""
@@ -255,7 +241,7 @@ class VoteStore:
                 tables.pairs.c.family == family
             )
         return [
-            (row["vote_id"], vote_of(tables.record_of("vote", row)), row["void_id"] is not None) for row in self._rows(joined)
+            (row["vote_id"], vote_of(tables.record_of("vote", row)), row["void_id"] is not None) for row in self.rows(joined)
         ]
 
     def audit(self, vote_id: str) -> list[dict[str, Any]]:
@@ -267,7 +253,7 @@ class VoteStore:
 
         Raises BallotError for a vote that is not there.
         """
-        found = [dict(row) for row in self._rows(audit_statement(vote_id))]
+        found = [dict(row) for row in self.rows(audit_statement(vote_id))]
         for row in found:
             row |= {name: tables.time_of(row[name]) for name in ("voted_at", "answered_at")} | {"reason": why_incomplete(row)}
         if not found:
@@ -281,39 +267,23 @@ class VoteStore:
         """
         place = tables.actions.c.place
         statement = sa.select(tables.actions).where(place > after).order_by(place).limit(most)
-        return [dict(row) for row in self._rows(statement)]
-
-    def close(self) -> None:
-        self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return [dict(row) for row in self.rows(statement)]
 
     def _pair(self, pair_id: str) -> VotePair:
-        found = self._rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
+        found = self.rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
         if not found:
             raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference next` serves those there are")
         return pair_of(dict(found[0]))
 
     def _vote(self, vote_id: str) -> Record | None:
-        found = self._rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
+        found = self.rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
         return tables.record_of("vote", found[0]) if found else None
 
     def hidden_names(self, further: Iterable[PairedResponse] = ()) -> Blinding:
         """Of all names in the store: a text may name another model than the one that wrote it."""
-        rows = self._rows(sa.select(tables.paired_responses.c.names).distinct())
+        rows = self.rows(sa.select(tables.paired_responses.c.names).distinct())
         stored = {name for row in rows for name in json.loads(row["names"])}
         return blinding(stored.union(*(response.names for response in further)))
-
-    def _rows(self, statement: sa.Select[Any]) -> Sequence[Mapping[str, Any]]:
-        return self.database.read(partial(_mappings, statement))
-
-
-def _mappings(statement: sa.Select[Any], connection: sa.Connection) -> Sequence[Mapping[str, Any]]:
-    return connection.execute(statement).mappings().all()  # type: ignore[return-value]
 
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
@@ -332,7 +302,7 @@ def votes_of_store(
         reviewer_kind: person or judge; the two are never mixed.
         leaks: False leaves out votes on pairs in whose texts a name stood.
     """
-    rows = store.database.read(partial(_mappings, players_statement(family, reviewer_kind, leaks)))
+    rows = store.rows(players_statement(family, reviewer_kind, leaks))
     return [_players_vote(row) for row in rows]
 
 

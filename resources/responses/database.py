@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.responses.columns import RESPONSE_COLUMNS
+from resources.responses.schema_versions import schema_found
 
 SCHEMA_VERSION = 2
 """1: the first. 2: responses keep `fingerprint` and `reasoning`; claims.
@@ -199,15 +200,7 @@ class ResponseDatabase:
 
     def _version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""
-        if not sa.inspect(connection).has_table(versions.name):
-            return None
-        found: int | None = connection.scalar(sa.select(sa.func.max(versions.c.schema_version)))
-        if found is not None and found > SCHEMA_VERSION:
-            raise StoreError(
-                f"response store {self.name}: written by a newer dtef-pipeline (schema version {found}; this one knows "
-                f"up to {SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
-            )
-        return found
+        return schema_found(connection, versions, SCHEMA_VERSION, f"response store {self.name}:")
 
     def _bring_up_to_date(self, connection: sa.Connection) -> None:
         """Make missing tables and columns. A second process waits for the first, and finds nothing left to do."""

@@ -112,7 +112,7 @@ def test_pairs_made_before_ids_were_keyed_stay_and_are_not_made_again(location: 
         assert later.add_pairs(rows, made) == 2
         assert made[0].pair_id in {pair.pair_id for pair in later.pairs()}
         assert later.take(Ballot(made[0].pair_id, "r1", "A", 3))
-        again = vote_tables.stored_row(vote_tables.record_of("pair", later._rows(sa.select(vote_tables.pairs))[0]))
+        again = vote_tables.stored_row(vote_tables.record_of("pair", later.rows(sa.select(vote_tables.pairs))[0]))
         with pytest.raises(StoreError, match=r"(?i)unique"):
             later.database.write(lambda one: one.execute(sa.insert(vote_tables.pairs).values(**again | {"pair_id": "f" * 32})))
 
@@ -260,7 +260,7 @@ def test_no_code_changes_or_takes_away_what_is_stored() -> None:
 
 def test_the_database_itself_allows_one_vote_per_pair_and_reviewer(store: VoteStore) -> None:
     store.take(Ballot(filled(store)[0], "r1", "A", 3))
-    row = dict(vote_tables.stored_row(vote_tables.record_of("vote", store._rows(sa.select(vote_tables.votes))[0])))
+    row = dict(vote_tables.stored_row(vote_tables.record_of("vote", store.rows(sa.select(vote_tables.votes))[0])))
     with pytest.raises(StoreError):
         store.database.write(lambda one: one.execute(sa.insert(vote_tables.votes).values(**row | {"vote_id": "f" * 32})))
 
