@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
+from dtef_pipeline.games.manifest import ScenarioManifest, manifests_in_play, read_manifests
 from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
 from resources.game_documents import GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
@@ -19,16 +20,20 @@ _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
 def known_scenarios(settings: Settings) -> dict[str, ScenarioManifest]:
-    """The latest version of every manifest by its id; one of DTEF_SCENARIOS takes the place of a shipped one with the same id.
+    """The version in play of every scenario by its id (`manifests_in_play`); a file of DTEF_SCENARIOS takes the place of a shipped one.
 
     Raises as `known_scenario_versions`.
     """
-    return latest_manifests(known_scenario_versions(settings))
+    return manifests_in_play(known_scenario_versions(settings).values())
 
 
-def latest_manifests(versions: Mapping[tuple[str, int], ScenarioManifest]) -> dict[str, ScenarioManifest]:
-    """The latest version of each manifest, by id, in the order of ids."""
-    return {name: versions[name, version] for name, version in sorted(versions)}
+def known_scenario_version(settings: Settings, name: str, version: int) -> ScenarioManifest:
+    """A certain version. Raises ConfigError, with those there are, where it is not known any more; and as `known_scenario_versions`."""
+    versions = known_scenario_versions(settings)
+    if (found := versions.get((name, version))) is None:
+        there = ", ".join(str(number) for known, number in versions if known == name)
+        raise _version_gone("scenario", name, version, there)
+    return found
 
 
 def known_scenario_versions(
@@ -67,10 +72,27 @@ def known_persona_versions(settings: Settings, stored: StoredDocuments | None = 
     return {one.name: one for one in _with_stored("persona", Persona, in_files, settings, stored).values()}
 
 
-def known_personas(settings: Settings) -> dict[str, Persona]:
-    """The version in play of every persona by id (`latest_personas`), then every version by name (`cautious:v1`)."""
+def known_personas(settings: Settings, pinned: Mapping[str, int] = MappingProxyType({})) -> dict[str, Persona]:
+    """The version in play of every persona by id (`latest_personas`), then every version by name (`cautious:v1`).
+
+    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is not known any more; and as
+    `known_persona_versions`.
+    """
     versions = known_persona_versions(settings)
-    return latest_personas(versions.values()) | versions
+    found = latest_personas(versions.values()) | versions
+    for name, version in pinned.items():
+        if (one := versions.get(f"{name}:v{version}")) is None:
+            there = ", ".join(str(known.version) for known in versions.values() if known.id == name)
+            raise _version_gone("persona", name, version, there)
+        found[name] = one
+    return found
+
+
+def _version_gone(kind: GameDocumentKind, name: str, version: int, there: str) -> ConfigError:
+    return ConfigError(
+        f"{kind} {name}: version {version} was asked for, and is not known any more; there are: {there or 'none'}; "
+        "allowed: the file of that version put back, or the evaluation submitted again"
+    )
 
 
 def _with_stored(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from assets.games.known_games import known_persona_versions
+from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.stale_tables import say_stale
@@ -21,7 +21,7 @@ from dtef_pipeline.games.latest_play import latest_scores
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
+from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
 from dtef_pipeline.games.same_games import GAMES_NOTE, OWN_GAMES, PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
 from dtef_pipeline.games.stored_tables import GAMES_TABLES
 from dtef_pipeline.games.unplayed_games import UNPLAYED_NOTE, UNPLAYED_READS, all_played, with_unplayed
@@ -191,13 +191,13 @@ def _notes(frame: pd.DataFrame) -> list[str]:
 
 
 def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
-    """The rows of the latest version of each scenario that is meant."""
+    """The rows of each scenario that is meant, of one version of it."""
     of_leagues = fitting(sorted(frame["league"].unique()), leagues, "--league")
     frame = frame[frame["league"].isin(of_leagues)]
     known = sorted((frame["league"] + "/" + frame["scenario"]).unique())
     chosen = fitting(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
     frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(chosen)]
-    return latest_versions(frame)
+    return versions_shown(frame, known_scenarios(Settings.from_environment()))
 
 
 def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.documents import Part, read_document, versions_in_play
 from dtef_pipeline.errors import ConfigError
 
 SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
@@ -102,3 +103,10 @@ def read_manifests(folder: Path) -> dict[str, ScenarioManifest]:
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder; allowed: one with <league>/<scenario>.yaml")
     return {one.id: one for one in map(read_manifest, sorted(folder.glob("*/*.yaml")))}
+
+
+def manifests_in_play(versions: Iterable[ScenarioManifest]) -> dict[str, ScenarioManifest]:
+    """The version of each scenario that is in play, by id, in the order of ids: the latest that is not experimental; of experimental ones
+    alone, the latest.
+    """
+    return versions_in_play(versions, "experimental")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.documents import Part, read_document, versions_in_play
 from dtef_pipeline.errors import ConfigError
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
@@ -69,5 +69,4 @@ def latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
 
     So a persona that was approved plays on while its next version is a draft, and one whose latest version was retired plays no more.
     """
-    in_order = sorted(versions, key=lambda one: (one.id, one.status != "draft", one.version))
-    return {persona.id: persona for persona in in_order}
+    return versions_in_play(versions, "draft")

@@ -1,16 +1,24 @@
-"""Rows of `persona_results` in the order in which people read them: the latest version of each scenario, and players best first."""
+"""Rows of `persona_results` in the order in which people read them: one version of each scenario, and players best first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from dtef_pipeline.games.manifest import ScenarioManifest
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def latest_versions(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the latest version of each scenario; `frame` has the columns league, scenario and version."""
-    return frame[frame["version"] == frame.groupby(["league", "scenario"])["version"].transform("max")]
+def versions_shown(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
+    """The rows of the version of each scenario that is in play, as `manifests` has it by id; where it has no row, of the latest that has one.
+
+    `frame` has the columns league, scenario and version.
+    """
+    in_play = (frame["league"] + "/" + frame["scenario"]).map({name: one.version for name, one in manifests.items()})
+    marked = frame["version"].where(frame["version"] != in_play, float("inf"))
+    return frame[marked == marked.groupby([frame["league"], frame["scenario"]]).transform("max")]
 
 
 def ranked_players(frame: pd.DataFrame) -> pd.DataFrame:

@@ -52,7 +52,7 @@ _EPISODE_CHOICES = (
 
 
 def chosen_episodes(rows: StoredRows, found: ScenarioResults) -> list[ChosenEpisode]:
-    """A handful of episodes of the latest version, each once."""
+    """A handful of episodes of the version that is shown, each once."""
     frame = _played(rows, found)
     chosen: dict[str, str] = {}
     for choice in _EPISODE_CHOICES if len(frame) else ():

@@ -1,4 +1,4 @@
-"""What the pages are made of: of each scenario the results of its latest version, and the episodes of the snapshots that count."""
+"""What the pages are made of: of each scenario the results of one version, and the episodes of the snapshots that count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dtef_pipeline.games.packs import Pack, pack_if_installed
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, player_names
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import BASELINE_PREFIX
-from dtef_pipeline.games.ranked_players import latest_versions, ranked_players
+from dtef_pipeline.games.ranked_players import ranked_players, versions_shown
 from dtef_pipeline.games.same_games import PLAYED_COVERAGE, shared_results, whole_coverage, with_coverage
 from dtef_pipeline.games.unplayed_games import UNPLAYED_READS, all_played, with_unplayed
 from dtef_pipeline.report.stored_rows import StoredRows
@@ -36,7 +36,7 @@ _STATES = (
 
 @dataclass(frozen=True)
 class ScenarioResults:
-    """The latest version of one scenario that was played."""
+    """One version of a scenario: the one in play, or else the latest that was played."""
 
     name: str
     """League and scenario."""
@@ -97,9 +97,10 @@ def played_scenarios(
     every, met = rows.frame("persona_results"), rows.frame("matchups")
     results, shared = every, every.iloc[:0]
     if len(every):
-        covered = whole_coverage(latest_versions(every), np.nan)
+        own = versions_shown(every, manifests)
+        covered = whole_coverage(own, np.nan)
         if all(map(rows.has, GAME_RESULTS_READS)):
-            covered = with_coverage(connection, latest_versions(every))
+            covered = with_coverage(connection, own)
             shared = shared_results(connection, _of_unlike_games(covered))
         told = with_unplayed if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: all_played(found)
         results, shared = (_with_players(ranked_players(told(connection, one)), personas) for one in (covered, shared))
