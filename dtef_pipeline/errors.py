@@ -7,6 +7,7 @@ DtefError
 ├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
 │   ├── UnreadableFile  a file of a table cannot be read: which, why, and the command that makes it again
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
+│       └── NewerSchema  newer code wrote its tables
 ├── NameLeak         a text that must name no model still names one, so that it is not sent
 ├── BallotError      a vote cannot be taken as it is: which field, what arrived, what is allowed
 │   ├── UnknownPair  it is on a pair that is not there
@@ -52,6 +53,10 @@ def makes_again(command: str, what: str = "it") -> str:
 
 class StoreError(WarehouseError):
     """The response store, or a file of stored responses, cannot be read or written."""
+
+
+class NewerSchema(StoreError):
+    """Newer code wrote the tables."""
 
 
 class BallotError(DtefError):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from dtef_pipeline.errors import DtefError
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
+
+
+FIRST_STATUS: Mapping[GameDocumentKind, str] = MappingProxyType({"persona": "draft", "scenario": "experimental"})
+"""What every version begins with."""
 
 
 class DocumentChanged(DtefError):

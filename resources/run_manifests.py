@@ -6,11 +6,15 @@ import hashlib
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.errors import DtefError
+from dtef_pipeline.documents import versions_in_play
+from dtef_pipeline.errors import NewerSchema
 from dtef_pipeline.identity import digest
-from resources.game_documents import DOCUMENT_KINDS, stored_documents
+from resources.game_documents import DOCUMENT_KINDS, FIRST_STATUS, GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
 
 _SOURCES_ROOT = Path(__file__).parents[1]
@@ -32,7 +36,12 @@ def code_version() -> str:
 
 
 def config_hash(settings: Settings) -> str:
-    """Hash of what says what is asked and of whom: models, panel, batteries, scenarios and personas, shipped, one's own, and made over HTTP."""
+    """Hash of what says what is asked and of whom: models, panel, batteries, and the scenarios and personas of files; of those that were made
+    over HTTP the versions in play, as what a draft says is asked of nobody.
+
+    The hash is noted in the same database that has the documents: where they cannot be read now, it cannot be noted either, so it is never made
+    without them. Raises StoreError where the database cannot be read.
+    """
     places = (
         shipped("models.yaml"),
         settings.models,
@@ -49,14 +58,51 @@ def config_hash(settings: Settings) -> str:
 
 
 def _documents_hashed(settings: Settings) -> list[object]:
-    """Versions and statuses that were made over HTTP; an empty list where there are none, as before there could be any."""
+    """What the store says of the versions in play; an empty list where it says nothing of them, as before there could be any."""
     try:
         stored = stored_documents(settings.responses_url)
-    except DtefError:
-        return ["unreadable"]
-    versions = sorted([one.kind, one.id, one.version, one.body] for one in stored.versions)
-    statuses = sorted([kind, *key, status] for kind in DOCUMENT_KINDS for key, status in stored.status_of(kind).items())
-    return [[versions, statuses]] if versions or statuses else []
+    except NewerSchema:
+        # Other families go on: no document of the store can be asked for here.
+        return ["of a newer dtef-pipeline"]
+    found = [one for kind in DOCUMENT_KINDS for one in _told_in_store(kind, stored, settings)]
+    return [found] if found else []
+
+
+class _OfFileOrStore(NamedTuple):
+    id: str
+    version: int
+    status: str
+
+
+def _told_in_store(kind: GameDocumentKind, stored: StoredDocuments, settings: Settings) -> list[list[object]]:
+    """Of each document in play that was made or given a status over HTTP: kind, id, version, status, and the body of one that was made there."""
+    bodies, said = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.status_of(kind)
+    if not said:
+        return []
+    known = {**_statuses_in_files(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
+    versions = [_OfFileOrStore(*key, said.get(key, status)) for key, status in known.items()]
+    in_play = versions_in_play(versions, FIRST_STATUS[kind]).values()
+    told = [one for one in in_play if (one.id, one.version) in said]
+    return [[kind, *one, bodies.get((one.id, one.version))] for one in told]
+
+
+def _statuses_in_files(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
+    """By id and version. A scenario of one's own takes the place of a shipped one; files with faults are left out."""
+    own_folder = settings.personas if kind == "persona" else settings.scenarios
+    of_shipped, own = _statuses_in(kind, shipped(f"{kind}s")), _statuses_in(kind, own_folder)
+    replaced = {name for name, _ in own} if kind == "scenario" else set()
+    return {key: status for key, status in of_shipped.items() if key[0] not in replaced} | own
+
+
+def _statuses_in(kind: GameDocumentKind, folder: Path | None) -> dict[tuple[str, int], str]:
+    found = {}
+    for path in sorted(folder.rglob("*.yaml")) if folder and folder.is_dir() else ():
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            found[str(values["id"]), int(values["version"])] = str(values.get("status", FIRST_STATUS[kind]))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
+            continue
+    return found
 
 
 def _hash(path: Path) -> str:

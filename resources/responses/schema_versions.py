@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import StoreError
+from dtef_pipeline.errors import NewerSchema
 
 if TYPE_CHECKING:
     from resources.responses.database import ResponseDatabase
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def schema_found(connection: sa.Connection, versions: sa.Table, known: int, what: str) -> int | None:
     """The schema version found; None: the tables are not there. `what`: begins the message of the error, such as `the votes were`.
 
-    Raises StoreError when newer code wrote them: a version above `known`.
+    Raises NewerSchema when newer code wrote them: a version above `known`.
     """
     if not sa.inspect(connection).has_table(versions.name):
         return None
     found: int | None = connection.scalar(sa.select(sa.func.max(versions.c.schema_version)))
     if found is not None and found > known:
-        raise StoreError(
+        raise NewerSchema(
             f"{what} written by a newer dtef-pipeline (schema version {found}; this one knows up to {known}); "
             "upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
         )

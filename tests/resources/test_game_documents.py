@@ -6,15 +6,17 @@ import json
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
+from dtef_pipeline.games.manifest import ScenarioStatus
+from dtef_pipeline.games.personas import PersonaStatus
 from resources.game_document_store import GameDocumentStore
 from resources.game_document_tables import document_schemas
-from resources.game_documents import NO_DOCUMENTS, DocumentChanged, stored_documents
+from resources.game_documents import FIRST_STATUS, NO_DOCUMENTS, DocumentChanged, stored_documents
 from resources.run_manifests import config_hash
 from resources.settings import Settings
 from resources.votes import VoteStore
@@ -104,14 +106,38 @@ def test_documents_of_newer_code_are_refused(location: str) -> None:
         stored_documents(location)
 
 
-def test_the_hash_of_the_configuration_changes_with_a_document_and_not_with_the_tables(tmp_path: Path) -> None:
-    settings = Settings.from_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
+def test_the_hash_of_the_configuration_changes_with_what_is_in_play_and_not_with_a_draft(tmp_path: Path) -> None:
+    """A draft that nobody plays changed it."""
+    places = {"DTEF_RESPONSES": tmp_path / "responses.sqlite", "DTEF_PERSONAS": tmp_path}
+    settings = Settings.from_environment({name: str(place) for name, place in places.items()})
+    (tmp_path / "bold.yaml").write_text("{id: bold, version: 1, status: approved}", encoding="utf-8")
     found = [config_hash(settings)]
+    bold = {"id": "bold", "version": 2, "status": "draft", "display_name": "Bold", "system_prompt": "Go."}
     with GameDocumentStore(settings.responses_url) as store:
         found.append(config_hash(settings))
-        store.add("persona", CALM, "alice", seen=0)
+        store.add("persona", bold, "alice", seen=0)
         found.append(config_hash(settings))
-        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        assert len(set(found)) == 1
+        store.say("persona", {**bold, "status": "approved"}, "bob", seen=2, before=bold)
         found.append(config_hash(settings))
-    assert found[0] == found[1]
-    assert len(set(found)) == 3
+        store.add("persona", {**bold, "version": 3}, "alice", seen=3)
+        found.append(config_hash(settings))
+        assert found[3] == found[4]
+        store.say("persona", {**bold, "status": "retired"}, "bob", seen=5, before=bold)
+        found.append(config_hash(settings))
+        kuhn = {"id": "poker/kuhn", "version": 10_000, "status": "experimental"}
+        store.add("scenario", kuhn, "alice", seen=0)  # of experimental ones alone the latest is played
+        found.append(config_hash(settings))
+    assert len(set(found)) == 4
+
+
+def test_no_hash_of_the_configuration_is_made_while_the_store_is_away(tmp_path: Path) -> None:
+    """It hashed the word `unreadable`: two answers of one configuration seemed to be of two."""
+    (tmp_path / "responses.sqlite").write_bytes(b"no database" * 1000)
+    settings = Settings.from_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
+    with pytest.raises(StoreError, match="not a database"):
+        config_hash(settings)
+
+
+def test_the_first_statuses_are_those_of_personas_and_scenarios() -> None:
+    assert {"persona": get_args(PersonaStatus)[0], "scenario": get_args(ScenarioStatus)[0]} == FIRST_STATUS
