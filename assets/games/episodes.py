@@ -14,7 +14,16 @@ from pydantic import Field
 
 from assets.games.known_games import known_personas
 from assets.games.prompts import episode_prompts
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, UnapprovedConfig, pack_of, refuse_unapproved
+from assets.games.scenarios import (
+    GAMES_GROUP,
+    LEAGUE_SCENARIO,
+    EntrantsConfig,
+    UnapprovedConfig,
+    items_of,
+    pack_of,
+    refuse_unapproved,
+    versions_played,
+)
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
 from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -25,9 +34,9 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.games.adapter_faults import adapters_named
-from dtef_pipeline.games.entrants import entrants, models_among, opponent_item_name, opponent_named
+from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
 from dtef_pipeline.games.episode import GameEpisode
-from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.episode_items import NO_OPPONENT
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.pack_faults import require_weighable
@@ -93,9 +102,10 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
 
 
 def _planned(store: Store, models: Models, config: EpisodesConfig, key: str) -> _Planned:
-    pack, personas = pack_of(store, key), known_personas(store.settings)
+    pack = pack_of(store, key, config.scenario_versions)
+    personas = known_personas(store.settings, config.persona_versions)
     require_weighable([pack])
-    items = items_given(pack.manifest, config.seeds, [opponent_item_name(pack, name) for name in config.opponents])
+    items = items_of(pack, config)
     players = entrants(pack, models, personas, config.players, config.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}
     opponents = {name: opponent_named(pack, models, personas, name) for name in names}
@@ -186,11 +196,13 @@ def games_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) ->
 def rewards_sum_to_zero(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """In a scenario that says so, the rewards of all seats sum to 0 in every episode."""
     offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "episodes", ["item_id", "model", "rewards"]):
-        if not pack_of(store, key).scenario.zero_sum:
+    for key, rows in read_keys(context, store, "episodes", ["item_id", "model", "version", "rewards"]):
+        pack = pack_of(store, key, versions_played(context))
+        if not pack.scenario.zero_sum:
             continue
-        checked += len(rows)
-        for row in rows.to_pylist():
+        own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
+        checked += len(own)
+        for row in own.to_pylist():
             if abs(sum(row["rewards"])) > 1e-9:
                 offenders.append(f"{key} {row['item_id']} {row['model']}: {row['rewards']}")
     return verdict(offenders, checked=checked)
@@ -202,7 +214,7 @@ def episodes_replay(context: dg.AssetCheckExecutionContext, store: Store) -> dg.
     offenders, checked = [], 0
     columns = ["item_id", "model", "version", "cluster", "trace", "trace_hash"]
     for key, rows in read_keys(context, store, "episodes", columns):
-        pack = pack_of(store, key)
+        pack = pack_of(store, key, versions_played(context))
         own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
         step = max(1, -(-len(own) // REPLAYED_EPISODES))
         for row in own.take(np.arange(0, len(own), step)).to_pylist():

@@ -4,14 +4,13 @@ from typing import Any
 
 import dagster as dg
 
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, LeagueConfig, pack_of
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, LeagueConfig, items_of, pack_of
 from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.games.adapter_faults import adapters_named
-from dtef_pipeline.games.entrants import opponent_item_name
-from dtef_pipeline.games.episode_items import item_rows, items_given
+from dtef_pipeline.games.episode_items import item_rows
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 
@@ -26,9 +25,8 @@ def scenario_items(context: dg.AssetExecutionContext, config: LeagueConfig, stor
     for key in run.keys:
         at = LEAGUE_SPACE.levels(key)
         with run.attempt(key), adapters_named(), store.writing("scenario_items", [key]):
-            pack = pack_of(store, key)
-            opponents = [opponent_item_name(pack, name) for name in config.opponents]
-            items = items_given(pack.manifest, config.seeds, opponents)
+            pack = pack_of(store, key, config.scenario_versions)
+            items = items_of(pack, config)
             rows = item_rows(pack, items, store.warehouse.read_earlier("scenario_items", **at))
             store.warehouse.write("scenario_items", rows, **at)
             shown = ["item_id", "seed", "seat", "opponent", "max_turns", "optimum"]

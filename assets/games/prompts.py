@@ -6,15 +6,14 @@ import dagster as dg
 
 from assets.games.items import scenario_items
 from assets.games.known_games import known_personas
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, pack_of
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, items_of, pack_of
 from assets.stage.asked import models_of
 from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.games.adapter_faults import adapters_named
-from dtef_pipeline.games.entrants import entrants, opponent_item_name
-from dtef_pipeline.games.episode_items import items_given
+from dtef_pipeline.games.entrants import entrants
 from dtef_pipeline.games.opening_rows import prompt_rows
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
@@ -27,14 +26,14 @@ def episode_prompts(context: dg.AssetExecutionContext, config: EntrantsConfig, s
     seat that does not begin is told more once its turn has come. Baselines are told nothing, and have no rows.
     """
     run = PartitionRun(context, store)
-    models, personas = models_of(store), known_personas(store.settings)
+    models = models_of(store)
     for key in run.keys:
         at = LEAGUE_SPACE.levels(key)
         with run.attempt(key), adapters_named(), store.writing("episode_prompts", [key]):
-            pack = pack_of(store, key)
-            items = items_given(pack.manifest, config.seeds, [opponent_item_name(pack, name) for name in config.opponents])
+            pack = pack_of(store, key, config.scenario_versions)
+            personas = known_personas(store.settings, config.persona_versions)
             players = entrants(pack, models, personas, config.players, config.personas)
-            rows = prompt_rows(pack, items, players, store.warehouse.read_earlier("episode_prompts", **at))
+            rows = prompt_rows(pack, items_of(pack, config), players, store.warehouse.read_earlier("episode_prompts", **at))
             store.warehouse.write("episode_prompts", rows, **at)
             shown = markdown(rows, ["item_id", "persona", "prompt_id", "messages"], most=3)
             run.done(key, {"dagster/row_count": len(rows), "preview": shown}, content_version(rows))

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.games.episodes import episodes
-from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, pack_of
+from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, VersionsConfig, pack_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -18,8 +18,8 @@ from dtef_pipeline.games.episode_scores import merged_scores
 from dtef_pipeline.games.space import LEAGUE_SPACE
 
 
-class EpisodeScoresConfig(dg.Config):
-    """Which snapshot is scored."""
+class EpisodeScoresConfig(VersionsConfig):
+    """Which snapshot is scored, of which versions."""
 
     snapshot: str = Field(default="base", description="Label of the evaluation pass.")
 
@@ -35,7 +35,7 @@ def episode_scores(context: dg.AssetExecutionContext, config: EpisodeScoresConfi
     for key in run.keys:
         at = {**LEAGUE_SPACE.levels(key), "snapshot": config.snapshot}
         with run.attempt(key):
-            pack = pack_of(store, key)
+            pack = pack_of(store, key, config.scenario_versions)
             new = scores_of_episodes(store.warehouse.read("episodes", **at), pack)
             rows = merged_scores(store.warehouse.read_earlier("episode_scores", **at), new, pack)
             store.warehouse.write("episode_scores", rows, **at)

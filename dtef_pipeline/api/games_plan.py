@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from assets.games.known_games import known_personas, known_scenarios
+from dtef_pipeline.api.pinned_games import pinned_personas, pinned_scenario, with_pins
 from dtef_pipeline.api.plans import (
     EvaluationBudget,
     NotApproved,
@@ -122,12 +123,23 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     episodes = 0
     for one in packs.values():
         episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
+    panel = _panel(manifest, names)
+    pinned = {key: pinned_scenario(one, panel.seeds, manifest.opponents) for key, one in packs.items()}
     asked = [
-        AskedRun(scenario, {"persona_id": persona, "scenario_id": scenario, "persona": found.name if found else ""})
+        AskedRun(
+            scenario,
+            {
+                "persona_id": persona,
+                "scenario_id": scenario,
+                "persona": found.name if found else "",
+                **pinned[scenario]._asdict(),
+            },
+        )
         for persona, found in chosen.items()
         for scenario in packs
     ]
-    config = _panel(manifest, names).run_config(manifest.snapshot)
+    named = pinned_personas([*manifest.models, *manifest.opponents], personas)
+    config = with_pins(panel.run_config(manifest.snapshot), pinned, named)
     return PlannedEvaluation("games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True)
 
 

@@ -16,11 +16,19 @@ _TONES: Mapping[str, Tone] = {
     **dict.fromkeys(("queued", "draft", "experimental", "cancelling"), "waiting"),
     **dict.fromkeys(("failed", "off", "down"), "bad"),
 }
+_LONGEST_ASKED = 200
 
 
 def badge(state: str) -> Html:
     """A state as a word, with a colour beside it."""
     return element("span", state, class_=f"badge {_TONES.get(state, 'plain')}")
+
+
+def asked_in_words(asks: Mapping[str, Any]) -> str:
+    """What a run was asked to do, in one line: `persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
+    told = {name: ", ".join(map(str, one)) if isinstance(one, list) else str(one) for name, one in asks.items()}
+    short = {name: one if len(one) <= _LONGEST_ASKED else f"{one[:_LONGEST_ASKED]}…" for name, one in told.items() if one}
+    return "; ".join(f"{name}: {one}" for name, one in short.items()) or "–"
 
 
 def moment(time: datetime | None) -> Html:

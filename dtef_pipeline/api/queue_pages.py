@@ -10,7 +10,17 @@ from fastapi.responses import HTMLResponse
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router, to_page
-from dtef_pipeline.api.page_parts import as_lines, badge, box_of_table, button_form, folded, listed, moment, row_of
+from dtef_pipeline.api.page_parts import (
+    as_lines,
+    asked_in_words,
+    badge,
+    box_of_table,
+    button_form,
+    folded,
+    listed,
+    moment,
+    row_of,
+)
 from dtef_pipeline.api.progress_of import PartProgress
 from dtef_pipeline.api.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.services import Services, Used
@@ -159,10 +169,9 @@ def _live_part(shown: ShownEvaluation) -> Html:
 
 
 def _run_row(run: EvaluationRun, part: PartProgress) -> Html:
-    asked = ", ".join(f"{name}: {value}" for name, value in run.asks.items())
     results = html(link(f"/runs/{run.run_id}", "Results"), " ", link(f"/api/evaluations/{run.run_id}", "JSON"))
     state = html(badge(part.status), element("span", part.reason, class_="ci wrapped") if part.reason else None)
-    return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked or "–", results)
+    return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked_in_words(run.asks), results)
 
 
 def _event_table(shown: ShownEvaluation) -> Html:

@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
 from dtef_pipeline.games.entrants import ALL_BASELINES, opponent_item_name
-from dtef_pipeline.games.episode_items import items_given
+from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given, seeds_named
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
 
-_EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw")
+_EPISODE_NAMED_BY = ("episode_id", "item_id", "version", "persona", "model", "draw", "opponent", "cluster")
 _COLUMNS_OF_RESULTS = (
-    *("league", "scenario", "model_variant", "snapshot", "opponent", "cluster", "metric", "family", "unit", "direction"),
+    *("league", "scenario", "model_variant", "snapshot", "metric", "family", "unit", "direction"),
     *("weight", "total", "of", "status", "reason"),
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
@@ -112,13 +112,26 @@ def _of_episode(rows: pa.Table, episode_id: str) -> list[dict[str, Any]]:
 
 
 def _on_the_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
-    """The rows of the newest version, on the seeds, seats and opponents of the plan, of as many draws. A scenario that is gone has all items."""
-    from assets.games.known_games import known_scenarios
-
+    """The rows of the version, seeds and opponents that were submitted, of as many draws."""
     if not len(rows):
         return rows
-    rows = rows.filter(pc.equal(rows["version"], pc.max(rows["version"])))
     rows = rows.filter(pc.less(rows["draw"], int(asked.told("episodes").get("draws", 1))))
+    asks = asked.run.asks
+    if "scenario_version" not in asks:
+        return _on_the_latest_games(asked, rows)
+    rows = rows.filter(pc.equal(rows["version"], asks["scenario_version"]))
+    seeds, opponents = map(str, seeds_named(asks["seeds"])), asks["opponents"] or [NO_OPPONENT]
+    rows = rows.filter(pc.is_in(rows["cluster"].cast(pa.string()), pa.array(seeds, pa.string())))
+    return rows.filter(pc.is_in(rows["opponent"].cast(pa.string()), pa.array(opponents, pa.string())))
+
+
+def _on_the_latest_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
+    """Of an evaluation that an earlier dtef-pipeline took, which did not note versions: the rows of the newest one, on the seeds, seats and
+    opponents that it has now. A scenario that is gone has all items.
+    """
+    from assets.games.known_games import known_scenarios
+
+    rows = rows.filter(pc.equal(rows["version"], pc.max(rows["version"])))
     manifests = known_scenarios(asked.settings)
     if asked.run.key not in manifests:
         return rows

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import badge, box_of_table, listed, row_of
+from dtef_pipeline.api.page_parts import asked_in_words, badge, box_of_table, listed, row_of
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.result_routes import Asked
 from dtef_pipeline.api.results_of import Spent, results_for
@@ -33,7 +33,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         "State": html(badge(state.status), f" {state.reason}" if state.reason else None),
         "Evaluation": link(f"/queue/{run.queue_id}", element("code", run.queue_id)),
         "Partition": run.key,
-        "Asked": ", ".join(f"{name}: {value}" for name, value in run.asks.items()) or "–",
+        "Asked": asked_in_words(run.asks),
         "Snapshot": asked.snapshot,
         "Cost": _cost(results.cost_of(asked)),
     }

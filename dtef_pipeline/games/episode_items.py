@@ -45,9 +45,14 @@ class GameItem(NamedTuple):
 
 
 def seeds_given(given: str | None, manifest: ScenarioManifest) -> list[int]:
-    """The seeds that `1-100` or `1-10,42` names, each once; None: the manifest's. Raises ConfigError for another form."""
+    """As `seeds_named`; None: the manifest's."""
     if given is None:
         return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
+    return seeds_named(given)
+
+
+def seeds_named(given: str) -> list[int]:
+    """The seeds that `1-100` or `1-10,42` names, each once. Raises ConfigError for another form."""
     found: dict[int, None] = {}
     for part in given.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())

@@ -1,0 +1,57 @@
+"""What a manifest of games stands for on the day it is submitted, whatever becomes of its scenarios and personas afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from dtef_pipeline.games.entrants import opponent_item_name
+from dtef_pipeline.games.episode_items import NO_OPPONENT, opponents_given
+from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.personas import Persona
+
+
+class PinnedScenario(NamedTuple):
+    """What is played of one scenario."""
+
+    scenario_version: int
+    seeds: str
+    """Spelled out, such as `1-40`."""
+    opponents: list[str]
+    """As items have them; empty: the scenario has one seat."""
+
+
+def pinned_scenario(found: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
+    """Of a scenario as it is now, and what the manifest gives. Raises ConfigError where a scenario of several seats has no opponents."""
+    manifest = found.manifest
+    own = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
+    names = opponents_given([opponent_item_name(found, one) for one in opponents], manifest)
+    return PinnedScenario(manifest.version, own if seeds is None else seeds, [one for one in names if one != NO_OPPONENT])
+
+
+def pinned_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
+    """By id, the versions of the personas that players are named with, `calm@model`. A name such as `calm:v2@model` says it already.
+
+    The version does not go into the name: an opponent's name is part of item ids.
+    """
+    ids = [one.partition("@")[0] for one in named if "@" in one]
+    return {one: personas[one].version for one in ids if one in personas and personas[one].id == one}
+
+
+def with_pins(
+    config: Mapping[str, Mapping[str, Any]], scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
+    """The configuration of the stages, told what is pinned."""
+    versions = {"scenario_versions": {key: one.scenario_version for key, one in scenarios.items()}}
+    deals = {
+        "scenario_seeds": {key: one.seeds for key, one in scenarios.items()},
+        "scenario_opponents": {key: one.opponents for key, one in scenarios.items()},
+    }
+    roles = {"persona_versions": dict(personas)}
+    told: dict[str, dict[str, Any]] = {
+        "scenario_items": {**versions, **deals},
+        "episode_prompts": {**versions, **deals, **roles},
+        "episodes": {**versions, **deals, **roles},
+        "episode_scores": versions,
+    }
+    return {stage: {**given, **told[stage]} for stage, given in config.items()}
