@@ -66,6 +66,19 @@ class Queue:
             dg.DagsterRun(job_name="games_pipeline", status=status, tags={QUEUE_TAG: queue_id, **tags})
         )
 
+    def started_again(self, queue_id: str) -> dg.DagsterRun:
+        """What Dagster's daemon makes of the newest run of an evaluation, when that has failed."""
+        tags = {QUEUE_TAG: queue_id}
+        (before, *_) = self.instance.get_runs(dg.RunsFilter(tags=tags))
+        again = dg.DagsterRun(
+            job_name="games_pipeline",
+            status=dg.DagsterRunStatus.STARTED,
+            tags={**tags, "dagster/parent_run_id": before.run_id, "dagster/root_run_id": before.run_id},
+            parent_run_id=before.run_id,
+            root_run_id=before.run_id,
+        )
+        return self.instance.run_storage.add_run(again)
+
     def events(self, queue_id: str) -> list[Event]:
         found = self.store.events(queue_id)
         assert [one.seq for one in found] == list(range(1, len(found) + 1))

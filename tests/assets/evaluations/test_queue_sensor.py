@@ -113,12 +113,14 @@ def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, 
         assert queue.instance.get_run_by_id(killed.run_id).tags["dagster/will_retry"] == "true"  # type: ignore[union-attr]
     assert queue.tick() == []
     assert [queue.kinds(one)[-1] for one in (continued, given_up)] == ["queued", "queued"]
-    again = queue.made_up(continued, dg.DagsterRunStatus.STARTED)
+    again = queue.started_again(continued)
     queue.tick()
-    assert queue.kinds(continued) == ["queued", "started"]
+    assert queue.kinds(continued) == ["queued", "started", "item"]
+    restart = {"restarted": True, "dagster_run_id": again.run_id, "reason": "The worker is gone."}
+    assert queue.events(continued)[-1].data == restart
     monkeypatch.setattr(ended_runs, "RETRY_PATIENCE_S", 0.0)
     queue.tick()
-    assert queue.kinds(continued) == ["queued", "started"]
+    assert queue.kinds(continued) == ["queued", "started", "item"]
     assert queue.events(given_up)[-1].kind == "failed"
     assert queue.events(given_up)[-1].data["reason"] == "The worker is gone."
     queue.instance.report_run_failed(again, "And again.")
@@ -133,6 +135,7 @@ def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
         queue.add({**plan, "config": {"episodes": {"no_such_setting": 1}}}),
         queue.add({**plan, "config": {"no_such_stage": {}}}),
         queue.add({**plan, "keys": ["a/b"], "new_keys": False}),
+        queue.add({**plan, "keys": []}),
         queue.add({}),
     ]
     good = queue.submit()
@@ -154,6 +157,37 @@ def test_a_database_of_dagster_that_is_away_ends_no_evaluation(queue: Queue, mon
         patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", away)
         assert queue.tick() == []
     assert [one.kind for one in queue.events(queue_id)] == ["queued"]
+    assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
+
+
+@pytest.mark.parametrize("error", [OperationalError("SELECT", {}, Exception("gone")), OSError("the disk is away")])
+def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_again(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The evaluation had failed, and the daemon ran it on; and an event that was lost afterwards made `failed` of `cancelled`."""
+    queue_id = queue.submit()
+    queue.instance.report_run_failed(queue.made_up(queue_id, dg.DagsterRunStatus.STARTED), "The worker is gone.")
+    queue.store.ask_to_cancel(queue_id, "boss")
+
+    def away(*_: object, **__: object) -> None:
+        raise error
+
+    for owner, name in ((dg.DagsterInstance, "add_run_tags"), (EvaluationStore, "append")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, away)
+            queue.tick()
+        assert queue.kinds(queue_id)[-1] == "queued"
+    queue.tick()
+    assert queue.kinds(queue_id)[-1] == "cancelled"
+
+
+def test_any_error_of_dagsters_storage_is_waited_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that was none of SQLAlchemy's ended the evaluation."""
+    queue_id = queue.submit()
+    with monkeypatch.context() as patched:
+        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", lambda *_: 1 / 0)
+        assert queue.tick() == []
+    assert queue.kinds(queue_id) == ["queued"]
     assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
 
 
