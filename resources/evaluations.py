@@ -191,6 +191,18 @@ class EvaluationStore(DatabaseStore):
         now = self.clock()
         return self.database.write(lambda connection: _add_event(connection, queue_id, kind, data, source, now))
 
+    def has_event(self, queue_id: str, source: str) -> bool:
+        """Whether an event of this source was stored."""
+        event = tables.evaluation_events.c
+        return bool(self.rows(sa.select(event.seq).where(event.queue_id == queue_id, event.source == source)))
+
+    def waiting(self) -> list[str]:
+        """Queue ids of those that neither started nor ended, the first submitted first."""
+        event = tables.evaluation_events.c
+        moved = sa.select(event.seq).where(event.queue_id == tables.evaluations.c.queue_id, event.kind != "queued")
+        kept = tables.evaluations.c
+        return [row["queue_id"] for row in self.rows(sa.select(kept.queue_id).where(~moved.exists()).order_by(kept.place))]
+
     def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
         """The events with a number above `after`, in their order; none of an evaluation that is not there."""
         event = tables.evaluation_events.c

@@ -9,6 +9,7 @@ import dagster as dg
 from assets.stage.dagster_internals import WILL_RETRY_TAG
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from dtef_pipeline.text.counted import counted
+from resources.evaluation_calls import EvaluationCalls
 from resources.evaluations import EventKind
 
 RETRY_PATIENCE_S = 600.0
@@ -16,6 +17,8 @@ RETRY_PATIENCE_S = 600.0
 MOST_TOLD_PARTITIONS = 200
 """Partitions of which an event says why they failed."""
 _LONGEST_TOLD_REASON = 2_000
+_CANCELLED_TAG = "dtef/cancelled_by"
+"""Of a run that failed and would have been started once more: who wanted its evaluation to end."""
 
 
 class Ending(NamedTuple):
@@ -33,13 +36,27 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
         return Ending("completed", of_run)
     if run.status is dg.DagsterRunStatus.CANCELED:
         return Ending("cancelled", {**of_run, **_by(asked_by)})
-    if run.status is not dg.DagsterRunStatus.FAILURE or (asked_by is None and _will_start_again(instance, record)):
+    if run.status is not dg.DagsterRunStatus.FAILURE:
         return None
-    if asked_by is not None and _will_start_again(instance, record):
-        # Nobody wants it to go on.
-        instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false"})
+    if asked_by is not None and run.tags.get(_CANCELLED_TAG):
         return Ending("cancelled", {**of_run, **_by(asked_by)})
-    return Ending("failed", {**of_run, **_why_it_failed(instance, run)})
+    if not _will_start_again(instance, record):
+        return Ending("failed", {**of_run, **why_it_failed(instance, run)})
+    if asked_by is None:
+        return None
+    # Nobody wants it to go on. The second tag tells the next tick of it, should this one not come to the end.
+    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", _CANCELLED_TAG: asked_by})
+    return Ending("cancelled", {**of_run, **_by(asked_by)})
+
+
+def with_calls(end: Ending, told: EvaluationCalls | None) -> Ending:
+    """The ending with what became of all requests: where nothing at all was answered nothing is completed."""
+    if told is None:
+        return end
+    data, words = {**end.data, "calls": told.as_json()}, told.unanswered
+    if end.kind == "completed" and told.is_without_answer:
+        return Ending("failed", {**data, "reason": words})
+    return Ending(end.kind, data if words is None else {**data, "warning": words})
 
 
 def _by(who: str | None) -> dict[str, str]:
@@ -53,7 +70,7 @@ def _will_start_again(instance: dg.DagsterInstance, record: dg.RunRecord) -> boo
     return may and time.time() - (record.end_time or 0.0) < RETRY_PATIENCE_S
 
 
-def _why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
+def why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
     """`reason`, and `failed`: why each partition failed that did, by key."""
     of_partitions, told = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):

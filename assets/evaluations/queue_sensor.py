@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import dagster as dg
-from sqlalchemy.exc import SQLAlchemyError
 
-from assets.evaluations.ended_runs import ending
+from assets.evaluations.ended_runs import ending, why_it_failed, with_calls
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
-from dtef_pipeline.errors import DtefError, StoreError
+from dtef_pipeline.errors import DtefError
+from resources.evaluation_calls import calls_told
 from resources.evaluations import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import links, one_line
 from resources.responses.database import ResponseDatabase
@@ -95,17 +95,22 @@ def _counts(context: dg.SensorEvaluationContext) -> dict[str, int]:
         return {}  # somebody has set another cursor in the UI
 
 
+class _CannotRun(DtefError):
+    """The plan of an evaluation cannot be run as things are now."""
+
+
 def _kept_to_itself(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
-    """What one evaluation needs now: an error ends it, and no other."""
+    """What one evaluation needs now: an error ends it at most, and no other."""
     try:
         return _needed(tick, one)
-    except (StoreError, SQLAlchemyError) as error:
-        # The store or Dagster's own database is away: the next tick tries again.
-        tick.context.log.warning(f"evaluation {one.queue_id}: {error}")
-    except Exception as error:
-        tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(error, DtefError))
-        reason = f"it cannot be run: {one_line(links(error))}"[:2_000]
+    except _CannotRun as error:
+        cause = error.__cause__ or error
+        tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(cause, DtefError))
+        reason = f"it cannot be run: {one_line(links(cause))}"[:2_000]
         tick.store.append(one.queue_id, "failed", {"reason": reason}, "ended")
+    except Exception as error:
+        # The store or Dagster's own database is away: the next tick tries again.
+        tick.context.log.warning(f"evaluation {one.queue_id}: {one_line(links(error))}", exc_info=True)
     return None
 
 
@@ -116,11 +121,24 @@ def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     run = record.dagster_run
     if one.queue_id not in tick.started and (record.start_time is not None or run.status is dg.DagsterRunStatus.STARTED):
         tick.store.append(one.queue_id, "started", {"dagster_run_id": run.run_id}, "started")
+    if run.parent_run_id is not None:
+        _tell_restart(tick, one.queue_id, run, run.parent_run_id)
     if asked_by is not None and run.status in _IS_ALIVE:
         _cancel(tick.context, run.run_id)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
+        end = with_calls(end, calls_told(tick.store.events(one.queue_id)))
         tick.store.append(one.queue_id, end.kind, end.data, "ended")
     return None
+
+
+def _tell_restart(tick: _Tick, queue_id: str, run: dg.DagsterRun, parent_id: str) -> None:
+    """That Dagster started the run once more, and why, in an event of its own."""
+    source = f"restarted {run.run_id}"
+    if tick.store.has_event(queue_id, source):
+        return
+    parent = tick.context.instance.get_run_by_id(parent_id)
+    why = why_it_failed(tick.context.instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
+    tick.store.append(queue_id, "item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, source)
 
 
 def _cancel(context: dg.SensorEvaluationContext, run_id: str) -> None:
@@ -145,23 +163,45 @@ def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRe
 
 
 def _request(context: dg.SensorEvaluationContext, one: Evaluation) -> dg.RunRequest:
-    """The run that the plan of an evaluation comes to. Raises errors of many kinds for a plan that cannot be run as things are now."""
-    plan = one.plan
-    space, keys, stages = plan["space"], plan["keys"], [dg.AssetKey(name) for name in plan["config"]]
+    """The run that the plan of an evaluation comes to. Raises _CannotRun."""
+    try:
+        checked = _checked(context, one.plan)
+    except Exception as error:  # of many kinds, whatever is wrong in the plan; nothing is asked of a database for it
+        raise _CannotRun(str(error)) from error
+    known = list(context.instance.get_dynamic_partitions(checked.space))
+    if new := [key for key in checked.keys if key not in set(known)]:
+        if not checked.new_keys:
+            raise _CannotRun(f"not registered with Dagster: {', '.join(new)}")
+        context.instance.add_dynamic_partitions(checked.space, new)
+        known += new
+    return dg.RunRequest(
+        run_key=f"evaluation {one.queue_id}",
+        job_name=checked.job,
+        tags={**chosen_tags(known, checked.keys), SNAPSHOT_TAG: checked.snapshot, QUEUE_TAG: one.queue_id},
+        run_config=checked.config,
+        asset_selection=checked.stages,
+    )
+
+
+class _Checked(NamedTuple):
+    """A plan whose job takes its stages and their settings."""
+
+    job: str
+    space: str
+    keys: Sequence[str]
+    new_keys: bool
+    snapshot: str
+    stages: Sequence[dg.AssetKey]
+    config: Mapping[str, Any]
+
+
+def _checked(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _Checked:
+    """Raises errors of many kinds for a plan that cannot be run as things are now."""
+    stages = [dg.AssetKey(name) for name in plan["config"]]
     config = {"ops": {name: {"config": given} for name, given in plan["config"].items()}}
     if context.repository_def is not None:
         job = context.repository_def.get_job(plan["job"]).get_subset(asset_selection=frozenset(stages))
         dg.validate_run_config(job, config)
-    known = list(context.instance.get_dynamic_partitions(space))
-    if new := [key for key in keys if key not in set(known)]:
-        if not plan["new_keys"]:
-            raise DtefError(f"not registered with Dagster: {', '.join(new)}")
-        context.instance.add_dynamic_partitions(space, new)
-        known += new
-    return dg.RunRequest(
-        run_key=f"evaluation {one.queue_id}",
-        job_name=plan["job"],
-        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: plan["snapshot"], QUEUE_TAG: one.queue_id},
-        run_config=config,
-        asset_selection=stages,
-    )
+    if not (keys := list(plan["keys"])):
+        raise DtefError("the plan names no partition")
+    return _Checked(plan["job"], plan["space"], keys, plan["new_keys"], plan["snapshot"], stages, config)

@@ -10,6 +10,7 @@ import duckdb
 from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
+from assets.stage.told_calls import CallsOfStage
 from dtef_pipeline.asking.calls import Ask, Then
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
@@ -27,9 +28,6 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 
-TellAnswers = Callable[[tuple[ModelProgress, ...], Mapping[str, int]], None]
-"""Takes how far each model is that was asked so far, and the requests expected of all, by model name."""
-
 
 @dataclass(slots=True)
 class RollUps:
@@ -46,6 +44,7 @@ class _Asks:
     gateway: Gateway
     progress: RunProgress
     display: Display
+    heard: CallsOfStage | None
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         return self._answered(requests, None)
@@ -55,9 +54,29 @@ class _Asks:
 
     def _answered(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
         self.progress.is_open = then is not None
-        failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
+        failures: Mapping[str, Failure]
+        if self.heard is None:
+            failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
+        else:
+            failures = self._heard(requests, then, self.heard)
         self.progress.window_done()
         self.display.rest()
+        return failures
+
+    def _heard(self, requests: Sequence[Request], then: Then | None, heard: CallsOfStage) -> Mapping[str, Failure]:
+        def show(models: tuple[ModelProgress, ...]) -> None:
+            self.progress(models)
+            heard.far(models)
+
+        def follow(settled: Sequence[str], failures: Mapping[str, Failure]) -> Sequence[Request]:
+            heard.settle(settled, failures)
+            return then(settled, failures) if then is not None else ()
+
+        try:
+            failures = self.gateway.answer(requests, on_progress=show, then=None if then is None else follow).failures
+            heard.settle([one.key for one in requests], failures)
+        finally:
+            heard.call_done()
         return failures
 
 
@@ -71,7 +90,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     responses_url: str = ""
     # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
     _gateway: Gateway | None = PrivateAttr(default=None)
-    _tell_answers: TellAnswers | None = PrivateAttr(default=None)
+    _heard: CallsOfStage | None = PrivateAttr(default=None)
 
     @cached_property
     def settings(self) -> Settings:
@@ -134,8 +153,14 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             for role, daily in (of_days or {}).items():
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced)
-
-            yield _Asks(gateway, progress, display)
+            if (heard := self._heard) is None:
+                yield _Asks(gateway, progress, display, None)
+                return
+            heard.begin(sum(expected.values()))
+            try:
+                yield _Asks(gateway, progress, display, heard)
+            finally:
+                heard.end()
 
     @contextmanager
     def open_gateway(
@@ -152,18 +177,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             gateway = self._shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say
-            tell = self._tell_answers
+            yield gateway, RunProgress(display, expected), display
 
-            def show(models: tuple[ModelProgress, ...]) -> None:
-                display(models)
-                if tell is not None:
-                    tell(models, expected)
-
-            yield gateway, RunProgress(show, expected), display
-
-    def tell_answers(self, tell: TellAnswers | None) -> None:
-        """Have told how far asking is, beside the display: of the stage at hand, until another stage says otherwise."""
-        self._tell_answers = tell
+    def tell_calls(self, heard: CallsOfStage | None) -> None:
+        """Have told what becomes of the requests of the stage at hand, until another stage says otherwise."""
+        self._heard = heard
 
     def _shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:

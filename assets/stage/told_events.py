@@ -1,4 +1,4 @@
-"""What a stage tells of its work to those who wait for an evaluation: an event for each partition, and how far asking is."""
+"""What a stage tells of its work to those who wait for an evaluation: each partition, how far asking is, and what was answered."""
 
 import time
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ from typing import Any
 import dagster as dg
 
 from assets.stage.resources import Store
+from assets.stage.told_calls import CallsOfStage
 from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations import QUEUE_TAG, EvaluationStore, EventKind
-from resources.gateway.progress import ModelProgress
 
 ANSWERS_TOLD_EVERY_S = 2.0
 
@@ -23,7 +24,8 @@ class StageEvents:
         self._stage = context.asset_key.to_user_string()
         self._queue_id = context.run.tags.get(QUEUE_TAG)
         self._answered_at = 0.0
-        store.tell_answers(self._answers if self._queue_id else None)
+        self._run, self._blocks = context.run.run_id, 0
+        store.tell_calls(CallsOfStage(self._far, self._calls) if self._queue_id else None)
         if self._queue_id:
             self._append("started", {"dagster_run_id": context.run.run_id}, "started")
 
@@ -35,15 +37,23 @@ class StageEvents:
         else:
             self._append("item", {**data, "status": "failed", "reason": reason}, f"{self._stage} {key} failed")
 
-    def _answers(self, models: tuple[ModelProgress, ...], expected: Mapping[str, int]) -> None:
-        """How many calls are answered, seldom: an event is a row that stays."""
+    def _far(self, counts: CallCounts, of: int) -> None:
+        """How many requests are answered, seldom: an event is a row that stays."""
         if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
             return
         self._answered_at = time.monotonic()
-        of = sum({**expected, **{one.model: one.total for one in models}}.values())
-        answered = sum(one.settled for one in models)
-        told = {"stage": self._stage, "answered": answered, "of": of}
-        self._append("item", told, f"{self._stage} answered {answered} of {of}")
+        told = {"stage": self._stage, "answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
+        self._append("item", told, " ".join((self._stage, self._run, "answered", *map(str, (*counts, of)))))
+
+    def _calls(self, calls: StageCalls) -> None:
+        """What became of all requests so far, at the end of each block in which the stage asks."""
+        self._blocks += 1
+        if calls.counts.asked:
+            self._append(
+                "item",
+                {"stage": self._stage, **calls.as_json()},
+                " ".join((self._stage, self._run, "calls", str(self._blocks))),
+            )
 
     @cached_property
     def _evaluations(self) -> EvaluationStore:

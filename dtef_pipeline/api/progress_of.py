@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from resources.evaluation_calls import calls_told
 from resources.evaluations import TERMINAL, Evaluation, EvaluationRun, Event, EventKind
 
 ProgressStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -40,7 +41,7 @@ class EvaluationProgress(NamedTuple):
     stage: str | None
     """The stage that was heard of last."""
     done: int
-    """Partitions that are done, counted in every stage."""
+    """Partitions that the stages told are done, counted in every stage."""
     of: int
     """Partitions to do, counted in every stage."""
     failed: int
@@ -48,7 +49,13 @@ class EvaluationProgress(NamedTuple):
     answered: int | None
     """Requests of the present stage that are answered, where the stage asks and has told so."""
     asked: int | None
-    """Requests of the present stage, likewise."""
+    """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
+    calls: Mapping[str, Any] | None
+    """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
+    warning: str | None
+    """At the end, which requests were not answered though others were."""
+    restarts: int
+    """How often Dagster has started the run once more."""
     runs: Mapping[str, PartProgress]
     """By run id."""
 
@@ -63,17 +70,14 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
     end = last if last is not None and last.kind in TERMINAL else None
     status: ProgressStatus = _STATUS_AFTER[last.kind] if last else "queued"
     items = [event.data for event in events if event.kind == "item"]
-    stage = items[-1].get("stage") if items else None
+    stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
     told = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
     failed = sum(item.get("status") == "failed" for item in told.values())
-    of = max(len(evaluation.plan.get("keys", ())) * len(_stages(evaluation)), len(told))
-    asking: Mapping[str, Any] = next(
-        (item for item in reversed(items) if item.get("stage") == stage and "answered" in item), {}
-    )
     by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
     for (told_stage, key), item in told.items():
         by_key.setdefault(key, {})[told_stage] = item
-    stages = _stages(evaluation)
+    stages = list(evaluation.plan.get("config", ()))
+    answered, asked = _asking([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
         last_event=last.seq if last else 0,
@@ -81,17 +85,34 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
         ended_at=end.happened_at if end else None,
         reason=_reason(end.data) if end else None,
         stage=stage,
-        done=of - failed if status == "completed" else len(told) - failed,
-        of=of,
+        done=len(told) - failed,
+        of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(told)),
         failed=failed,
-        answered=asking.get("answered"),
-        asked=asking.get("of"),
+        answered=answered,
+        asked=asked,
+        calls=_calls(end, events),
+        warning=end.data.get("warning") if end else None,
+        restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
     )
 
 
-def _stages(evaluation: Evaluation) -> Sequence[str]:
-    return list(evaluation.plan.get("config", ()))
+def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    """Of one stage: the requests that are answered and those that are expected, as it told last."""
+    for item in reversed(items):
+        if "calls" in item:
+            return item["calls"]["answered"], item["calls"]["asked"]
+        if "answered" in item:
+            return item["answered"], item.get("of")
+    return None, None
+
+
+def _calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
+    """What the end tells of all requests; before it, what the stages told so far."""
+    if end is not None:
+        return end.data.get("calls")
+    told = calls_told(events)
+    return told.as_json() if told else None
 
 
 def _run_progress(
@@ -108,6 +129,9 @@ def _run_progress(
     for item in own.values():
         if item.get("status") == "failed":
             return PartProgress("failed", _reason(item))
+    calls = (end.data.get("calls") or {}) if end else {}
+    if calls.get("asked") and not calls.get("answered"):
+        return PartProgress(status, _reason(end.data) if end else None)
     if stages and all(own.get(stage, {}).get("status") == "done" for stage in stages):
         return PartProgress("completed")
     return PartProgress(status, _reason(end.data) if end else None)

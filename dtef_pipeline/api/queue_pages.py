@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
@@ -118,36 +120,63 @@ def _row(shown: ShownEvaluation) -> Html:
     asked: Content = subject_of(one)
     if personas := personas_of(one):
         asked = html(asked, element("span", f"as {personas}", class_="ci wrapped"))
-    state = html(
-        badge(shown.state), element("span", shown.progress.reason, class_="ci wrapped") if shown.progress.reason else None
-    )
-    cells = (state, _progress(shown), one.family, asked, asked_models_of(one), one.submitted_by)
+    state = html(badge(shown.state), [element("span", said, class_="ci wrapped") for said in _words_of_state(shown)])
+    calls = shown.progress.calls
+    far = _progress(shown) if not shown.is_over else _calls(calls) if calls else "–"
+    cells = (state, far, one.family, asked, asked_models_of(one), one.submitted_by)
     return row_of(name, *cells, moment(one.submitted_at), moment(shown.last_at), **_followed(shown, "row"))
+
+
+def _words_of_state(shown: ShownEvaluation) -> list[str]:
+    """What there is to say beside the state."""
+    told = shown.progress
+    said = [words for words in (told.reason, told.warning) if words]
+    if shown.before is not None and not shown.is_over:
+        said.append(f"{counted(shown.before, 'evaluation')} before it" if shown.before else "the next to start")
+    return said
 
 
 def _progress(shown: ShownEvaluation) -> Content:
     told = shown.progress
-    if not told.of or (shown.is_over and not told.done):
-        return "–"
-    notes = [f"{told.done:,} of {told.of:,}"]
+    notes = [] if not told.of or (shown.is_over and not told.done) else [f"{told.done:,} of {told.of:,}"]
+    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done") if notes else None
     if not shown.is_over and told.stage:
         notes.append(told.stage)
     if not shown.is_over and told.asked and told.answered is not None:
         notes.append(f"{told.answered:,} of {counted(told.asked, 'call')}")
     if told.failed:
         notes.append(f"{told.failed:,} failed")
-    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done")
-    return html(bar, element("span", "; ".join(notes), class_="ci"))
+    return html(bar, element("span", "; ".join(notes), class_="ci")) if notes else "–"
+
+
+def _calls(calls: Mapping[str, Any]) -> str:
+    """`21 of 24 calls answered, 2 failed, 1 left out`."""
+    others = [f"{calls[name]:,} {words}" for name, words in (("failed", "failed"), ("skipped", "left out")) if calls[name]]
+    return ", ".join([f"{calls['answered']:,} of {counted(calls['asked'], 'call')} answered", *others])
+
+
+def _calls_by_stage(calls: Mapping[str, Any] | None) -> Content:
+    if not calls:
+        return "–"
+    stages = calls.get("stages") or {}
+    if len(stages) < 2:
+        return _calls(calls)
+    parts = [element("span", f"{stage}: {_calls(one)}", class_="ci wrapped") for stage, one in stages.items()]
+    return html(_calls(calls), parts)
 
 
 def _live_part(shown: ShownEvaluation) -> Html:
     one = shown.evaluation
+    words = "; ".join(_words_of_state(shown))
+    restarts = shown.progress.restarts
     terms: dict[str, Content] = {
-        "State": html(badge(shown.state), f" {shown.progress.reason}" if shown.progress.reason else None),
+        "State": html(badge(shown.state), f" {words}" if words else None),
         "Progress": _progress(shown),
+        "Calls": _calls_by_stage(shown.progress.calls),
         "Family": one.family,
         "Submitted": html(moment(one.submitted_at), f" UTC by {one.submitted_by}"),
         "Started": html(moment(shown.progress.started_at), " UTC") if shown.progress.started_at else "not yet",
+        "Started again": f"{counted(restarts, 'time')}; the events say why" if restarts else "never",
         "Last event": html(moment(shown.last_at), " UTC"),
         "Snapshot": str(one.plan.get("snapshot", "–")),
         "Queue id": element("code", one.queue_id),

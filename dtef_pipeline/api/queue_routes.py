@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -17,8 +17,9 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.progress_of import EvaluationProgress, ProgressStatus, progress_of
+from dtef_pipeline.api.progress_of import ProgressStatus
 from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
 from dtef_pipeline.api.watch import watch_of
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations import Evaluation, EvaluationStore
@@ -54,7 +55,10 @@ def list_evaluations(
     cursor: Annotated[str | None, Query(max_length=32)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Response:
-    """The evaluations, the newest first. `next` is the cursor of the following page, or null at the end; `progress` is null after the end."""
+    """The evaluations, the newest first. `next` is the cursor of the following page, or null at the end; `progress` is null after the end.
+
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended; `warning` says which were not answered.
+    """
     found, rest = _listed(services.evaluations, status, cursor, limit)
     return tagged(request, {"evaluations": found, "next": rest})
 
@@ -67,7 +71,12 @@ async def read_evaluation(
     services: Used,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
-    """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds."""
+    """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds.
+
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: nobody was
+    asked, or nothing is told yet. `warning`: which were not answered. `waiting_before`: how many evaluations wait before this one; null: it
+    waits no more. `restarts`: how often Dagster has started its run once more.
+    """
     read = partial(run_in_threadpool, evaluation_body, services.evaluations, queue_id)
     known = header_of(request, "if-none-match")
     return tagged(request, await (_changed(request, queue_id, read, known, wait) if wait and known else read()))
@@ -140,33 +149,36 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
 
 def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
-    evaluation = evaluations.evaluation(queue_id)
-    progress = progress_of(evaluation, evaluations.events(queue_id))
+    shown = whole_evaluation(evaluations, queue_id)
+    parts = shown.progress.runs
     runs = [
         {
             "run_id": run.run_id,
             "key": run.key,
             "asks": run.asks,
-            "status": progress.runs[run.run_id].status,
-            "reason": progress.runs[run.run_id].reason,
+            "status": parts[run.run_id].status,
+            "reason": parts[run.run_id].reason,
         }
-        for run in evaluation.runs
+        for run in shown.evaluation.runs
     ]
     return {
-        **_summary(evaluation, progress),
-        "cancel_asked_by": evaluations.cancels([queue_id]).get(queue_id),
-        "manifest": evaluation.manifest,
-        "progress": progress.as_json(),
+        **_summary(shown),
+        "cancel_asked_by": shown.cancelled_by,
+        "manifest": shown.evaluation.manifest,
+        "restarts": shown.progress.restarts,
+        "progress": shown.progress.as_json(),
         "runs": runs,
     }
 
 
-def _summary(evaluation: Evaluation, progress: EvaluationProgress) -> dict[str, Any]:
+def _summary(shown: ShownEvaluation) -> dict[str, Any]:
+    evaluation, progress = shown.evaluation, shown.progress
     here = f"{QUEUE_PATH}/{evaluation.queue_id}"
     return {
         "queue_id": evaluation.queue_id,
         "family": evaluation.family,
         "status": progress.status,
+        "waiting_before": shown.before,
         "submitted_by": evaluation.submitted_by,
         "submitted_at": evaluation.submitted_at.isoformat(),
         "started_at": _said(progress.started_at),
@@ -174,6 +186,8 @@ def _summary(evaluation: Evaluation, progress: EvaluationProgress) -> dict[str, 
         "snapshot": evaluation.plan.get("snapshot"),
         "last_event": progress.last_event,
         "reason": progress.reason,
+        "warning": progress.warning,
+        "calls": progress.calls,
         "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
     }
 
@@ -189,15 +203,13 @@ def _listed(
     found: list[dict[str, Any]] = []
     while True:
         page = _older(evaluations, cursor)
-        progress = _progress_of_all(evaluations, page)
-        for evaluation in page:
-            shown = progress[evaluation.queue_id]
-            if status in (None, shown.status):
+        for shown in shown_evaluations(evaluations, page):
+            if status in (None, shown.progress.status):
                 if len(found) == limit:
                     return found, cursor
-                counted = None if shown.ended_at else shown.as_json()
-                found.append({**_summary(evaluation, shown), "progress": counted, "run_count": len(evaluation.runs)})
-            cursor = evaluation.queue_id
+                counted = None if shown.is_over else shown.progress.as_json()
+                found.append({**_summary(shown), "progress": counted, "run_count": len(shown.evaluation.runs)})
+            cursor = shown.evaluation.queue_id
         if len(page) < _LOOKED_AT_TOGETHER_MOST:
             return found, None
 
@@ -209,11 +221,3 @@ def _older(evaluations: EvaluationStore, cursor: str | None) -> list[Evaluation]
         return evaluations.latest(_LOOKED_AT_TOGETHER_MOST, cursor)
     except UnknownEvaluation:
         raise Problem(422, f"cursor: got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page") from None
-
-
-def _progress_of_all(evaluations: EvaluationStore, page: list[Evaluation]) -> Mapping[str, EvaluationProgress]:
-    """The events of single items, which are many, are read only of those that are running: of what has ended, the list counts nothing."""
-    events = evaluations.events_of([one.queue_id for one in page], items=False)
-    running = [queue_id for queue_id, told in events.items() if told and told[-1].kind == "started"]
-    events.update(evaluations.events_of(running))
-    return {one.queue_id: progress_of(one, events[one.queue_id]) for one in page}

@@ -21,6 +21,8 @@ class ShownEvaluation(NamedTuple):
     progress: EvaluationProgress
     cancelled_by: str | None
     """Who asked for its end; None: nobody."""
+    before: int | None
+    """How many evaluations wait before it; None: it waits no more."""
 
     @property
     def is_over(self) -> bool:
@@ -39,18 +41,26 @@ class ShownEvaluation(NamedTuple):
 def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[ShownEvaluation]:
     """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
     ids = [one.queue_id for one in found]
-    events, cancels = store.events_of(ids, items=False), store.cancels(ids)
+    events = store.events_of(ids, items=False)
     events.update(store.events_of([one for one, told in events.items() if told and told[-1].kind not in TERMINAL]))
-    return [
-        ShownEvaluation(one, events[one.queue_id], progress_of(one, events[one.queue_id]), cancels.get(one.queue_id))
-        for one in found
-    ]
+    return _shown(store, found, events)
 
 
 def whole_evaluation(store: EvaluationStore, queue_id: str) -> ShownEvaluation:
     """One evaluation with all its events. Raises UnknownEvaluation."""
-    one, events = store.evaluation(queue_id), store.events(queue_id)
-    return ShownEvaluation(one, events, progress_of(one, events), store.cancels([queue_id]).get(queue_id))
+    one = store.evaluation(queue_id)
+    return _shown(store, [one], {queue_id: store.events(queue_id)})[0]
+
+
+def _shown(store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]) -> list[ShownEvaluation]:
+    cancels = store.cancels([one.queue_id for one in found])
+    progress = {one.queue_id: progress_of(one, events[one.queue_id]) for one in found}
+    waits = any(one.status == "queued" for one in progress.values())
+    before = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
+    return [
+        ShownEvaluation(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
+        for one in found
+    ]
 
 
 def subject_of(evaluation: Evaluation) -> str:

@@ -65,6 +65,15 @@ def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:
     assert store.heads([queue]) == {queue: 2}
 
 
+def test_those_that_wait_stand_in_their_order(store: EvaluationStore) -> None:
+    first, started, cancelled, last = [submitted(store) for _ in range(4)]
+    store.append(started, "started", {}, "started")
+    store.append(cancelled, "cancelled", {}, "ended")
+    assert store.waiting() == [first, last]
+    assert store.has_event(started, "started")
+    assert not store.has_event(first, "started")
+
+
 def test_the_newest_come_first_in_pages(store: EvaluationStore) -> None:
     queues = [submitted(store) for _ in range(3)]
     assert [one.queue_id for one in store.latest(2)] == queues[:0:-1]

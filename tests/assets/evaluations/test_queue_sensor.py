@@ -2,92 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets.definitions import defs
 from assets.evaluations import ended_runs, queue_sensor
 from assets.stage import told_events
 from assets.survey.store import SurveyStore
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.cli.ready import dagster_instance
-from resources.evaluations import QUEUE_TAG, EvaluationStore, Event
-from resources.settings import Settings
-from resources.warehouse import Warehouse
-from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, write_made_models, write_made_scenarios
-from tests.fake_llm_server import FakeLLM
-
-SENSOR = next(one for one in defs.sensors or [] if one.name == "evaluation_queue")
-REPOSITORY = defs.get_repository_def()
-OF_LEAGUE = {"persona_ids": ["calm"], "scenario_ids": [SHOW_CARDS], "models": ["legal"], "seeds": "1-4"}
-
-
-class Queue:
-    """What a test does to the queue."""
-
-    def __init__(self, league: League, store: EvaluationStore) -> None:
-        self.league, self.store, self.instance = league, store, league.instance
-        self.cursor: str | None = None
-
-    def submit(self, **changed: Any) -> str:
-        """The queue id of a manifest of games."""
-        manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
-        plan = planned_games(manifest, Settings.from_environment())
-        return self.add(plan.as_json(), plan.asked)
-
-    def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:
-        return self.store.submit("games", {}, plan, asked, "tester")[0].queue_id
-
-    def tick(self) -> list[dg.RunRequest]:
-        """The runs that a tick asks for."""
-        with dg.build_sensor_context(
-            self.instance, cursor=self.cursor, repository_def=REPOSITORY, resources={"store": SurveyStore()}
-        ) as context:
-            found = SENSOR(context)
-        if isinstance(found, dg.SkipReason):
-            return []
-        self.cursor = found.cursor
-        return list(found.run_requests or [])
-
-    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        return defs.resolve_job_def(str(request.job_name)).execute_in_process(
-            instance=self.instance,
-            run_config=request.run_config,
-            tags=request.tags,
-            asset_selection=list(request.asset_selection or ()),
-            raise_on_error=False,
-        )
-
-    def made_up(self, queue_id: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
-        """A run of an evaluation in a state of Dagster's."""
-        return self.instance.run_storage.add_run(
-            dg.DagsterRun(job_name="games_pipeline", status=status, tags={QUEUE_TAG: queue_id, **tags})
-        )
-
-    def events(self, queue_id: str) -> list[Event]:
-        found = self.store.events(queue_id)
-        assert [one.seq for one in found] == list(range(1, len(found) + 1))
-        return found
-
-    def kinds(self, queue_id: str) -> list[str]:
-        return [one.kind for one in self.events(queue_id)]
-
-
-@pytest.fixture
-def queue(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
-    write_made_scenarios(state, monkeypatch)
-    with (
-        FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
-        dagster_instance() as instance,
-        EvaluationStore(Settings.from_environment().responses_url) as store,
-    ):
-        write_made_models(state, monkeypatch, server)
-        yield Queue(League(instance, Warehouse(Settings.from_environment().warehouse), server), store)
+from resources.evaluations import QUEUE_TAG, EvaluationStore
+from tests.assets.evaluations.conftest import SENSOR, Queue
+from tests.assets.games.conftest import SHOW_CARDS
 
 
 def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
@@ -186,12 +113,14 @@ def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, 
         assert queue.instance.get_run_by_id(killed.run_id).tags["dagster/will_retry"] == "true"  # type: ignore[union-attr]
     assert queue.tick() == []
     assert [queue.kinds(one)[-1] for one in (continued, given_up)] == ["queued", "queued"]
-    again = queue.made_up(continued, dg.DagsterRunStatus.STARTED)
+    again = queue.started_again(continued)
     queue.tick()
-    assert queue.kinds(continued) == ["queued", "started"]
+    assert queue.kinds(continued) == ["queued", "started", "item"]
+    restart = {"restarted": True, "dagster_run_id": again.run_id, "reason": "The worker is gone."}
+    assert queue.events(continued)[-1].data == restart
     monkeypatch.setattr(ended_runs, "RETRY_PATIENCE_S", 0.0)
     queue.tick()
-    assert queue.kinds(continued) == ["queued", "started"]
+    assert queue.kinds(continued) == ["queued", "started", "item"]
     assert queue.events(given_up)[-1].kind == "failed"
     assert queue.events(given_up)[-1].data["reason"] == "The worker is gone."
     queue.instance.report_run_failed(again, "And again.")
@@ -206,6 +135,7 @@ def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
         queue.add({**plan, "config": {"episodes": {"no_such_setting": 1}}}),
         queue.add({**plan, "config": {"no_such_stage": {}}}),
         queue.add({**plan, "keys": ["a/b"], "new_keys": False}),
+        queue.add({**plan, "keys": []}),
         queue.add({}),
     ]
     good = queue.submit()
@@ -227,6 +157,37 @@ def test_a_database_of_dagster_that_is_away_ends_no_evaluation(queue: Queue, mon
         patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", away)
         assert queue.tick() == []
     assert [one.kind for one in queue.events(queue_id)] == ["queued"]
+    assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
+
+
+@pytest.mark.parametrize("error", [OperationalError("SELECT", {}, Exception("gone")), OSError("the disk is away")])
+def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_again(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The evaluation had failed, and the daemon ran it on; and an event that was lost afterwards made `failed` of `cancelled`."""
+    queue_id = queue.submit()
+    queue.instance.report_run_failed(queue.made_up(queue_id, dg.DagsterRunStatus.STARTED), "The worker is gone.")
+    queue.store.ask_to_cancel(queue_id, "boss")
+
+    def away(*_: object, **__: object) -> None:
+        raise error
+
+    for owner, name in ((dg.DagsterInstance, "add_run_tags"), (EvaluationStore, "append")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, away)
+            queue.tick()
+        assert queue.kinds(queue_id)[-1] == "queued"
+    queue.tick()
+    assert queue.kinds(queue_id)[-1] == "cancelled"
+
+
+def test_any_error_of_dagsters_storage_is_waited_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that was none of SQLAlchemy's ended the evaluation."""
+    queue_id = queue.submit()
+    with monkeypatch.context() as patched:
+        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", lambda *_: 1 / 0)
+        assert queue.tick() == []
+    assert queue.kinds(queue_id) == ["queued"]
     assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
 
 

@@ -67,6 +67,28 @@ def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
         assert client.get("/actions").status_code == 200
 
 
+def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    counts = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
+    warning = "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"
+    with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
+        assert "the next to start" in client.get(f"/queue/{waiting[0]}").text
+        assert "2 evaluations before it" in client.get(f"/queue/{waiting[2]}/row").text
+        store.append(queue_id, "item", {"restarted": True, "reason": "the worker is gone"}, "restarted")
+        store.append(
+            queue_id, "completed", {"calls": {**counts, "stages": {"a": counts, "b": counts}}, "warning": warning}, "end"
+        )
+        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/row"):
+            shown = client.get(path).text
+            assert warning in shown, path
+            assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
+        page = client.get(f"/queue/{queue_id}").text
+    assert "b: 21 of 24 calls answered" in page
+    assert "1 time; the events say why" in page
+    assert "the worker is gone" in page
+
+
 def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
     foreign = ({}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"})

@@ -74,7 +74,37 @@ def test_what_was_cancelled_before_it_began_has_no_start() -> None:
     assert progress_of(ASKED_FOR, events_told(QUEUED, ("cancelled", {}))).started_at is None
 
 
-def test_what_is_completed_is_done() -> None:
+def test_what_is_completed_without_a_word_of_its_partitions_is_not_said_to_be_done() -> None:
+    """All partitions were done by definition, whatever had been told of them."""
     found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, ("completed", {})))
-    assert (found.done, found.of) == (4, 4)
+    assert (found.done, found.of, found.calls, found.warning) == (0, 4, None, None)
     assert set(found.runs.values()) == {PartProgress("completed")}
+
+
+def counts_told(answered: int, failed: int) -> dict[str, int]:
+    return {"asked": answered + failed, "answered": answered, "failed": failed, "skipped": 0}
+
+
+def test_what_a_stage_told_of_its_requests_is_summed_until_the_end_says_it() -> None:
+    told = [QUEUED, STARTED, ("item", {"stage": "answers", "calls": counts_told(3, 1)})]
+    found = progress_of(ASKED_FOR, events_told(*told))
+    assert found.calls == {**counts_told(3, 1), "stages": {"answers": counts_told(3, 1)}}
+    assert (found.answered, found.asked) == (3, 4)
+    at_end = ("completed", {"calls": counts_told(3, 1), "warning": "1 of 4 requests was not answered"})
+    ended = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, at_end))  # as a list reads it, without the items
+    assert (ended.calls, ended.warning) == (counts_told(3, 1), "1 of 4 requests was not answered")
+
+
+def test_no_run_is_completed_where_nothing_was_answered() -> None:
+    """The partitions went through every stage, with nothing but failures in their rows."""
+    through = [item(stage, "a") for stage in PLAN["config"]]
+    end = ("failed", {"reason": "none of 2 requests was answered", "calls": counts_told(0, 2)})
+    found = progress_of(ASKED_FOR, events_told(QUEUED, STARTED, *through, end))
+    assert set(found.runs.values()) == {PartProgress("failed", "none of 2 requests was answered")}
+
+
+def test_a_run_that_was_started_again_keeps_its_stage() -> None:
+    found = progress_of(
+        ASKED_FOR, events_told(QUEUED, STARTED, item("prompts", "a"), ("item", {"restarted": True, "reason": "killed"}))
+    )
+    assert (found.stage, found.restarts, found.status) == ("prompts", 1, "running")

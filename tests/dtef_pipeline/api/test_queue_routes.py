@@ -46,6 +46,22 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
     assert client.get(found["links"]["history"]).json()["next"] == 5
 
 
+def test_an_evaluation_says_what_was_answered_and_how_many_wait_before_it(client: TestClient, store: EvaluationStore) -> None:
+    ended, first, second = [asked_evaluation(store) for _ in range(3)]
+    counts = {"asked": 4, "answered": 3, "failed": 1, "skipped": 0}
+    store.append(ended, "item", {"stage": "episodes", "calls": counts}, "calls")
+    store.append(ended, "item", {"restarted": True, "reason": "killed"}, "restarted")
+    told = {**counts, "stages": {"episodes": counts}}
+    store.append(ended, "completed", {"calls": told, "warning": "1 of 4 requests was not answered: 1 failed"}, "ended")
+    one = client.get(f"{QUEUE}/{ended}").json()
+    assert one["warning"] == "1 of 4 requests was not answered: 1 failed"
+    assert (one["calls"], one["waiting_before"], one["restarts"]) == (told, None, 1)
+    rows = client.get(QUEUE).json()["evaluations"]
+    assert [row["waiting_before"] for row in rows] == [1, 0, None]
+    assert [(row["calls"], row["warning"]) for row in rows] == [(None, None), (None, None), (told, one["warning"])]
+    assert [client.get(f"{QUEUE}/{queue_id}").json()["waiting_before"] for queue_id in (first, second)] == [0, 1]
+
+
 def test_two_servers_give_the_same_tag_until_something_changes(
     client: TestClient, store: EvaluationStore, tmp_path: Path
 ) -> None:

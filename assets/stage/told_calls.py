@@ -1,0 +1,62 @@
+"""What becomes of the requests that one stage makes: counted by request, so that what is asked for again counts once."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dtef_pipeline.asking.request import Failure
+from resources.evaluation_calls import CallCounts, StageCalls
+from resources.gateway.progress import ModelProgress
+
+_REASON_CHARACTERS = 300
+_SENT_NO_MORE = re.compile(r"^not asked(?: again)?: ")
+
+
+class CallsOfStage:
+    """Over all blocks in which a stage asks, each of them in one call of the gateway or several."""
+
+    def __init__(self, tell: Callable[[CallCounts, int], None], tell_end: Callable[[StageCalls], None]) -> None:
+        """`tell`: takes what is settled so far, and how many requests are expected; `tell_end`: what became of all, at the end of each block."""
+        self._tell, self._tell_end = tell, tell_end
+        self._settled: dict[str, Failure | None] = {}
+        self._before = CallCounts(0, 0, 0)
+        self._expected = 0
+
+    def begin(self, expected: int) -> None:
+        """A further block begins, in which so many requests are expected."""
+        self._expected = max(self._expected, self._before.asked + expected)
+
+    def settle(self, keys: Iterable[str], failures: Mapping[str, Failure]) -> None:
+        """These requests are settled: of one that is settled again, the last word holds."""
+        self._settled.update((key, failures.get(key)) for key in keys)
+
+    def call_done(self) -> None:
+        """The gateway has returned: what was settled so far comes on top of what it counts the next time."""
+        self._before = self.so_far.counts
+
+    def far(self, models: Sequence[ModelProgress]) -> None:
+        """How far the present call of the gateway is."""
+        self._expected = max(self._expected, self._before.asked + sum(one.total for one in models))
+        before = self._before
+        answered = before.answered + sum(one.replayed + one.done for one in models)
+        failed = before.failed + sum(one.failed for one in models)
+        self._tell(CallCounts(answered, failed, before.skipped + sum(one.stopped for one in models)), self._expected)
+
+    def end(self) -> None:
+        """The block has ended."""
+        self._tell_end(self.so_far)
+
+    @property
+    def so_far(self) -> StageCalls:
+        """What became of all requests that are settled, with the most frequent reasons."""
+        failures = [one for one in self._settled.values() if one is not None]
+        failed = [one.message for one in failures if one.status != "budget"]
+        skipped = [one.message.partition("; last error: ")[0] for one in failures if one.status == "budget"]
+        counts = CallCounts(len(self._settled) - len(failures), len(failed), len(skipped))
+        return StageCalls(counts, _most_frequent(failed), _most_frequent(skipped))
+
+
+def _most_frequent(messages: Sequence[str]) -> str | None:
+    """Without the words that a request was not sent any more: why it was not is what follows them."""
+    found = Counter(_SENT_NO_MORE.sub("", one) for one in messages).most_common(1)
+    return found[0][0][:_REASON_CHARACTERS] if found else None

@@ -1,0 +1,95 @@
+"""How many requests of an evaluation were answered: as its stages tell it in their events, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dtef_pipeline.text.counted import counted
+
+if TYPE_CHECKING:
+    from resources.evaluations import Event
+
+
+class CallCounts(NamedTuple):
+    """Requests to models, each counted once."""
+
+    answered: int
+    """With a response, stored before or now."""
+    failed: int
+    skipped: int
+    """Not asked, because a budget ended."""
+
+    @property
+    def asked(self) -> int:
+        """All that were to be asked."""
+        return sum(self)
+
+    def as_json(self) -> dict[str, int]:
+        return {"asked": self.asked, **self._asdict()}
+
+
+class StageCalls(NamedTuple):
+    """What became of the requests of one stage."""
+
+    counts: CallCounts
+    why_failed: str | None = None
+    """The most frequent reason."""
+    why_skipped: str | None = None
+    """The budget that ended."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The members of the event in which a stage tells this."""
+        why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
+        return {"calls": self.counts.as_json(), **{name: said for name, said in why.items() if said is not None}}
+
+    @property
+    def unanswered(self) -> str | None:
+        """Which requests were not answered, in a sentence; None: all were."""
+        of = self.counts
+        if not (missing := of.asked - of.answered):
+            return None
+        some = f"{missing:,} of {counted(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
+        none = f"none of {counted(of.asked, 'request')} was answered"
+        failed = f"{of.failed:,} failed{f' ({self.why_failed})' if self.why_failed else ''}"
+        left_out = f"{of.skipped:,} {'was' if of.skipped == 1 else 'were'} left out as the budget ended"
+        skipped = f"{left_out}{f' ({self.why_skipped})' if self.why_skipped else ''}"
+        parts = [part for number, part in ((of.failed, failed), (of.skipped, skipped)) if number]
+        return f"{some if of.answered else none}: {', '.join(parts)}"
+
+
+class EvaluationCalls(NamedTuple):
+    """What became of all requests of an evaluation, by stage."""
+
+    stages: Mapping[str, StageCalls]
+
+    @property
+    def counts(self) -> CallCounts:
+        return CallCounts(*map(sum, zip(*(one.counts for one in self.stages.values()), strict=True)))
+
+    @property
+    def is_without_answer(self) -> bool:
+        """Something was to be asked, and nothing was answered."""
+        return self.counts.asked > 0 and self.counts.answered == 0
+
+    @property
+    def unanswered(self) -> str | None:
+        """Which requests were not answered, in words, by stage where several ask; None: all were."""
+        told = {stage: one.unanswered for stage, one in self.stages.items()}
+        by_stage = [f"{stage}: {words}" if len(told) > 1 else words for stage, words in told.items() if words]
+        return "; ".join(by_stage) or None
+
+    def as_json(self) -> dict[str, Any]:
+        """The member `calls` of the last event: the sums, and `stages` by name."""
+        return {**self.counts.as_json(), "stages": {stage: one.counts.as_json() for stage, one in self.stages.items()}}
+
+
+def calls_told(events: Iterable[Event]) -> EvaluationCalls | None:
+    """What the stages told of their requests, of each the last word; None: none of them told, as where nobody is asked."""
+    found: dict[str, StageCalls] = {}
+    for event in events:
+        if event.kind == "item" and "calls" in event.data:
+            data = event.data
+            counts = CallCounts(*(data["calls"][name] for name in CallCounts._fields))
+            found[data["stage"]] = StageCalls(counts, data.get("why_failed"), data.get("why_skipped"))
+    return EvaluationCalls(found) if found else None

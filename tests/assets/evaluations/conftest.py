@@ -1,0 +1,100 @@
+"""A queue of evaluations that a test fills, ticks and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.definitions import defs
+from assets.survey.store import SurveyStore
+from dtef_pipeline.api.games_plan import GamesManifest, planned_games
+from dtef_pipeline.cli.ready import dagster_instance
+from resources.evaluations import QUEUE_TAG, EvaluationStore, Event
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, write_made_models, write_made_scenarios
+from tests.fake_llm_server import FakeLLM
+
+SENSOR = next(one for one in defs.sensors or [] if one.name == "evaluation_queue")
+REPOSITORY = defs.get_repository_def()
+OF_LEAGUE = {"persona_ids": ["calm"], "scenario_ids": [SHOW_CARDS], "models": ["legal"], "seeds": "1-4"}
+
+
+class Queue:
+    """What a test does to the queue."""
+
+    def __init__(self, league: League, store: EvaluationStore) -> None:
+        self.league, self.store, self.instance = league, store, league.instance
+        self.cursor: str | None = None
+
+    def submit(self, **changed: Any) -> str:
+        """The queue id of a manifest of games."""
+        manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
+        plan = planned_games(manifest, Settings.from_environment())
+        return self.add(plan.as_json(), plan.asked)
+
+    def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:
+        return self.store.submit("games", {}, plan, asked, "tester")[0].queue_id
+
+    def tick(self) -> list[dg.RunRequest]:
+        """The runs that a tick asks for."""
+        with dg.build_sensor_context(
+            self.instance, cursor=self.cursor, repository_def=REPOSITORY, resources={"store": SurveyStore()}
+        ) as context:
+            found = SENSOR(context)
+        if isinstance(found, dg.SkipReason):
+            return []
+        self.cursor = found.cursor
+        return list(found.run_requests or [])
+
+    def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        return defs.resolve_job_def(str(request.job_name)).execute_in_process(
+            instance=self.instance,
+            run_config=request.run_config,
+            tags=request.tags,
+            asset_selection=list(request.asset_selection or ()),
+            raise_on_error=False,
+        )
+
+    def made_up(self, queue_id: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+        """A run of an evaluation in a state of Dagster's."""
+        return self.instance.run_storage.add_run(
+            dg.DagsterRun(job_name="games_pipeline", status=status, tags={QUEUE_TAG: queue_id, **tags})
+        )
+
+    def started_again(self, queue_id: str) -> dg.DagsterRun:
+        """What Dagster's daemon makes of the newest run of an evaluation, when that has failed."""
+        tags = {QUEUE_TAG: queue_id}
+        (before, *_) = self.instance.get_runs(dg.RunsFilter(tags=tags))
+        again = dg.DagsterRun(
+            job_name="games_pipeline",
+            status=dg.DagsterRunStatus.STARTED,
+            tags={**tags, "dagster/parent_run_id": before.run_id, "dagster/root_run_id": before.run_id},
+            parent_run_id=before.run_id,
+            root_run_id=before.run_id,
+        )
+        return self.instance.run_storage.add_run(again)
+
+    def events(self, queue_id: str) -> list[Event]:
+        found = self.store.events(queue_id)
+        assert [one.seq for one in found] == list(range(1, len(found) + 1))
+        return found
+
+    def kinds(self, queue_id: str) -> list[str]:
+        return [one.kind for one in self.events(queue_id)]
+
+
+@pytest.fixture
+def queue(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    write_made_scenarios(state, monkeypatch)
+    with (
+        FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
+        dagster_instance() as instance,
+        EvaluationStore(Settings.from_environment().responses_url) as store,
+    ):
+        write_made_models(state, monkeypatch, server)
+        yield Queue(League(instance, Warehouse(Settings.from_environment().warehouse), server), store)

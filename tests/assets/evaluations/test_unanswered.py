@@ -1,0 +1,64 @@
+"""An evaluation is completed when something was answered, and says what was not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resources.evaluations import Event
+from tests.assets.evaluations.conftest import Queue
+from tests.fake_llm_server import Fault, always
+
+
+def ended(queue: Queue, **changed: Any) -> Event:
+    """The last event of an evaluation whose run was green."""
+    queue_id = queue.submit(**changed)
+    (request,) = queue.tick()
+    assert queue.run(request).success
+    queue.tick()
+    return queue.events(queue_id)[-1]
+
+
+def test_an_evaluation_of_which_nothing_was_answered_failed(queue: Queue) -> None:
+    """It was completed, without a word that every call had failed."""
+    queue.league.server.fault = always(Fault("status", status=400, message="no such thing"))
+    end = ended(queue)
+    assert end.kind == "failed"
+    calls = end.data["calls"]
+    assert calls["stages"] == {"episodes": {name: calls[name] for name in ("asked", "answered", "failed", "skipped")}}
+    assert calls["answered"] == 0
+    assert calls["failed"] == calls["asked"] > 0
+    assert end.data["reason"].startswith(f"none of {calls['asked']} requests was answered: {calls['asked']} failed (legal: ")
+    assert "no such thing" in end.data["reason"]
+
+
+def test_an_evaluation_whose_budget_ended_at_once_failed(queue: Queue) -> None:
+    end = ended(queue, budget={"max_calls": 0})
+    asked = end.data["calls"]["asked"]
+    assert end.kind == "failed"
+    assert end.data["calls"]["skipped"] == asked > 0
+    assert end.data["reason"] == (
+        f"none of {asked} requests was answered: {asked} were left out as the budget ended (the run's max_calls of 0 was reached)"
+    )
+    assert queue.league.server.calls == []
+
+
+def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(queue: Queue) -> None:
+    server = queue.league.server
+    server.fault = lambda call: Fault("status", status=400) if call.body["model"] == "sloppy" else None
+    end = ended(queue, models=["legal", "sloppy"])
+    calls = end.data["calls"]
+    assert end.kind == "completed"
+    assert calls["answered"] == server.answered > 0
+    assert calls["failed"] > 0
+    assert end.data["warning"].startswith(f"{calls['failed']} of {calls['asked']} requests were not answered: ")
+    assert "(sloppy: " in end.data["warning"]
+    server.fault = lambda call: None
+    again = ended(queue, models=["legal", "sloppy"])
+    assert "warning" not in again.data
+    assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
+
+
+def test_a_run_of_baselines_asks_nobody_and_is_completed(queue: Queue) -> None:
+    end = ended(queue, persona_ids=["none"], models=["baseline/random"])
+    assert end.kind == "completed"
+    assert "calls" not in end.data
