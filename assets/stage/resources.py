@@ -18,6 +18,7 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
+from resources.evaluations import QUEUE_TAG
 from resources.gateway import Gateway
 from resources.gateway.progress import Display, ModelProgress, RunProgress, shown_progress
 from resources.responses.claims import Claims
@@ -91,6 +92,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
     _gateway: Gateway | None = PrivateAttr(default=None)
     _heard: CallsOfStage | None = PrivateAttr(default=None)
+    _queue_id: str | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Take over which evaluation the run is of, so that what it buys is told from what was there."""
+        self._queue_id = context.run.tags.get(QUEUE_TAG) if context.run else None
 
     @cached_property
     def settings(self) -> Settings:
@@ -122,7 +128,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def responses(self) -> ResponseStore:
-        return ResponseStore(self.responses_url or self.settings.responses_url, this_run)
+        return ResponseStore(self.responses_url or self.settings.responses_url, this_run, self._queue_id)
 
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:

@@ -24,7 +24,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
 router = APIRouter()
-_kept = ResultsKept()
+results_kept = ResultsKept()
 
 
 class MetricOfRun(BaseModel):
@@ -38,21 +38,56 @@ class MetricOfRun(BaseModel):
     """None: see `reason`."""
     n: int
     """What the value is a mean over: episodes, items, prompts or predicted pairs with a score."""
+    n_asked: int | None
+    """What `n` would be if all that was asked for had been answered and scored. None: not known."""
     low: float | None
     """Lower end of the 95 % interval."""
     high: float | None
     reason: str | None
     """Why there is no value or no interval."""
+    remark: str | None
+    """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place. None: nothing."""
 
 
-class CostOfRun(BaseModel):
-    """What the calls cost that the rows of a run rest on, whichever run paid for them; each counts once."""
+class SpentOnCalls(BaseModel):
+    """Calls and their cost."""
 
     usd: float | None
+    """Sum of the known costs; None: no call has a known one."""
     calls: int
     prompt_tokens: int
     completion_tokens: int
     unpriced: int
+    """Calls that are not in `usd`: the cost of one of them, or of another call of the same conversation, is not known."""
+
+
+class CostOfRun(SpentOnCalls):
+    """What the calls cost that the rows of a run rest on, whoever paid for them; each counts once.
+
+    Two runs of an evaluation that rest on the same call have it both in their costs.
+    """
+
+    bought: SpentOnCalls
+    """Those of the calls that were answered while this evaluation ran and because of it. The others were there before."""
+
+
+class OutcomesOfRun(BaseModel):
+    """How much of what a run asks for came, over all its models."""
+
+    unit: str
+    """What is counted: `episode`, `response` or `prediction`."""
+    asked: int | None
+    """By the plan. None: not known before the prompts are made."""
+    answered: int
+    """Episodes that were played to their end, responses that came."""
+    failed: int
+    """Given up, or with nothing to answer from."""
+    skipped: int
+    """Left out as a budget ended."""
+    scored: int
+    """With a score in at least one metric."""
+    warning: str | None
+    """What is missing, in words; None: all that was asked for was answered."""
 
 
 class PageOfTraces(BaseModel):
@@ -73,6 +108,7 @@ class RunOutcome(PageOfTraces):
     status: str
     reason: str | None
     snapshot: str
+    outcomes: OutcomesOfRun
     metrics: list[MetricOfRun]
     cost: CostOfRun
 
@@ -96,7 +132,7 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
     state = progress_of(evaluation, events).runs[run.run_id]
-    results = _kept.of(asked)
+    results = results_kept.of(asked)
     body = {
         "run_id": run.run_id,
         "queue_id": run.queue_id,
@@ -106,8 +142,9 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
         "status": state.status,
         "reason": state.reason,
         "snapshot": asked.snapshot,
+        "outcomes": results.outcomes,
         "metrics": results.metrics,
-        "cost": results.cost._asdict(),
+        "cost": {**results.cost._asdict(), "bought": results.bought._asdict()},
         **_page(asked, results.traces, "", MOST_TRACES),
     }
     return tagged(request, body)
@@ -122,7 +159,7 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, from the one behind `after` on."""
-    return tagged(request, _page(asked, _kept.of(asked).traces, after, limit))
+    return tagged(request, _page(asked, results_kept.of(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", responses=UNCHANGED)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib
 import math
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from weakref import WeakValueDictionary
 
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, outcomes_told
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
 from resources.evaluations import Evaluation, EvaluationRun
 from resources.known_models import known_models
+from resources.run_manifests import config_hash
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,23 +28,31 @@ if TYPE_CHECKING:
 
 _RESULTS_MADE_OF: Mapping[str, tuple[str, ...]] = {
     "games": ("episode_scores", "episode_turns", "episodes"),
-    "qa": ("qa_scores", "qa_responses", "qa_judgements"),
-    "rubric": ("rubric_scores", "rubric_responses", "rubric_judgements", "rubric_summaries"),
-    "survey": ("scores", "predictions", "reference_scores", "survey_responses"),
+    "qa": ("qa_scores", "qa_responses", "qa_judgements", "qa_prompts", "qa_items"),
+    "rubric": (
+        *("rubric_scores", "rubric_responses", "rubric_judgements", "rubric_summaries", "rubric_extractions", "rubric_prompts"),
+    ),
+    "survey": ("scores", "predictions", "reference_scores", "survey_responses", "blueprints"),
 }
 """By family, the tables that results are made of. The module of a family is loaded when a result is asked for: it loads what computes them."""
-_MOST_KEPT = 500
-"""Runs whose results are kept."""
+_MOST_KEPT_MEMBERS = 500_000
+"""Metrics and traces of all runs whose results are kept."""
 
 
 class FamilyResults(Protocol):
     """What the module of a family has."""
 
-    def metrics_of(self, asked: RunAsked) -> list[dict[str, Any]]:
-        """A member for each model and metric: `model`, `metric`, `value` (None: see `reason`), `n`, `low`, `high`, `reason`, and others."""
+    def counts_of(self, asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
+        """What was asked for and what came, by the names that tell models, and ways of asking them, apart."""
+
+    def metrics_of(self, asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
+        """A member for each model and metric, as `measured` makes it. `counts`: those of `counts_of`."""
 
     def cost_of(self, asked: RunAsked) -> Spent:
         """What the calls cost that the rows of the run rest on, each once."""
+
+    def request_keys_of(self, asked: RunAsked) -> set[str]:
+        """The keys of the calls that the rows of the run rest on."""
 
     def traces_of(self, asked: RunAsked) -> list[str]:
         """The ids of all traces, sorted."""
@@ -92,12 +103,12 @@ class RunAsked(NamedTuple):
         return self.house.read_or_empty(table, columns=columns, **self.levels(table))
 
     def written(self, tables: Iterable[str]) -> tuple[Any, ...]:
-        """What tells whether the rows of the run are still what they were: its files in these tables, their times and sizes."""
+        """What tells whether results are still what they were: the run's files in these tables, and models, scenarios and settings."""
         from pyarrow import fs
 
         folders = [fs.FileSelector(self.house.folder(one, **self.levels(one)), allow_not_found=True) for one in tables]
         files = [found for folder in folders for found in self.house.fs.get_file_info(folder)]
-        return (_stamp(self.settings.models), *((one.path, one.mtime_ns, one.size) for one in files))
+        return (config_hash(self.settings), *((one.path, one.mtime_ns, one.size) for one in files))
 
     @property
     def models(self) -> Models:
@@ -132,6 +143,14 @@ class RunAsked(NamedTuple):
 
         return found
 
+    def bought(self, keys: Iterable[str]) -> Spent:
+        """What those of the calls cost that were answered in a Dagster run of this evaluation."""
+        from resources.responses.store import ResponseStore
+
+        with ResponseStore(self.settings.responses_url) as store:
+            found = store.bought(keys, self.run.queue_id)
+        return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced)
+
 
 def _stamp(path: Path | None) -> tuple[str, int, int] | None:
     try:
@@ -153,36 +172,77 @@ class Results(NamedTuple):
     """All that is shown of a run."""
 
     metrics: list[dict[str, Any]]
+    outcomes: dict[str, Any]
     cost: Spent
+    bought: Spent
+    """Of these calls, those that were answered in a Dagster run of this evaluation."""
     traces: list[str]
+
+    @property
+    def size(self) -> int:
+        """Members."""
+        return len(self.metrics) + len(self.traces) + 1
+
+
+def results_of_run(asked: RunAsked) -> Results:
+    """All that is shown of a run, made of the tables as they are now."""
+    family = results_for(asked.evaluation.family)
+    counts = family.counts_of(asked)
+    return Results(
+        family.metrics_of(asked, counts),
+        outcomes_told(counts, OUTCOME_UNITS[asked.evaluation.family]),
+        family.cost_of(asked),
+        asked.bought(family.request_keys_of(asked)),
+        family.traces_of(asked),
+    )
 
 
 class ResultsKept:
-    """The results of the runs that were asked for last: made again when a file that they are made of changes."""
+    """The results of the runs that were asked for last: made again when something that they are made of changes, and by one caller at a time."""
 
-    def __init__(self, most: int = _MOST_KEPT) -> None:
-        self._most, self._lock = most, threading.Lock()
+    def __init__(self, most: int = _MOST_KEPT_MEMBERS, made: Callable[[RunAsked], Results] = results_of_run) -> None:
+        """`most`: members of all results that are kept; those of the last run are, however many."""
+        self._most, self._made, self._lock = most, made, threading.Lock()
         self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
+        self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     def of(self, asked: RunAsked) -> Results:
         """Those of a run."""
-        family = results_for(asked.evaluation.family)
-        written = asked.written(_RESULTS_MADE_OF[asked.evaluation.family])
+        run_id = asked.run.run_id
         with self._lock:
-            before, found = self._found.get(asked.run.run_id, ((), None))
-        if found is None or before != written:
-            found = Results(family.metrics_of(asked), family.cost_of(asked), family.traces_of(asked))
-        with self._lock:
-            self._found[asked.run.run_id] = written, found
-            self._found.move_to_end(asked.run.run_id)
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
+            alone = self._at_work.setdefault(run_id, threading.Lock())
+        with alone:
+            written = asked.written(_RESULTS_MADE_OF[asked.evaluation.family])
+            before, found = self._found.get(run_id, ((), None))
+            if found is None or before != written:
+                found = self._made(asked)
+            with self._lock:
+                self._keep(run_id, written, found)
         return found
+
+    def _keep(self, run_id: str, written: tuple[Any, ...], found: Results) -> None:
+        self._found[run_id] = written, found
+        self._found.move_to_end(run_id)
+        size = sum(one.size for _, one in self._found.values())
+        while size > self._most and len(self._found) > 1:
+            _, (_, dropped) = self._found.popitem(last=False)
+            size -= dropped.size
 
 
 def results_for(family: str) -> FamilyResults:
     """The module of a family."""
     return cast(FamilyResults, importlib.import_module(f"{__name__}_{family}"))
+
+
+def resolved(models: Models, selectors: Iterable[str]) -> Counter[str]:
+    """How many variants of each model the selectors stand for, by the name in tables. One that is not known any more stands for itself."""
+    found: dict[str, str] = {}
+    for selector in selectors:
+        try:
+            found.update((spec.variant, spec.name) for spec in models.resolve([selector]))
+        except ConfigError:
+            found[selector] = selector
+    return Counter(found.values())
 
 
 def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
@@ -196,11 +256,15 @@ def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
     return Spent(math.fsum(costs) if costs or not calls else None, calls, prompt, completion, unpriced)
 
 
-def measured(model: str, metric: str, value: Any, n: Any, ends: tuple[Any, Any], reason: Any, **further: Any) -> dict[str, Any]:
-    """A member of `metrics`. NaN and NA are None."""
+def measured(
+    model: str, metric: str, value: Any, n: tuple[int, int | None], ends: tuple[Any, Any], reason: Any, **further: Any
+) -> dict[str, Any]:
+    """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
     number, low, high = map(in_json, (value, *ends))
     why = in_json(reason) or (None if number is not None else "there is no score")
-    return {"model": model, "metric": metric, "value": number, "n": int(n), "low": low, "high": high, "reason": why, **further}
+    n_known, n_asked = (None if one is None else int(one) for one in n)
+    told = {"model": model, "metric": metric, "value": number, "n": n_known, "n_asked": n_asked, "low": low, "high": high}
+    return {**told, "reason": why, **further}
 
 
 def in_json(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import duckdb
@@ -9,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, spent_in
-from dtef_pipeline.games.entrants import ALL_BASELINES, opponent_item_name
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words, percent
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, entrants, opponent_item_name
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given, seeds_named
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SUCCESS_RATE, VOLATILITY
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
@@ -22,6 +27,13 @@ _COLUMNS_OF_RESULTS = (
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
+_OF_EVERY_EPISODE = (SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS)
+_FORM_IN_WORDS = {
+    "default_rate": "a move was made for the player in {} of its turns, for want of a legal one",
+    "forfeit_rate": "the player forfeited {} of the episodes for want of a legal move",
+    "refused_rate": "the player declined to play in {} of its turns",
+}
+"""By a rate of BESIDE_METRICS, what is said where it is above 0."""
 _CALLS_PAID = """
     SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
@@ -35,7 +47,17 @@ _CALLS_PAID = """
 """
 
 
-def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
+def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
+    """Of the episodes, by player: those of the plan, and what became of them."""
+    rows = _on_the_games(asked, asked.rows("episodes", [*_EPISODE_NAMED_BY, "status"]))
+    own = rows.filter(_is_own(asked, rows)).select(["model", "status", "episode_id"])
+    scores = asked.rows("episode_scores", ["episode_id", "status"])
+    scored = set(scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist())
+    told = ((row["model"], row["status"], row["episode_id"] in scored) for row in own.to_pylist())
+    return counts_by(told, _planned(asked))
+
+
+def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
     """Of each player and metric the mean over all opponents, as `dtef games board` has it."""
     rows = _on_the_games(asked, asked.rows("episode_scores", [*_EPISODE_NAMED_BY, *_COLUMNS_OF_RESULTS]))
     own = rows.filter(_is_own(asked, rows, and_all_baselines=True))
@@ -54,18 +76,33 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
             row["model"],
             row["metric"],
             row["mean"],
-            row["n_episodes"],
+            (row["n_episodes"], _n_asked(row, counts)),
             (row["low"], row["high"]),
             row["reason"],
+            remark=_remark(row, counts),
             persona=row["persona"],
             n_clusters=int(row["n_clusters"]),
             unit=row["unit"],
             direction=row["direction"],
             interval_kind=in_json(row["interval_kind"]),
+            **in_json({name: row[name] for name in BESIDE_METRICS}),
         )
         for row in found.to_dict("records")
         if row["model"] in wanted or (row["model"].startswith(BASELINE_PREFIX) and not wanted.isdisjoint(ALL_BASELINES))
     ]
+
+
+def _n_asked(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> int | None:
+    """Episodes of the plan; None of a metric that an episode may say nothing of."""
+    own = counts.get(row["model"])
+    return own.asked if own and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == own.answered else None
+
+
+def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
+    """What is missing, and what the player did not do itself."""
+    own = counts.get(row["model"])
+    formed = [words.format(percent(row[name])) for name, words in _FORM_IN_WORDS.items() if in_json(row[name])]
+    return in_words(own.told(OUTCOME_UNITS["games"]) if own else None, *formed)
 
 
 def cost_of(asked: RunAsked) -> Spent:
@@ -77,6 +114,13 @@ def cost_of(asked: RunAsked) -> Spent:
         paid = connection.execute(_CALLS_PAID)
         names = [column[0] for column in paid.description or ()]
         return spent_in(dict(zip(names, row, strict=True)) for row in paid.fetchall())
+
+
+def request_keys_of(asked: RunAsked) -> set[str]:
+    """Of the turns of the run's episodes."""
+    turns = asked.rows("episode_turns", ["episode_id", "request_key"])
+    own = turns.filter(pc.is_in(turns["episode_id"], pa.array(traces_of(asked), pa.string())))
+    return set(own["request_key"].drop_null().to_pylist())
 
 
 def traces_of(asked: RunAsked) -> list[str]:
@@ -139,6 +183,34 @@ def _on_the_latest_games(asked: RunAsked, rows: pa.Table) -> pa.Table:
     opponents = [opponent_item_name(found, name) for name in told.get("opponents", ())]
     items = [one.item_id for one in items_given(found.manifest, told.get("seeds"), opponents)]
     return rows.filter(pc.is_in(rows["item_id"], pa.array(items, pa.string())))
+
+
+def _planned(asked: RunAsked) -> dict[Hashable, int] | None:
+    """Episodes of each player; None where a scenario, a persona or a model is not known any more."""
+    from assets.games.known_games import known_personas, known_scenario_version, known_scenarios
+
+    asks, told, key = asked.run.asks, asked.told("episodes"), asked.run.key
+    persona = str(asks.get("persona", ""))
+    try:
+        if "scenario_version" in asks:
+            found = pack(key, {key: known_scenario_version(asked.settings, key, asks["scenario_version"])})
+            items = items_given(found.manifest, asks["seeds"], asks["opponents"])
+        else:
+            found = pack(key, known_scenarios(asked.settings))
+            opponents = [opponent_item_name(found, name) for name in told.get("opponents", ())]
+            items = items_given(found.manifest, told.get("seeds"), opponents)
+        personas = known_personas(asked.settings, told.get("persona_versions", {}))
+        players = entrants(found, asked.models, personas, told.get("players", ()), [persona or AS_ITSELF])
+    except ConfigError:
+        return None
+    draws = int(told.get("draws", 1))
+    of_models = sum(one.opponent != NO_OPPONENT and not one.opponent.startswith(BASELINE_PREFIX) for one in items)
+    episodes = Counter[Hashable]()
+    for player in players:
+        asks_all = player.model is not None
+        if not asks_all or player.persona_name == persona:
+            episodes[player.model_name] += len(items) * draws if asks_all else len(items) + of_models * (draws - 1)
+    return dict(episodes)
 
 
 def _players(asked: RunAsked) -> set[str]:

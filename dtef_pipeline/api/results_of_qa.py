@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
+from dtef_pipeline.boards.used_calls import spent_in_all
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.answering import prompts_of
+from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.latest_scores import qa_scores
+from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.role_costs import qa_costs
 from dtef_pipeline.qa.suite_boards import qa_results
+from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.text.counted import counted
 
 _READ_OF_SCORES = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
@@ -19,10 +30,33 @@ _READ_OF_SCORES = (
 )
 _TOLD_OF_ITEM_SCORES = ("metric", "measured_by", "status", "value", "score", "reason")
 _TOLD_OF_JUDGEMENTS = ("evaluator", "judge_model", "score", "reason", "explanation")
+_OF_A_METRIC = ("model_variant", "condition", "metric", "measured_by")
 _ANSWER = ("item_id", "condition", "model_variant", "draw")
+_SAID_OF_CALLS = ("error", "budget")
+_IN_PLAIN_WORDS = {
+    "missing": "with nothing to score",
+    "skipped_sample": "not drawn to be judged",
+    "skipped_budget": "as the budget of judging ended",
+}
+"""By status, where its name says little."""
+_HOW_SHOWN = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
 
 
-def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
+def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
+    """Of the responses, by model."""
+    rows = _own(asked, "qa_responses", (*_ANSWER, "model", "call_status"))
+    scores = _own(asked, "qa_scores", (*_ANSWER, "model", "score"))
+    scored = {tuple(row[name] for name in _ANSWER) for row in scores.filter(pc.is_valid(scores["score"])).to_pylist()}
+    told = [(row["model"], row["call_status"], tuple(row[name] for name in _ANSWER) in scored) for row in rows.to_pylist()]
+    prompts = _prompts(asked)
+    if prompts is None:
+        return counts_by(told, None)
+    specs = resolved(asked.models, asked.told("qa_responses").get("models", ()))
+    each = len(prompts) * int(asked.told("qa_responses").get("draws", 1))
+    return counts_by(told, Counter[Hashable]({name: number * each for name, number in specs.items()}))
+
+
+def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
     """Of each model, condition, metric and what it was measured by the mean over items, as in `qa_results` and `dtef qa board --by part`."""
     rows = _own(asked, "qa_scores", _READ_OF_SCORES)
     if not len(rows):
@@ -31,14 +65,16 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
         connection.execute("SET threads = 1")
         connection.register("qa_scores", rows)
         found = qa_results(qa_scores(connection))
+    n_asked = _n_asked(rows)
     return [
         measured(
             row["model"],
             row["metric"],
             row["score"],
-            row["n_items"],
+            (row["n_items"], n_asked.get(tuple(row[name] for name in _OF_A_METRIC))),
             (row["score_low"], row["score_high"]),
             row["note"],
+            remark=_remark(row, counts),
             condition=row["condition"],
             measured_by=row["measured_by"],
             direction="higher",
@@ -49,17 +85,49 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     ]
 
 
+def _n_asked(rows: pa.Table) -> dict[tuple[str, ...], int]:
+    """Items that each metric is to be measured of: not those that its random sample leaves out."""
+    left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
+    kept = rows.filter(pc.invert(left_out)).select([*_OF_A_METRIC, "item_id"])
+    names = zip(*(kept[name].cast(pa.string()).to_pylist() for name in kept.column_names), strict=True)
+    return Counter(name[:-1] for name in set(names))
+
+
+def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
+    """What is missing, and what counts 0 for want of an answer that can be read."""
+    own = counts.get(row["model"])
+    unread, came = int(row[f"n_{UNPARSEABLE_STATUS}"]), int(row["n_total"])
+    why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
+    unscored = [
+        f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number
+    ]
+    return in_words(
+        own.told(OUTCOME_UNITS["qa"]) if own else None,
+        f"{unread:,} of {counted(came, 'response')} could not be read and {'counts' if unread == 1 else 'count'} 0"
+        if unread
+        else None,
+        f"{sum(why.values()):,} of {counted(came, 'response')} without a score: {', '.join(unscored)}" if unscored else None,
+    )
+
+
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' answers, and of what a judge said of them."""
     with duckdb.connect() as connection:
         for table in ("qa_responses", "qa_judgements"):
             connection.register(table, _own(asked, table))
-        return spent_in(qa_costs(connection, asked.stored()).to_pylist())
+        qa_costs(connection, asked.stored())
+        return spent_in([spent_in_all(connection)])
+
+
+def request_keys_of(asked: RunAsked) -> set[str]:
+    """Of the responses, and of what a judge said of them."""
+    judged = _own(asked, "qa_judgements", (*_ANSWER, "model", "request_keys"))["request_keys"].to_pylist()
+    return {*traces_of(asked), *(key for keys in judged for key in keys or ())}
 
 
 def traces_of(asked: RunAsked) -> list[str]:
     """The request keys of the responses."""
-    return sorted(set(_own(asked, "qa_responses", ("model", "request_key"))["request_key"].drop_null().to_pylist()))
+    return sorted(set(_own(asked, "qa_responses", (*_ANSWER, "model", "request_key"))["request_key"].drop_null().to_pylist()))
 
 
 def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
@@ -88,6 +156,29 @@ def _beside(row: dict[str, Any], rows: list[dict[str, Any]], names: tuple[str, .
 
 
 def _own(asked: RunAsked, table: str, columns: tuple[str, ...] | None = None) -> pa.Table:
-    """The rows of the models that the manifest names."""
-    rows = asked.rows(table, columns)
-    return asked.of_models(rows, asked.names(asked.told("qa_responses").get("models", ())))
+    """The rows of the models that the manifest names, of as many draws, asked so and of these items."""
+    told = asked.told("qa_responses")
+    rows = asked.of_models(asked.rows(table, columns), asked.names(told.get("models", ())))
+    rows = rows.filter(pc.less(rows["draw"], int(told.get("draws", 1))))
+    prompts = _prompts(asked)
+    if prompts is None:
+        return rows
+    rows = rows.filter(pc.is_in(rows["condition"].cast(pa.string()), pc.unique(prompts["condition"]).cast(pa.string())))
+    return rows.filter(pc.is_in(rows["item_id"].cast(pa.string()), prompts["item_id"].combine_chunks().cast(pa.string())))
+
+
+def _prompts(asked: RunAsked) -> pa.Table | None:
+    """`item_id` and `condition` of the prompts of the plan; None where they are not made, or the settings fit the part no more."""
+    told = asked.told("qa_responses")
+    prompts, types = asked.rows("qa_prompts", ["item_id", "condition"]), asked.rows("qa_items", ["type"])
+    if not len(prompts):
+        return None
+    about_documents = bool(len(asked.rows("qa_documents", ["doc_id"])))
+    try:
+        shown = {name: told[name] for name in _HOW_SHOWN if name in told}
+        how = AskedHow(**shown, filter=written_filter(told.get("filter", [])))
+        condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
+    except ConfigError:
+        return None
+    found = prompts_of(prompts, condition, told.get("limit"))
+    return found if len(found) else None

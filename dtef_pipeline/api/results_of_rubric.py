@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
+from dtef_pipeline.boards.used_calls import spent_in_all
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.candidates import known_selector
+from dtef_pipeline.rubric.candidates import Candidates, known_selector
+from dtef_pipeline.rubric.conversations import scripts
 from dtef_pipeline.rubric.rolled_up import costs_table
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
+from dtef_pipeline.text.counted import counted
 from resources.responses.store import SUMMARY
 
+_TABLES_BY_MODEL = ("rubric_responses", "rubric_judgements")
+_TABLES_OF_ANALYSTS = ("rubric_summaries", "rubric_extractions")
 _ALONE = "no interval is made of this part of the score"
 _NAMES_A_RESPONSE = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
 _TOLD_OF_POINTS = ("block", "path", "position", "kind", "weight", "score", "reason", "explanation")
 _TOLD_OF_VERDICTS = ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection")
 
 
-def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
+def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
+    """Of the responses, by model. Which of them are scored is told of models alone: as many of those that came."""
+    names = _models(asked)
+    levels = asked.rows("rubric_scores", ["level", "model", "n_responses_scored"]).to_pylist()
+    scored = Counter[str]()
+    for row in levels:
+        if row["level"] == MODEL_LEVEL and row["model"] in names:
+            scored[row["model"]] += row["n_responses_scored"]
+    came = counts_by(((row["model"], row["status"], False) for row in _responses(asked, ("model", "status"))), _planned(asked))
+    return {model: one._replace(scored=scored[str(model)]) for model, one in came.items()}
+
+
+def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
     """Of each model the hybrid score and its parts, as in `dtef rubric board --by blueprint`."""
     columns = [name for name in RUBRIC_SCORES.names if name != "reasons"]
     rows = asked.rows("rubric_scores", columns)
@@ -36,23 +59,48 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
     for row in board(frame, [asked.snapshot], {}, "blueprint").to_dict("records"):
         if row["model"] not in names:
             continue
-        told = {"direction": "higher", "n_planned": int(row["n_planned"]), "n_responses": int(row["n_responses_scored"])}
-        ends = (row["low"], row["high"])
-        found.append(measured(row["model"], "score", row["score"], row["n_parts"], ends, row["note"], **told))
+        told: dict[str, Any] = {
+            "direction": "higher",
+            "n_planned": int(row["n_planned"]),
+            "n_responses": int(row["n_responses_scored"]),
+        }
+        ends, n = (row["low"], row["high"]), (row["n_parts"], row["n_planned"])
+        told["remark"] = _remark(row, counts)
+        found.append(measured(row["model"], "score", row["score"], n, ends, row["note"], **told))
         found += [
-            measured(row["model"], part, row[part], row["n_parts"], (None, None), _ALONE, **told)
-            for part in ("coverage", "similarity")
+            measured(row["model"], part, row[part], n, (None, None), _ALONE, **told) for part in ("coverage", "similarity")
         ]
     return found
 
 
+def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
+    """What is missing."""
+    own, unscored = counts.get(row["model"]), int(row["n_responses"] - row["n_responses_scored"])
+    whole = counted(int(row["n_responses"]), "response")
+    return in_words(
+        own.told(OUTCOME_UNITS["rubric"]) if own else None, f"{unscored:,} of {whole} without a score" if unscored else None
+    )
+
+
 def cost_of(asked: RunAsked) -> Spent:
-    """Of the models' responses, of what judges said of them, and of the summary. What embedders cost is known of the whole store alone."""
+    """Of the models' responses, of what judges said of them, of the summary and of criteria that were extracted.
+
+    What embedders cost is known of the whole store alone.
+    """
     with duckdb.connect() as connection:
-        for table in ("rubric_responses", "rubric_judgements"):
-            connection.register(table, asked.of_models(asked.rows(table), _models(asked)))
-        connection.register("rubric_summaries", asked.rows("rubric_summaries"))
-        return spent_in(costs_table(connection, asked.stored(), SUMMARY.empty_table()).to_pylist())
+        for table in _TABLES_BY_MODEL:
+            connection.register(table, _own(asked, table))
+        for table in _TABLES_OF_ANALYSTS:
+            connection.register(table, asked.rows(table))
+        costs_table(connection, asked.stored(), SUMMARY.empty_table())
+        return spent_in([spent_in_all(connection)])
+
+
+def request_keys_of(asked: RunAsked) -> set[str]:
+    """Of the same calls as the cost."""
+    of_responses = [_own(asked, table, ("model", "draw", "request_keys")) for table in _TABLES_BY_MODEL]
+    lists = [rows["request_keys"] for rows in (*of_responses, *(asked.rows(table) for table in _TABLES_OF_ANALYSTS))]
+    return {key for column in lists for keys in column.to_pylist() for key in keys or ()}
 
 
 def traces_of(asked: RunAsked) -> list[str]:
@@ -87,9 +135,29 @@ def _beside(asked: RunAsked, table: str, named: dict[str, Any]) -> list[dict[str
 
 
 def _responses(asked: RunAsked, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    rows: pa.Table = asked.of_models(asked.rows("rubric_responses", columns), _models(asked))
-    found: list[dict[str, Any]] = rows.to_pylist()
+    wanted = tuple(dict.fromkeys((*columns, "model", "draw")))
+    found: list[dict[str, Any]] = _own(asked, "rubric_responses", wanted).to_pylist()
     return found
+
+
+def _own(asked: RunAsked, table: str, columns: tuple[str, ...] | None = None) -> pa.Table:
+    """The rows of the models of the manifest, of as many draws."""
+    rows = asked.of_models(asked.rows(table, columns), _models(asked))
+    return rows.filter(pc.less(rows["draw"], int(asked.told("rubric_responses").get("draws", 1))))
+
+
+def _planned(asked: RunAsked) -> dict[Hashable, int] | None:
+    """Responses of each model; None where prompts are not made yet, or a model is not known any more."""
+    prompts, told = asked.rows("rubric_prompts"), asked.told("rubric_responses")
+    if not len(prompts):
+        return None
+    try:
+        candidates = Candidates(asked.models, told.get("models", ()))
+    except ConfigError:
+        return None
+    variants = [spec.name for _, temperatures in scripts(prompts) for spec in candidates.at(temperatures)]
+    draws = int(told.get("draws", 1))
+    return {name: number * draws for name, number in Counter(variants).items()}
 
 
 def _trace_id(row: dict[str, Any]) -> str:

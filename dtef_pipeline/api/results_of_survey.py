@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
+from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
+_UNREAD_IN_WORDS = {
+    "n_unparseable": "could not be read",
+    "n_wrong_length": "had another number of options",
+    "n_refused": "declined to answer",
+}
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
 _TOLD_OF_PREDICTED = ("status", "reason", "metric", "score", "predicted")
+_WAY_ASKED = ("model", "condition", "context_level")
 
 
-def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
+def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
+    """Of the predictions, by model, condition and context level. What a computed model has nothing to say of has failed."""
+    scores = asked.rows("scores", [*_PREDICTED, "score"])
+    scored = {tuple(row[name] for name in _PREDICTED) for row in scores.filter(pc.is_valid(scores["score"])).to_pylist()}
+    rows = _own(asked, (*_PREDICTED, "model", "call_status")).to_pylist()
+    told = (
+        (tuple(row[name] for name in _WAY_ASKED), row["call_status"], tuple(row[name] for name in _PREDICTED) in scored)
+        for row in rows
+    )
+    return counts_by(told, _planned(asked))
+
+
+def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
     """Of each model, context level and condition the mean score of the segment, as `dtef leaderboard --by segment --snapshot` shows it."""
     if not len(asked.rows("scores", ["model"])):
         return []
@@ -35,14 +57,16 @@ def metrics_of(asked: RunAsked) -> list[dict[str, Any]]:
         & found["condition"].isin(told.get("conditions") or found["condition"])
         & found["context_level"].isin(told.get("context_levels") or found["context_level"])
     ]
+    n_asked = _n_asked(asked)
     return [
         measured(
             row["model"],
             options.metric,
             row["score"],
-            row["n_pairs"],
+            (row["n_pairs"], n_asked.get(tuple(row[name] for name in _WAY_ASKED))),
             (row["score_low"], row["score_high"]),
             _why(row),
+            remark=_remark(row, counts),
             condition=row["condition"],
             context_level=row["context_level"],
             direction="higher",
@@ -60,6 +84,22 @@ def _why(row: dict[Any, Any]) -> str | None:
     return _TOO_FEW if in_json(row["score_low"]) is None else None
 
 
+def _n_asked(asked: RunAsked) -> dict[tuple[str, ...], int]:
+    """Questions that are to be scored: not those that define the segment itself."""
+    rows = asked.rows("scores", [*_WAY_ASKED, KEYS.item, str(KEYS.left_out)])
+    kept = rows.filter(pc.invert(rows[KEYS.left_out])).select([*_WAY_ASKED, KEYS.item])
+    names = zip(*(kept[name].cast(pa.string()).to_pylist() for name in kept.column_names), strict=True)
+    return Counter(name[:-1] for name in set(names))
+
+
+def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
+    """What is missing, and what has the score of an answer that could not be read."""
+    own = counts.get(tuple(row[name] for name in _WAY_ASKED))
+    unread = [f"{int(row[name]):,} {words}" for name, words in _UNREAD_IN_WORDS.items() if row[name]]
+    said = f"of {counted(int(row['n_total']), 'prediction')} {', '.join(unread)}" if unread else None
+    return in_words(own.told(OUTCOME_UNITS["survey"]) if own else None, said)
+
+
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' predictions."""
     columns = (*KEYS.row, "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd", "error")
@@ -68,6 +108,11 @@ def cost_of(asked: RunAsked) -> Spent:
         connection.register("predictions", rows)
         found = cost_breakdown(connection, ["snapshot"], KEYS).rename(columns={"answered": "calls"})
     return spent_in({str(key): value for key, value in row.items()} for row in found.to_dict("records"))
+
+
+def request_keys_of(asked: RunAsked) -> set[str]:
+    """Of the predictions."""
+    return set(traces_of(asked))
 
 
 def traces_of(asked: RunAsked) -> list[str]:
@@ -95,13 +140,35 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
 
 
 def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
-    """The predictions of the plan's models, asked in its ways."""
-    wanted = None if columns is None else tuple(dict.fromkeys((*columns, *KEYS.asked)))
+    """The predictions of the plan's models, asked in its ways, of its questions and draws."""
+    wanted = None if columns is None else tuple(dict.fromkeys((*columns, *KEYS.asked, KEYS.item, "draw")))
     rows = asked.of_models(asked.rows("predictions", wanted), _models(asked))
     told = asked.told("predictions")
+    rows = _as_asked(asked, rows)
+    return rows.filter(pc.less(rows["draw"], int(told.get("draws", 1))))
+
+
+def _as_asked(asked: RunAsked, rows: pa.Table) -> pa.Table:
+    """The rows of the conditions, context levels and questions of the plan."""
+    told = asked.told("predictions")
     for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
-        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string()))) if values else rows
-    return rows
+        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
+    if (questions := told.get("questions")) is None:
+        return rows
+    survey = asked.rows("survey_responses", ["question_id", "question_order"])
+    first = survey.filter(pc.less(survey["question_order"], int(questions)))["question_id"].combine_chunks()
+    return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), first.cast(pa.string())))
+
+
+def _planned(asked: RunAsked) -> dict[Hashable, int] | None:
+    """Predictions of each model in each way of asking; None where prompts are not made yet."""
+    prompts = _as_asked(asked, asked.rows("blueprints", [KEYS.item, *KEYS.asked]))
+    if not len(prompts):
+        return None
+    told = asked.told("predictions")
+    ways = Counter(zip(prompts["condition"].to_pylist(), prompts["context_level"].to_pylist(), strict=True))
+    specs, draws = resolved(asked.models, told.get("models", ())), int(told.get("draws", 1))
+    return {(name, *way): number * times * draws for name, times in specs.items() for way, number in ways.items()}
 
 
 def _models(asked: RunAsked) -> set[str]:

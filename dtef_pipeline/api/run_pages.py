@@ -13,8 +13,9 @@ from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.page_parts import asked_in_words, badge, box_of_table, listed, row_of
 from dtef_pipeline.api.progress_of import progress_of
-from dtef_pipeline.api.result_routes import Asked
-from dtef_pipeline.api.results_of import Spent, results_for
+from dtef_pipeline.api.result_routes import Asked, results_kept
+from dtef_pipeline.api.results_of import Spent
+from dtef_pipeline.api.run_outcomes import in_words
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
 
@@ -26,16 +27,18 @@ router = page_router()
 @router.get("/runs/{run_id}")
 def run_page(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
     """One run with its results so far."""
-    run, results = asked.run, results_for(asked.evaluation.family)
+    run, results = asked.run, results_kept.of(asked)
     state = progress_of(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
-    metrics, traces = results.metrics_of(asked), results.traces_of(asked)
+    metrics, traces = results.metrics, results.traces
     terms: dict[str, Content] = {
         "State": html(badge(state.status), f" {state.reason}" if state.reason else None),
         "Evaluation": link(f"/queue/{run.queue_id}", element("code", run.queue_id)),
         "Partition": run.key,
         "Asked": asked_in_words(run.asks),
         "Snapshot": asked.snapshot,
-        "Cost": _cost(results.cost_of(asked)),
+        "Outcomes": _outcomes(results.outcomes),
+        "Cost": f"{_cost(results.cost)}, whoever paid for them",
+        "Bought by this evaluation": _cost(results.bought),
     }
     caption = f"{counted(len(metrics), 'metric')}, with 95 % intervals"
     if len(metrics) > _METRICS_SHOWN:
@@ -60,12 +63,21 @@ def _cost(spent: Spent) -> str:
     return f"{known}, {counted(spent.calls, 'call')}{unpriced}"
 
 
+def _outcomes(told: Mapping[str, Any]) -> Html:
+    asked = "not known yet" if told["asked"] is None else counted(told["asked"], told["unit"])
+    numbers = ", ".join(f"{told[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored"))
+    warning = element("strong", told["warning"]) if told["warning"] else None
+    return html(f"asked for: {asked}; {numbers}. " if warning else f"asked for: {asked}; {numbers}", warning)
+
+
 def _metric_row(one: Mapping[str, Any]) -> Html:
     value, low, high = one.get("value"), one.get("low"), one.get("high")
     ends = element("span", f"{_figure(low)} to {_figure(high)}", class_="ci") if low is not None and high is not None else None
-    number = "–" if one.get("n") is None else str(one["n"])
+    number = f"{one['n']:,}"
+    if one["n_asked"] is not None and one["n_asked"] != one["n"]:
+        number += f" of {one['n_asked']:,}"
     names = (str(one.get(name, "–")) for name in ("model", "metric"))
-    return row_of(*names, html(_figure(value), ends), number, str(one.get("reason") or ""))
+    return row_of(*names, html(_figure(value), ends), number, in_words(one["reason"], one["remark"]) or "")
 
 
 def _figure(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -22,6 +23,22 @@ _SHARING = """
         WHERE key IN (SELECT key FROM (SELECT unnest(request_keys) AS key FROM used) GROUP BY key HAVING count(*) > 1)
     ) AS sharing USING (request_keys)
 """
+
+_SPENT_IN_ALL = """
+    SELECT sum(replies)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, sum(replies) FILTER (cost_usd IS NULL)::BIGINT AS unpriced
+    FROM used
+"""
+
+
+def spent_in_all(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Sums over the table `used`: `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd` and `unpriced`; None where there is no row.
+
+    `unpriced`: calls that are not in `cost_usd`, those of a row where the cost of one of them is not known.
+    """
+    sums: pa.Table = connection.sql(_SPENT_IN_ALL).to_arrow_table()
+    found: dict[str, Any] = sums.to_pylist()[0]
+    return found
 
 
 def count_calls_once(connection: duckdb.DuckDBPyConnection, asked: str, stored: StoredUsage, under: str = "NULL") -> None:

@@ -12,6 +12,7 @@ import duckdb
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.latest_play import PLAYED_SERIES
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
+from dtef_pipeline.text.shortfall import shortfall
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,10 @@ def with_unplayed(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
         FROM episodes GROUP BY GROUPING SETS (({series}, opponent), ({series})) HAVING played < n
         """
     ).df()
-    words = [_words(*counts) for counts in found[["n", "played", "stopped"]].itertuples(index=False, name=None)]
+    words = [
+        shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
+        for n, played, stopped in found[["n", "played", "stopped"]].itertuples(index=False, name=None)
+    ]
     told = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
     if not len(told):
         return all_played(results)
@@ -45,10 +49,3 @@ def with_unplayed(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
 def all_played(results: pd.DataFrame) -> pd.DataFrame:
     """The rows without a word on episodes that were not played."""
     return results.assign(**{UNPLAYED_NOTE: ""})
-
-
-def _words(n: int, played: int, stopped: int) -> str:
-    """`12 of 24 episodes were played: a budget ended 10, 2 failed`."""
-    failed = n - played - stopped
-    why = ([f"a budget ended {stopped:,}"] if stopped else []) + ([f"{failed:,} failed"] if failed else [])
-    return f"{played:,} of {n:,} episodes were played: {', '.join(why)}"

@@ -76,6 +76,13 @@ asking_runs = sa.Table(
     sa.Column("code_version", sa.Text, nullable=False),
     sa.Column("config_hash", sa.String(32), nullable=False),
 )
+# The evaluation whose run asked for a response. No row: none did, or it was before this was noted.
+evaluation_responses = sa.Table(
+    "evaluation_responses",
+    metadata,
+    sa.Column("request_key", sa.String(32), primary_key=True),
+    sa.Column("queue_id", sa.String(32), nullable=False),
+)
 
 Returned = TypeVar("Returned")
 """What work on the store returns to its caller."""
@@ -192,8 +199,10 @@ class ResponseDatabase:
                 raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
-        has_runs = sa.inspect(connection).has_table(asking_runs.name)
-        return self._version(connection) == SCHEMA_VERSION and has_runs and not _missing_columns(connection)
+        there = set(sa.inspect(connection).get_table_names())
+        return (
+            self._version(connection) == SCHEMA_VERSION and there >= set(metadata.tables) and not _missing_columns(connection)
+        )
 
     def _is_readable(self, connection: sa.Connection) -> bool:
         return self._version(connection) == SCHEMA_VERSION and not {*_missing_columns(connection)} & {*response_fields}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -52,15 +53,28 @@ class StoredModel(NamedTuple):
     draws: int
 
 
+class StoredCost(NamedTuple):
+    """What stored responses cost."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    """Sum of the known costs; None: none is known."""
+    unpriced: int
+    """Calls whose cost is not known."""
+
+
 class ResponseStore:
     """The responses of every run so far. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path, run: Callable[[], AskingRun] | None = None) -> None:
+    def __init__(self, location: str | Path, run: Callable[[], AskingRun] | None = None, queue_id: str | None = None) -> None:
         """Open the store, and make it (with its parent folders) if it is not there.
 
         Args:
             location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), or the path of an SQLite file.
             run: gives the code and configuration at work, which are noted with each response that is added; None: nothing is noted.
+            queue_id: the evaluation in whose run responses are added, which is noted with each; None: there is none.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
@@ -69,6 +83,7 @@ class ResponseStore:
         self.database = ResponseDatabase(location)
         self.name = self.database.name
         self._run = run and cache(run)
+        self._queue_id = queue_id
         self._insert = self.database.insert(db.responses).on_conflict_do_nothing(index_elements=["request_key"])
 
     def add(self, responses: Iterable[Response]) -> int:
@@ -155,6 +170,19 @@ class ResponseStore:
         ((found,),) = self.database.read(partial(_rows, statement, {}))
         return float(found or 0.0)
 
+    def bought(self, keys: Iterable[str], queue_id: str) -> StoredCost:
+        """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
+        column, asked = db.responses.c, db.evaluation_responses.c
+        of_evaluation = sa.select(asked.request_key).where(asked.queue_id == queue_id)
+        statement = sa.select(column.prompt_tokens, column.completion_tokens, column.cost_usd).where(
+            column.request_key.in_(of_evaluation)
+        )
+        found = [row for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows]
+        known = [cost for *_, cost in found if cost is not None]
+        prompt, completion = (sum(row[place] or 0 for row in found) for place in (0, 1))
+        cost = math.fsum(known) if known or not found else None
+        return StoredCost(len(found), prompt, completion, cost, len(found) - len(known))
+
     def close(self) -> None:
         self.database.close()
 
@@ -172,10 +200,20 @@ class ResponseStore:
             connection.execute(noted, {"run_id": run_id, **run._asdict()})
             for row in rows:
                 row["run_id"] = run_id
-        added = connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
+        added = self._insert_new(connection, rows)
         ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
+
+    def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
+        """How many were not there. Only those are noted as asked for by the evaluation."""
+        if self._queue_id is None:
+            return connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
+        added = connection.execute(self._insert.returning(db.responses.c.request_key), rows).scalars().all()
+        if added:
+            noted = self.database.insert(db.evaluation_responses).on_conflict_do_nothing()
+            connection.execute(noted, [{"request_key": key, "queue_id": self._queue_id} for key in added])
+        return len(added)
 
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(db.responses.c.request_key.in_(self.database.listed))

@@ -40,6 +40,9 @@ ASKED: dict[str, Callable[[Path], Evaluation]] = {
     "survey": asked_survey,
 }
 
+NOTHING = {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unpriced": 0}
+"""What a run costs that bought no call itself."""
+
 
 def run_path(evaluation: Evaluation, place: int = 0) -> str:
     return f"/api/evaluations/{evaluation.runs[place].run_id}"
@@ -65,7 +68,14 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     assert by_metric(plain, "alpha")["expected_return"]["value"] == pytest.approx(15)
     assert {one["model"] for one in body["metrics"]} == {"alpha", "baseline/always-pass"}
     # Twelve calls of a quarter dollar, of which those of the first seed have no price.
-    assert body["cost"] == {"usd": 2.5, "calls": 12, "prompt_tokens": 1200, "completion_tokens": 120, "unpriced": 2}
+    assert body["cost"] == {
+        "usd": 2.5,
+        "calls": 12,
+        "prompt_tokens": 1200,
+        "completion_tokens": 120,
+        "unpriced": 2,
+        "bought": NOTHING,
+    }
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
@@ -85,7 +95,14 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     (own,) = body["metrics"]
     assert own["value"] == pytest.approx(0.75)
     assert (own["model"], own["metric"], own["n"], own["condition"]) == ("m", "exact_choice", 4, "letters")
-    assert body["cost"] == {"usd": 2.0, "calls": 4, "prompt_tokens": 200, "completion_tokens": 20, "unpriced": 0}
+    assert body["cost"] == {
+        "usd": 2.0,
+        "calls": 4,
+        "prompt_tokens": 200,
+        "completion_tokens": 20,
+        "unpriced": 0,
+        "bought": NOTHING,
+    }
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=QA_BOARD_READS) as connection:
@@ -129,7 +146,14 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
     assert own["value"] == pytest.approx((0.5 + 0.7 + 0.9 + 0.6 + 0.8) / 5)
     assert (own["model"], own["metric"], own["n"], own["context_level"]) == ("m", "js", 5, "0")
     # One prompt for all questions.
-    assert body["cost"] == {"usd": 0.75, "calls": 1, "prompt_tokens": 60, "completion_tokens": 6, "unpriced": 0}
+    assert body["cost"] == {
+        "usd": 0.75,
+        "calls": 1,
+        "prompt_tokens": 60,
+        "completion_tokens": 6,
+        "unpriced": 0,
+        "bought": NOTHING,
+    }
     use(tmp_path, monkeypatch)
     arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--format", "json")
     shown = [row for row in strict(ok("leaderboard", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]
@@ -194,7 +218,7 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
     with client_in(elsewhere, "operator") as client:
         body = told(client, run_path(waiting))
     assert (body["status"], body["metrics"], body["traces"], body["traces_next"]) == ("queued", [], [], None)
-    assert body["cost"] == {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unpriced": 0}
+    assert body["cost"] == {**NOTHING, "bought": NOTHING}
     assert body["reason"] is None
 
 

@@ -40,6 +40,23 @@ def test_the_run_is_noted_with_what_it_stores_and_not_with_what_was_there(locati
     assert found == {digest(1): None, digest(2): runs[0].run_id, digest(3): runs[1].run_id}
 
 
+def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(location: str) -> None:
+    """The cost of an evaluation was that of all calls it rests on, also where another run had paid for them."""
+    with ResponseStore(location) as store:
+        store.add([response(1, cost_usd=8.0)])
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE evaluation_responses")
+    engine.dispose()
+    with ResponseStore(location, queue_id="a" * 32) as store:
+        assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
+    with ResponseStore(location, queue_id="b" * 32) as store:
+        assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
+        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == (2, 20, 10, 0.5, 1)
+        assert store.bought(keys(1, 2), "b" * 32) == (0, 0, 0, 0.0, 0)
+        assert store.bought(keys(4), "b" * 32) == (1, 10, 5, None, 1)
+
+
 def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:
     write_store_without_runs(location := postgres.new_database())
     with ResponseStore(f"{location}?options=-c%20default_transaction_read_only%3Don") as store:
