@@ -28,7 +28,7 @@ _IN_OUR_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
 """What is allowed, by pydantic's name of the fault."""
-_LIMITS = {"ge": "{:g} or more", "gt": "more than {:g}", "le": "at most {:g}", "lt": "less than {:g}"}
+_LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
@@ -161,8 +161,13 @@ def _bounds(model: type[BaseModel], place: Place, kind: str) -> str:
         name: getattr(one, name) for one in _limits(field.annotation, field.metadata) for name in _LIMITS if hasattr(one, name)
     }
     if "ge" in found and "le" in found:
-        return f"{found['ge']:g} to {found['le']:g}"
-    return " and ".join(_LIMITS[name].format(found[name]) for name in _LIMITS if name in found)
+        return f"{_number(found['ge'])} to {_number(found['le'])}"
+    return " and ".join(_LIMITS[name].format(_number(found[name])) for name in _LIMITS if name in found)
+
+
+def _number(value: float) -> str:
+    """As people write it: 0.5, 20, 1,000,000."""
+    return f"{value:,.12g}"
 
 
 def _limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:

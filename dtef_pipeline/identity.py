@@ -9,12 +9,13 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 # One encoder for all: `json.dumps` makes a new one at every call that is not plain.
-_canonical = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+"""A value as JSON in one line, with sorted keys and no spaces: equal values have the same text."""
 
 
 def digest(*parts: object) -> str:
     """32 hexadecimal digits of the SHA-256 of the parts as canonical JSON: no two lists of parts share a text."""
-    return _hashed(_canonical(parts))
+    return _hashed(canonical_json(parts))
 
 
 def _hashed(text: str) -> str:
@@ -58,8 +59,8 @@ def request_key(prompt_id: str, model_variant: str, draw: int, snapshot: str) ->
 
 def request_keys(prompt_ids: Iterable[str], model_variant: str, draw: int, snapshot: str) -> list[str]:
     """`request_key` of each prompt, several times as fast: what they have in common is spelled once."""
-    rest = _canonical([model_variant, draw, snapshot])[1:]
-    return [_hashed(f"[{_canonical(prompt)},{rest}") for prompt in prompt_ids]
+    rest = canonical_json([model_variant, draw, snapshot])[1:]
+    return [_hashed(f"[{canonical_json(prompt)},{rest}") for prompt in prompt_ids]
 
 
 def normalized(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
-from dtef_pipeline.identity import digest
+from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
 from resources.database_stores import DatabaseStore, read_if_there, utc_now
@@ -94,8 +94,8 @@ class EvaluationStore(DatabaseStore):
         row = {
             "queue_id": queue_id,
             "family": family,
-            "manifest": _as_json(manifest),
-            "plan": _as_json(plan),
+            "manifest": canonical_json(manifest),
+            "plan": canonical_json(plan),
             "submitted_by": well_formed(who),
             "submitted_at": microseconds(now),
             "idempotency_key": None if idempotency_key is None else well_formed(idempotency_key),
@@ -107,7 +107,7 @@ class EvaluationStore(DatabaseStore):
                 "queue_id": queue_id,
                 "place": place,
                 "key": one.key,
-                "asks": _as_json(one.asks),
+                "asks": canonical_json(one.asks),
             }
             for place, one in enumerate(asked)
         ]
@@ -301,7 +301,7 @@ def _add_event(
     if last is not None and last.kind in TERMINAL:
         return None
     seq = last.seq + 1 if last is not None else 1
-    row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": _as_json(data), "source": source}
+    row = {"queue_id": queue_id, "seq": seq, "kind": kind, "data": canonical_json(data), "source": source}
     connection.execute(sa.insert(tables.evaluation_events), {**row, "happened_at": microseconds(now)})
     return seq
 
@@ -315,10 +315,6 @@ def _lock_evaluation(connection: sa.Connection, queue_id: str) -> None:
 
 def _run_of(row: Mapping[str, Any]) -> EvaluationRun:
     return EvaluationRun(row["run_id"], row["queue_id"], row["key"], json.loads(row["asks"]))
-
-
-def _as_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _when(kept: int) -> datetime:

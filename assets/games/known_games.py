@@ -19,12 +19,12 @@ from resources.settings import Settings, shipped
 _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
-def known_scenarios(settings: Settings) -> dict[str, ScenarioManifest]:
+def known_scenarios(settings: Settings, conflicts: dict[str, str] | None = None) -> dict[str, ScenarioManifest]:
     """The version in play of every scenario by its id (`manifests_in_play`); a file of DTEF_SCENARIOS takes the place of a shipped one.
 
-    Raises as `known_scenario_versions`.
+    `conflicts`, and what it raises: as `known_scenario_versions`.
     """
-    return manifests_in_play(known_scenario_versions(settings).values())
+    return manifests_in_play(known_scenario_versions(settings, conflicts=conflicts).values())
 
 
 def known_scenario_version(settings: Settings, name: str, version: int) -> ScenarioManifest:
@@ -37,12 +37,17 @@ def known_scenario_version(settings: Settings, name: str, version: int) -> Scena
 
 
 def known_scenario_versions(
-    settings: Settings, stored: StoredDocuments | None = None
+    settings: Settings, stored: StoredDocuments | None = None, conflicts: dict[str, str] | None = None
 ) -> dict[tuple[str, int], ScenarioManifest]:
-    """Every manifest by its id and version, in their order: the one that a file has, and those made over HTTP (`stored`; None: as of now).
+    """Every manifest by its id and version, in their order: the one that a file has, and those made over HTTP.
 
-    Raises ConfigError when DTEF_SCENARIOS names no folder, a manifest has a fault, or a version of a file says something else than the one made
-    over HTTP.
+    Args:
+        settings: where files and store are.
+        stored: those made over HTTP; None: as of now.
+        conflicts: takes, by id, what is wrong where a version of a file says something else than the one made before it, which then holds. None:
+            that is an error.
+
+    Raises ConfigError when DTEF_SCENARIOS names no folder, a manifest has a fault, or there is such a version.
     """
     own = _folder("DTEF_SCENARIOS", settings.scenarios)
     found: dict[str, tuple[ScenarioManifest, str]] = {}
@@ -50,11 +55,13 @@ def known_scenario_versions(
         if folder is not None and folder.is_dir():
             found |= {name: (one, str(folder / f"{name}.yaml")) for name, one in read_manifests(folder).items()}
     in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
-    return _with_stored("scenario", ScenarioManifest, in_files, settings, stored)
+    return _with_stored("scenario", ScenarioManifest, in_files, settings, stored, conflicts)
 
 
-def known_persona_versions(settings: Settings, stored: StoredDocuments | None = None) -> dict[str, Persona]:
-    """Every version of every persona by name (`cautious:v2`), in the order of ids and versions. `stored`: as `known_scenario_versions`.
+def known_persona_versions(
+    settings: Settings, stored: StoredDocuments | None = None, conflicts: dict[str, str] | None = None
+) -> dict[str, Persona]:
+    """Every version of every persona by name (`cautious:v2`), in the order of ids and versions. Arguments as of `known_scenario_versions`.
 
     Raises ConfigError when DTEF_PERSONAS names a file, a persona has a fault, or a version of DTEF_PERSONAS says something else than the
     shipped one, or one of a file something else than the one made over HTTP.
@@ -64,21 +71,23 @@ def known_persona_versions(settings: Settings, stored: StoredDocuments | None = 
     found = {name: (one, str(shipped("personas"))) for name, one in read_persona_versions(shipped("personas")).items()}
     for name, persona in read_persona_versions(settings.personas).items() if settings.personas else ():
         if name in found and found[name][0] != persona:
-            raise ConfigError(
-                f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
-            )
+            said = f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
+            _tell_conflict(conflicts, persona.id, said)
+            continue
         found[name] = persona, str(settings.personas)
     in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
-    return {one.name: one for one in _with_stored("persona", Persona, in_files, settings, stored).values()}
+    return {one.name: one for one in _with_stored("persona", Persona, in_files, settings, stored, conflicts).values()}
 
 
-def known_personas(settings: Settings, pinned: Mapping[str, int] = MappingProxyType({})) -> dict[str, Persona]:
+def known_personas(
+    settings: Settings, pinned: Mapping[str, int] = MappingProxyType({}), conflicts: dict[str, str] | None = None
+) -> dict[str, Persona]:
     """The version in play of every persona by id (`latest_personas`), then every version by name (`cautious:v1`).
 
-    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is not known any more; and as
-    `known_persona_versions`.
+    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is not known any more.
+    `conflicts`, and what it raises besides: as `known_persona_versions`.
     """
-    versions = known_persona_versions(settings)
+    versions = known_persona_versions(settings, conflicts=conflicts)
     found = latest_personas(versions.values()) | versions
     for name, version in pinned.items():
         if (one := versions.get(f"{name}:v{version}")) is None:
@@ -101,6 +110,7 @@ def _with_stored(
     in_files: Mapping[tuple[str, int], tuple[_Kept, str]],
     settings: Settings,
     stored: StoredDocuments | None,
+    conflicts: dict[str, str] | None,
 ) -> dict[tuple[str, int], _Kept]:
     """The documents of files and of the store, in the order of ids and versions, each with the status that was said last."""
     stored = stored_documents(settings.responses_url) if stored is None else stored
@@ -120,15 +130,22 @@ def _with_stored(
                 "allowed: what this version of dtef-pipeline knows"
             ) from error
         if found.get(key, made) != made:
-            raise ConfigError(
+            said = (
                 f"{in_files[key][1]}: the {kind} {kept.id} has in version {kept.version} another content than in {where}, where "
-                f"{kept.who} made it over HTTP; allowed: another version in the file"
+                f"{kept.who} made it over HTTP; allowed: another id or a higher version in the file"
             )
+            _tell_conflict(conflicts, kept.id, said)
         found[key] = made
     for key, status in statuses.items():
         if key in found:
             found[key] = found[key].model_copy(update={"status": status})
     return dict(sorted(found.items()))
+
+
+def _tell_conflict(conflicts: dict[str, str] | None, document_id: str, said: str) -> None:
+    if conflicts is None:
+        raise ConfigError(said)
+    conflicts[document_id] = said
 
 
 def _folder(variable: str, folder: Path | None) -> Path | None:

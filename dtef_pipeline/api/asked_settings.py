@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, field_validator
 
 from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot
-from dtef_pipeline.asking.models import Models, base_selector
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.counted import counted
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
 from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from resources.gateway.budget import Accounts
 
 MOST_PARTITIONS = 2_000
 """Of one evaluation."""
@@ -112,16 +115,62 @@ def unknown(field: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise UnknownName(f"{field}: {error}") from None
+        raise UnknownName(field, str(error)) from None
 
 
 @contextmanager
 def refused(field: str) -> Iterator[None]:
-    """An error of ours inside is a value of this field that cannot be."""
+    """A ConfigError or GatewayError inside is about a value of this field that cannot be."""
     try:
         yield
-    except DtefError as error:
-        raise UnfitManifest(field, str(error).removeprefix(f"{field}: ")) from None
+    except (ConfigError, GatewayError) as error:
+        raise UnfitManifest(field, str(error)) from None
+
+
+def chosen_partitions(
+    settings: Settings, space: Space, lacking: tuple[str, str], choose: Callable[[list[str]], list[str]]
+) -> list[str]:
+    """The partitions that a manifest names. `lacking`: field and message where there are none yet.
+
+    `choose`: names them among those there are; its ConfigError begins with the field, as `rubric.blueprints: `. Raises UnknownName.
+    """
+    known = known_partitions(settings, space)
+    if not known:
+        raise UnknownName(*lacking)
+    try:
+        return choose(known)
+    except ConfigError as error:
+        field, _, message = str(error).partition(": ")
+        raise UnknownName(field.rpartition(".")[2], message) from None
+
+
+def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
+    """Raises UnfitManifest for a snapshot that cannot be one of these partitions. `table`: where their responses are kept."""
+    from assets.stage.snapshots import require_snapshot
+    from resources.warehouse import Warehouse
+
+    with refused("snapshot"):
+        require_snapshot(Warehouse(settings.warehouse), table, space, keys, snapshot)
+
+
+def require_askable(
+    field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
+) -> None:
+    """What commands refuse before they ask: models without a key, a provider, a price under a limit in dollars, or responses that were imported.
+
+    Raises UnfitManifest, UnknownName for models of which nothing was imported, and StoreError.
+    """
+    from resources.gateway.askable import refuse_absent_imported, refuse_early
+    from resources.gateway.budget import Accounts
+    from resources.responses.store import ResponseStore
+
+    if not (asked := [spec for spec in specs if not spec.is_computed]):
+        return
+    with ResponseStore(settings.responses_url) as store:
+        with unknown(field):
+            refuse_absent_imported(asked, snapshot, store)
+        with refused(field):
+            refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ)
 
 
 def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:

@@ -66,26 +66,22 @@ def steps_of(of: versioned.DocumentsOfKind, document: versioned.Versioned) -> Ht
 
 def versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments, document_id: str) -> Html:
     """All versions of a document: who made them, and what was said of their status."""
-    made = {one.version: one for one in known.stored.of(of.kind) if one.id == document_id}
-    said = [one for one in known.stored.statuses if (one.kind, one.id) == (of.kind, document_id)]
     rows = []
-    for (name, version), one in reversed(list(known.versions.items())):
-        if name != document_id:
-            continue
-        row = made.get(version)
-        told = [html(f"{each.status} by {each.who}, ", moment(each.said_at)) for each in said if each.version == version]
+    for one in reversed(known.history(document_id)):
+        told = [html(f"{each.status} by {each.who}, ", moment(each.said_at)) for each in one.said]
         rows.append(
             row_of(
-                link(f"/{of.plural}/{document_id}?version={version}", f"Version {version}"),
+                link(f"/{of.plural}/{document_id}?version={one.version}", f"Version {one.version}"),
                 badge(one.status),
-                row.who if row else "a file",
-                moment(row.made_at) if row else "–",
+                one.made.who if one.made else "a file",
+                moment(one.made.made_at) if one.made else "–",
                 [element("span", line, class_="said") for line in told] or "–",
             )
         )
-    return box_of_table(
-        "Versions, the latest first; times are UTC", ("Version", "Status", "Made by", "Made at", "Said of it"), rows
-    )
+    wrong = known.conflicts.get(document_id)
+    above = element("p", wrong, class_="fault", role="alert") if wrong else ""
+    columns = ("Version", "Status", "Made by", "Made at", "Said of it")
+    return html(above, box_of_table("Versions, the latest first; times are UTC", columns, rows))
 
 
 async def made(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from dtef_pipeline.api.access import Operating, Reviewing
 from dtef_pipeline.api.feedback_services import UsedForVotes
@@ -27,10 +27,23 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 
+def known_family(family: str) -> str:
+    """For validators. Raises ValueError for a name of none."""
+    from dtef_pipeline.families import FAMILIES
+
+    if family not in (names := [one.name for one in FAMILIES]):
+        raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
+    return family
+
+
+FamilyAsked = Annotated[Annotated[str, AfterValidator(known_family)] | None, Query()]
+"""None: all."""
+
+
 class PairsWanted(Part):
     """Which stored responses are paired, as of `dtef preference pairs`."""
 
-    family: str
+    family: Annotated[str, AfterValidator(known_family)]
     only: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - pydantic copies it
     """Patterns of partitions; none: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - as above
@@ -39,15 +52,6 @@ class PairsWanted(Part):
     baselines: Annotated[bool, Field(strict=True)] = False
     most: _Count | None = None
     per_item: _Count | None = None
-
-    @field_validator("family")
-    @classmethod
-    def _is_family(cls, family: str) -> str:
-        from dtef_pipeline.families import FAMILIES
-
-        if family not in (names := [one.name for one in FAMILIES]):
-            raise ValueError(f"allowed: {', '.join(names)}")
-        return family
 
     @field_validator("snapshot")
     @classmethod
@@ -104,7 +108,7 @@ def next_pair(
     services: Used,
     feedback: UsedForVotes,
     reviewer_id: Annotated[str, Query()],
-    family: Annotated[str | None, Query()] = None,
+    family: FamilyAsked = None,
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
     reviewer_id = read_id("reviewer_id", reviewer_id)

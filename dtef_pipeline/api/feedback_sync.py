@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.feedback_routes import FamilyAsked
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Used
@@ -108,7 +109,7 @@ def list_actions_over_http(
 
 @router.get("/api/feedback/scores")
 def list_scores(
-    request: Request, held: Operating, services: Used, family: str | None = None, partition: str = "all"
+    request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.told_scores import told_scores

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from assets.games.known_games import known_personas, known_scenarios
+from dtef_pipeline.api.asked_settings import require_askable
 from dtef_pipeline.api.pinned_games import pinned_personas, pinned_scenario, with_pins
 from dtef_pipeline.api.plans import (
     EvaluationBudget,
     NotApproved,
     PlannedEvaluation,
+    RefusedManifest,
     UnfitManifest,
     UnknownName,
     checked_snapshot,
     each_once,
 )
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.approved import APPROVED, require_approved
@@ -27,12 +29,13 @@ from dtef_pipeline.games.entrants import (
     AS_ITSELF,
     absent_by_scenario,
     entrants,
+    models_among,
     opponent_item_name,
     opponent_named,
     refuse_unknown_models,
     without_opponents,
 )
-from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, opponents_given, seeds_given
+from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, opponents_given, seed_spans
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.matches import Match
 from dtef_pipeline.games.night_panel import GamesPanel
@@ -44,6 +47,7 @@ from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
+from resources.gateway.budget import Accounts
 from resources.known_models import known_models
 from resources.settings import Settings
 
@@ -123,6 +127,7 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     episodes = 0
     for one in packs.values():
         episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
+    _require_askable(manifest, packs.values(), models, personas, names, settings)
     panel = _panel(manifest, names)
     pinned = {key: pinned_scenario(one, panel.seeds, manifest.opponents) for key, one in packs.items()}
     asked = [
@@ -163,18 +168,18 @@ def _persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
     if name == AS_ITSELF:
         return None
     if name not in personas:
-        raise UnknownName(f"persona_ids: there is no persona {name!r}; known: {AS_ITSELF}, {nearest(name, personas)}")
+        raise UnknownName("persona_ids", f"there is no persona {name!r}; known: {AS_ITSELF}, {nearest(name, personas)}")
     found = personas[name]
     if found.status != APPROVED:
-        raise NotApproved(f"persona_ids: persona {found.name} is {found.status}; allowed: an approved persona")
+        raise NotApproved("persona_ids", f"persona {found.name} is {found.status}; allowed: an approved persona")
     return found
 
 
 def _pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     if name not in scenarios:
-        raise UnknownName(f"scenario_ids: there is no scenario {name!r}; known: {nearest(name, scenarios)}")
+        raise UnknownName("scenario_ids", f"there is no scenario {name!r}; known: {nearest(name, scenarios)}")
     if scenarios[name].status == "retired":
-        raise NotApproved(f"scenario_ids: scenario {name} is retired; allowed: one that is experimental or in production")
+        raise NotApproved("scenario_ids", f"scenario {name} is retired; allowed: one that is experimental or in production")
     return pack(name, scenarios)
 
 
@@ -213,10 +218,8 @@ def _episodes(
     given = [opponent_item_name(found, one) for one in manifest.opponents]
     named = [one for one in _fit("opponents", partial(opponents_given, given, found.manifest)) if one != NO_OPPONENT]
     opponents = [_fit("opponents", partial(opponent_named, found, models, personas, one), UnknownName) for one in named]
-    try:
-        require_approved([*players, *opponents])
-    except ConfigError as error:
-        raise NotApproved(str(error)) from None
+    for path, found_players in (("models", players), ("opponents", opponents)):
+        _fit(path, partial(require_approved, found_players), NotApproved)
     seats: list[Player | None] = list(opponents) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in players for opponent in seats]
     per_deal = sum([1 if one.asks_nobody else manifest.draws for one in meets])
@@ -227,23 +230,45 @@ def _episodes(
     return episodes
 
 
+def _require_askable(
+    manifest: GamesManifest,
+    packs: Iterable[Pack],
+    models: Models,
+    personas: Mapping[str, Persona],
+    names: Sequence[str],
+    settings: Settings,
+) -> None:
+    """Raises UnfitManifest and UnknownName for models that cannot be asked."""
+    found = list(packs)
+    under_test = [one for pack in found for one in entrants(pack, models, personas, manifest.models, names)]
+    against = [
+        opponent_named(pack, models, personas, one)
+        for pack in found
+        if len(pack.manifest.seats) > 1
+        for one in manifest.opponents
+    ]
+    limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
+    for path, players in (("models", under_test), ("opponents", against)):
+        require_askable(path, models_among(players), manifest.snapshot, settings, Accounts(limit, {}))
+
+
 def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:
     """Counted span by span, so that a short text stands for no list that fills the memory. Raises UnfitManifest."""
     if isinstance(manifest.seeds, list):
         return len(manifest.seeds)
     if manifest.seeds is None:
         return found.manifest.seeds.count
-    seeds: set[int] = set()
-    for span in manifest.seeds.split(","):
-        seeds.update(_fit("seeds", partial(seeds_given, span, found.manifest)))
-        if len(seeds) > MOST_ASKED_EPISODES:
-            raise UnfitManifest("seeds", f"too many; allowed: at most {MOST_ASKED_EPISODES:,} episodes in all")
-    return len(seeds)
+    spans = sorted(_fit("seeds", partial(seed_spans, manifest.seeds)))
+    number, after = 0, 0
+    for first, last in spans:
+        number += max(0, last + 1 - max(first, after))
+        after = max(after, last + 1)
+    return number
 
 
-def _fit(path: str, made: Callable[[], _Made], refused: type[UnfitManifest | UnknownName] = UnfitManifest) -> _Made:
-    """What is made of a part of the manifest. A ConfigError is about that part: raises UnfitManifest or UnknownName in its place."""
+def _fit(path: str, made: Callable[[], _Made], refused: type[RefusedManifest] = UnfitManifest) -> _Made:
+    """What is made of a part of the manifest. A ConfigError is about that part: raises `refused` in its place."""
     try:
         return made()
     except ConfigError as error:
-        raise (UnfitManifest(path, str(error)) if refused is UnfitManifest else UnknownName(f"{path}: {error}")) from None
+        raise refused(path, str(error)) from None

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.api.plans import PlannedEvaluation
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import as_errors, faulty
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
 from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
-from dtef_pipeline.documents import Part, reasons, spelled
+from dtef_pipeline.documents import Part, reasons
 from resources.settings import Settings
 
 FAMILY_OF_UNNAMED = "games"
@@ -53,17 +53,12 @@ def read_manifest(values: Mapping[str, Any]) -> SentManifest:
     """Raises Problem (422) with the path of each fault, what arrived there and what is allowed."""
     family = values.get("family", FAMILY_OF_UNNAMED)
     if not isinstance(family, str) or family not in _MANIFESTS_OF:
-        raise _unfit([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
+        raise faulty([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
     form = _MANIFESTS_OF[family].form
     try:
         return SentManifest(family, form.model_validate(values))
     except ValidationError as error:
-        found = [{"path": spelled(one.place), "message": one.message} for one in reasons(error, form)]
-        raise _unfit(found) from None
-
-
-def _unfit(found: list[dict[str, str]]) -> Problem:
-    return Problem(422, "; ".join(f"{one['path']}: {one['message']}".removeprefix(": ") for one in found), errors=found)
+        raise faulty(as_errors(reasons(error, form))) from None
 
 
 def manifest_schema() -> dict[str, Any]:

@@ -34,7 +34,7 @@ from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
 _GAMES_FIELDS = tuple(GamesManifest.model_fields)
-_MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "games": {
         "family": "games",
         "persona_ids": ["cautious", "none"],
@@ -51,8 +51,8 @@ _MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "context_levels": ["0"],
         "budget": {"max_cost_usd": 5},
     },
-    "rubric": {"family": "rubric", "blueprints": ["demo-*"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
-    "qa": {"family": "qa", "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
+    "rubric": {"family": "rubric", "blueprints": ["demo-facts"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
+    "qa": {"family": "qa", "suites": ["demo-*"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
 }
 _TICKED_FOR_ITSELF = "none"
 _BASELINES_BOX = "baselines"
@@ -191,14 +191,16 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.known_models import known_models
 
-    settings = services.settings
+    settings, unplayed = services.settings, dict[str, str]()
     personas: dict[str, Content] = {
         name: f"{one.display_name} ({name})"
-        for name, one in known_personas(settings).items()
+        for name, one in known_personas(settings, conflicts=unplayed).items()
         if name == one.id and one.status == "approved"
     }
     scenarios: dict[str, Content] = {
-        name: html(f"{name} ", badge(one.status)) for name, one in known_scenarios(settings).items() if one.status != "retired"
+        name: html(f"{name} ", badge(one.status))
+        for name, one in known_scenarios(settings, conflicts=unplayed).items()
+        if one.status != "retired"
     }
     asked = [name for name in known_models(settings, COMPUTED_MODELS).specs if name not in COMPUTED_MODELS]
     models: dict[str, Content] = {_BASELINES_BOX: "all baselines of a scenario", **{name: name for name in asked}}
@@ -208,9 +210,9 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
 def _manifest_form(form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
     examples = [
         folded(f"Example: {family}", element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"))
-        for family, one in _MANIFEST_EXAMPLES.items()
+        for family, one in MANIFEST_EXAMPLES.items()
     ]
-    usual = json.dumps(_MANIFEST_EXAMPLES["survey"], indent=2)
+    usual = json.dumps(MANIFEST_EXAMPLES["survey"], indent=2)
     hint = "The body of POST /api/evaluations."
     return element(
         "form",

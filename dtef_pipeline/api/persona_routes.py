@@ -36,10 +36,10 @@ class PersonaStep(Part):
     """None: the latest."""
 
 
-def _known(settings: Settings, stored: StoredDocuments) -> versioned.ByVersion:
+def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> versioned.ByVersion:
     from assets.games.known_games import known_persona_versions
 
-    return {(one.id, one.version): one for one in known_persona_versions(settings, stored).values()}
+    return {(one.id, one.version): one for one in known_persona_versions(settings, stored, conflicts).values()}
 
 
 PERSONAS = versioned.DocumentsOfKind("persona", "personas", Persona, get_args(PersonaStatus), _known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -16,20 +17,34 @@ from resources.evaluations import AskedRun
 Listed = TypeVar("Listed", bound=Hashable)
 
 
-class UnknownName(DtefError):
-    """A manifest names what is not there: answered with 404."""
+_FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one)")
 
 
-class NotApproved(DtefError):
-    """A manifest names a persona that nobody approved: answered with 409."""
+_OPTIONS_OF_SHELLS = re.compile(r"--(analyst|judge|model|opponent) ")
 
 
-class UnfitManifest(DtefError):
-    """A manifest names what cannot be done so: answered with 422. `path`: the part of the manifest."""
+class RefusedManifest(DtefError):
+    """A manifest that is not carried out.
+
+    `path`: its part that is at fault. The message names no command, as its reader may have no shell, and no option: `--judge X` is `judges: X`.
+    """
 
     def __init__(self, path: str, message: str) -> None:
-        super().__init__(f"{path}: {message}")
-        self.path, self.message = path, message
+        self.path = path
+        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", _FOR_SHELLS.sub("", message.removeprefix(f"{path}: ")))
+        super().__init__(f"{path}: {self.message}")
+
+
+class UnknownName(RefusedManifest):
+    """It names what is not there: answered with 404."""
+
+
+class NotApproved(RefusedManifest):
+    """It names a persona that nobody approved: answered with 409."""
+
+
+class UnfitManifest(RefusedManifest):
+    """It names what cannot be done so: answered with 422."""
 
 
 class EvaluationBudget(Part):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.plans import NotApproved, UnfitManifest, UnknownName
-from dtef_pipeline.documents import spelled, told_faults
+from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName
+from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
     ConfigError,
@@ -54,6 +54,16 @@ class Problem(Exception):
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, **members: Any) -> None:
         super().__init__(detail)
         self.status, self.detail, self.headers, self.members = status, detail, dict(headers or {}), members
+
+
+def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
+    """422 with what is wrong, each with `path` and `message`."""
+    return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
+
+
+def as_errors(found: Iterable[Reason]) -> list[dict[str, str]]:
+    """Faults of a body as answers list them."""
+    return [{"path": spelled(one.place) or "body", "message": one.message} for one in found]
 
 
 class ProblemBody(BaseModel):
@@ -103,16 +113,18 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 return problem_answer(status, "the store cannot be reached now; try again", {"Retry-After": "5"})
-            return problem_answer(
-                status, str(error), members=_faults(error) if status == HTTPStatus.UNPROCESSABLE_ENTITY else None
-            )
+            return problem_answer(status, str(error), members=_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
     return problem_answer(503, f"{said}; its log says which", {"Retry-After": "60"})
 
 
 def _faults(error: DtefError) -> dict[str, Any]:
-    """The member `errors` of an error whose message begins with the part of the body that is wrong."""
+    """The member `errors` of a refused manifest or vote; empty for other errors. A vote's message begins with the field that is wrong."""
+    if isinstance(error, RefusedManifest):
+        return {"errors": [{"path": error.path, "message": error.message}]}
+    if type(error) is not BallotError:
+        return {}
     path, _, message = str(error).partition(": ")
     named = bool(message) and " " not in path
     return {"errors": [{"path": path, "message": message} if named else {"path": "body", "message": str(error)}]}
@@ -122,14 +134,13 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     for one in error.errors():
         if one["type"] == "json_invalid":
-            said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
-            return problem_answer(422, f"body {said}", members={"errors": [{"path": "body", "message": said}]})
+            return await _of_problem(
+                request,
+                faulty([{"path": "body", "message": f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"}]),
+            )
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    found = [
-        {"path": spelled(one.place) or "body", "message": one.message} for one in told_faults(faults, _body_model(request))
-    ]
-    return problem_answer(422, "; ".join(f"{one['path']}: {one['message']}" for one in found), members={"errors": found})
+    return await _of_problem(request, faulty(as_errors(told_faults(faults, _body_model(request)))))
 
 
 def _body_model(request: Request) -> type[BaseModel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,20 +10,26 @@ from pydantic import Field, model_validator
 from dtef_pipeline.api.asked_settings import (
     EvaluationAsked,
     a_run_each,
-    known_partitions,
+    chosen_partitions,
     made_partitions,
     models_named,
     refused,
+    require_askable,
+    require_label,
 )
-from dtef_pipeline.api.plans import PlannedEvaluation, UnknownName
-from dtef_pipeline.asking.models import Models
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.arbiter import chosen_arbiter
-from dtef_pipeline.qa.asked_parts import QA_PANEL_SECTION, QaAsked
+from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest
+from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.asked_parts import QaAsked
+from dtef_pipeline.qa.filter_faults import filter_faults
+from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.metadata import written_filter
+from resources.gateway.budget import Accounts
 from resources.settings import Settings, shipped
 
-NO_PART_ADDED = "no questions were added yet: `dtef qa add SUITE PATH` adds some"
+NO_PART_ADDED = "no suite of questions was added on this server yet"
+_SHOWN_BY = {"template", "few_shot", "few_shot_as", "order", "retriever", "k"}
 
 
 class QaEvaluation(EvaluationAsked, QaAsked):
@@ -42,29 +49,60 @@ class QaEvaluation(EvaluationAsked, QaAsked):
 def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the prompts on; from the items on where those of a part were never made.
 
-    Raises UnknownName for suites, parts and models that are not there, and UnfitManifest for a judge and settings that cannot be.
+    Raises UnknownName for suites, parts and models that are not there, and UnfitManifest for a judge, models and
+    settings that cannot be asked so.
     """
-    _require_judge(manifest, models_named(settings, "models", manifest.models))
-    keys = _parts(manifest, settings)
+    models = models_named(settings, "models", manifest.models)
+    arbiter = _arbiter(manifest, models)
+    keys = chosen_partitions(settings, QA_SPACE, ("suites", NO_PART_ADDED), manifest.chosen)
+    runs = a_run_each(keys, "parts")
+    require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
+    made = made_partitions(settings, "qa_items", QA_SPACE)
+    _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
     config = manifest.run_config(manifest.snapshot)
-    if not made_partitions(settings, "qa_items", QA_SPACE).issuperset(keys):
+    if not made.issuperset(keys):
         config = {"qa_items": {}, **config}
-    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, a_run_each(keys, "parts"))
+    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs)
 
 
-def _parts(manifest: QaEvaluation, settings: Settings) -> list[str]:
-    known = known_partitions(settings, QA_SPACE)
-    if not known:
-        raise UnknownName(f"suites: {NO_PART_ADDED}")
-    try:
-        return manifest.chosen(known)
-    except ConfigError as error:
-        raise UnknownName(str(error).removeprefix(f"{QA_PANEL_SECTION}.")) from None
+def _require_askable(
+    manifest: QaEvaluation, settings: Settings, models: Models, arbiter: Arbiter | None, made: Sequence[str]
+) -> None:
+    """What the command refuses before it asks: models, the judge, and ways of asking that no part allows. `made`: parts whose items are known.
+
+    Raises UnfitManifest, and UnknownName for models of which nothing was imported.
+    """
+    from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    how = AskedHow(**manifest.model_dump(include=_SHOWN_BY), filter=written_filter(manifest.filter))
+    with refused("parts"):
+        judged = require_askable_parts(warehouse, made, how, settings)
+    with refused("filter"):
+        filter_faults(
+            made,
+            how,
+            lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
+            "got",
+        )
+    specs = models.resolve(manifest.models)
+    if computed := [spec.name for spec in specs if spec.is_computed]:
+        raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
+    in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
+    require_askable("models", specs, manifest.snapshot, settings, in_all)
+    if arbiter is not None and judged:
+        with refused("judge"):
+            refuse_unpriced_judge(arbiter, manifest.allow_unpriced, "allow_unpriced:")
+        try:
+            require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
+        except UnfitManifest as error:
+            raise UnfitManifest("judge", f"{error.message}; allowed: another judge, or none: nobody judges") from None
 
 
-def _require_judge(manifest: QaEvaluation, models: Models) -> None:
+def _arbiter(manifest: QaEvaluation, models: Models) -> Arbiter | None:
     with refused("judge"):
-        chosen_arbiter(
+        return chosen_arbiter(
             shipped("judges.yaml"),
             models,
             judge=manifest.judge,

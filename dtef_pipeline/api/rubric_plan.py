@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -9,19 +10,24 @@ from pydantic import Field
 from dtef_pipeline.api.asked_settings import (
     EvaluationAsked,
     a_run_each,
-    known_partitions,
+    chosen_partitions,
     made_partitions,
     models_named,
     refused,
+    require_askable,
+    require_label,
 )
-from dtef_pipeline.api.plans import PlannedEvaluation, UnknownName
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.judging.judges import named_judges
-from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricAsked
+from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.night_panel import RubricAsked
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
-NO_BLUEPRINT_ADDED = "no blueprint was added yet: `dtef rubric add PATH` adds some"
+NO_BLUEPRINT_ADDED = "no blueprint was added on this server yet"
 
 
 class RubricEvaluation(EvaluationAsked, RubricAsked):
@@ -40,23 +46,52 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     Raises UnknownName for blueprints and models that are not there, and UnfitManifest for judges and settings that cannot be.
     """
     models = models_named(settings, "models", manifest.models)
+    with refused("models"):
+        candidates = Candidates(models, manifest.models)
     models_named(settings, "analysts", manifest.analysts)
     with refused("judges"):
         named_judges(manifest.judges, models)
-    keys = _blueprints(manifest, settings)
+    # These bring pandas, which the API starts without.
+    from dtef_pipeline.rubric.key_points import extracting_model
+    from dtef_pipeline.rubric.summary_rows import chosen_analysts
+
+    with refused("analysts"):
+        analysts = chosen_analysts(manifest.analysts, models)
+        if manifest.extract_points:
+            analysts = (extracting_model(manifest.analysts, models), *analysts)
+    keys = chosen_partitions(settings, RUBRIC_SPACE, ("blueprints", NO_BLUEPRINT_ADDED), manifest.chosen)
+    runs = a_run_each(keys, "blueprints")
+    require_label(settings, "rubric_responses", RUBRIC_SPACE, keys, manifest.snapshot)
+    asked, judges = _asked_of(manifest, keys, candidates, models, settings)
+    in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
+    for field, specs in (("models", asked), ("judges", judges), ("analysts", analysts if manifest.analysts else ())):
+        require_askable(field, specs, manifest.snapshot, settings, in_all)
     config = manifest.run_config(manifest.snapshot)
     if not made_partitions(settings, "rubric_blueprints", RUBRIC_SPACE).issuperset(keys):
         config = {"rubric_blueprints": {"snapshot": manifest.snapshot, **manifest.bounds}, **config}
-    return PlannedEvaluation(
-        "rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, a_run_each(keys, "blueprints")
-    )
+    return PlannedEvaluation("rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, runs)
 
 
-def _blueprints(manifest: RubricEvaluation, settings: Settings) -> list[str]:
-    known = known_partitions(settings, RUBRIC_SPACE)
-    if not known:
-        raise UnknownName(f"blueprints: {NO_BLUEPRINT_ADDED}")
-    try:
-        return manifest.chosen(known)
-    except ConfigError as error:
-        raise UnknownName(str(error).removeprefix(f"{PANEL_SECTION}.")) from None
+def _asked_of(
+    manifest: RubricEvaluation, keys: Sequence[str], candidates: Candidates, models: Models, settings: Settings
+) -> tuple[list[ModelSpec], list[ModelSpec]]:
+    """The models that answer the prompts of these blueprints, at their temperatures, and those that judge; of what was made so far.
+
+    Raises UnfitManifest where nobody is named who judges.
+    """
+    from dtef_pipeline.rubric.extractions import will_be_judged
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    temperatures: set[float] = set()
+    judges: dict[str, ModelSpec] = {}
+    for key in keys:
+        prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal", "temperatures"], blueprint=key)
+        temperatures.update(one for each in prompts["temperatures"].to_pylist() for one in each)
+        criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
+        if will_be_judged(prompts, criteria, extracting=manifest.extract_points):
+            head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+            with refused("judges"):
+                found = chosen_judges(manifest.judges, head[0] if head else [], models, manifest.scale)
+            judges |= {one.model.variant: one.model for one in found}
+    return candidates.at(sorted(temperatures)), list(judges.values())

@@ -42,10 +42,10 @@ class ScenarioStep(Part):
     """None: the latest."""
 
 
-def _known(settings: Settings, stored: StoredDocuments) -> versioned.ByVersion:
+def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> versioned.ByVersion:
     from assets.games.known_games import known_scenario_versions
 
-    return known_scenario_versions(settings, stored)
+    return known_scenario_versions(settings, stored, conflicts)
 
 
 def _faults(manifest: versioned.Versioned) -> list[dict[str, str]]:

@@ -7,9 +7,12 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dtef_pipeline.api.persona_routes import PERSONAS
+from dtef_pipeline.api.scenario_routes import SCENARIOS
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations
-from dtef_pipeline.errors import StoreError
+from dtef_pipeline.api.versioned import KnownDocuments
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
 from resources.vote_counts import votes_since
 
@@ -103,7 +106,7 @@ def service_health(services: Services) -> ServiceHealth:
     failures = [one for one in latest if one.progress.status == "failed" and one.last_at >= since]
     return ServiceHealth(
         at=now,
-        problems=_daemon_problems(daemon, now, n_open),
+        problems=[*_daemon_problems(daemon, now, n_open), *_document_problems(services)],
         database=None,
         store_bytes=size,
         open_evaluations=n_open,
@@ -112,6 +115,17 @@ def service_health(services: Services) -> ServiceHealth:
         votes_of_days=votes,
         daemon=daemon,
     )
+
+
+def _document_problems(services: Services) -> list[str]:
+    """Files of personas and scenarios that cannot be read, or contradict what was made over HTTP."""
+    found: list[str] = []
+    for of in (PERSONAS, SCENARIOS):
+        try:
+            found += KnownDocuments.now(of, services).conflicts.values()
+        except ConfigError as error:
+            found.append(str(error))
+    return found
 
 
 def _daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> list[str]:

@@ -6,15 +6,25 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from dtef_pipeline.api.asked_settings import EvaluationAsked, a_run_each, known_partitions, models_named, refused, unknown
-from dtef_pipeline.api.plans import PlannedEvaluation, UnknownName
+from dtef_pipeline.api.asked_settings import (
+    EvaluationAsked,
+    a_run_each,
+    chosen_partitions,
+    models_named,
+    refused,
+    require_askable,
+    require_label,
+)
+from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.asked_rounds import SurveyAsked
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import SPACE
+from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
-NO_ROUND_INGESTED = "no round was ingested yet: `dtef ingest PATH` ingests one"
+NO_ROUND_INGESTED = "no round of a survey was ingested on this server yet"
 
 
 class SurveyEvaluation(EvaluationAsked, SurveyAsked):
@@ -40,16 +50,19 @@ class SurveyEvaluation(EvaluationAsked, SurveyAsked):
 def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEvaluation:
     """The run of stages, from the prompts on, which are made where they are not there.
 
-    Raises UnknownName for rounds, segments and models that are not there, and UnfitManifest for settings and budgets that cannot be.
+    Raises UnknownName for rounds, segments and models that are not there, and UnfitManifest for settings, budgets and models
+    that cannot be asked.
     """
     models = models_named(settings, "models", manifest.models)
     with refused("budgets"):
         asked = manifest.run_config(models, manifest.snapshot)
-    known = known_partitions(settings, SPACE)
-    if not known:
-        raise UnknownName(f"rounds: {NO_ROUND_INGESTED}")
-    with unknown("rounds and segments"):
-        keys = manifest.partitions(known)
+    keys = chosen_partitions(settings, SPACE, ("rounds", NO_ROUND_INGESTED), manifest.partitions)
+    runs = a_run_each(keys, "rounds")
+    require_label(settings, "predictions", SPACE, keys, manifest.snapshot)
+    specs = manifest.asked(models)
+    budgets = {spec.name: spec.budget for spec in specs} | manifest.budgets_of(models)
+    in_all = Budget(max_cost_usd=manifest.budget.max_cost_usd)
+    require_askable("models", specs, manifest.snapshot, settings, Accounts(in_all, budgets))
     how = {"conditions": manifest.conditions, "context_levels": manifest.context_levels}
     config = {"blueprints": how, **asked}
-    return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, a_run_each(keys, "rounds"))
+    return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, runs)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
 from dtef_pipeline.api.etags import header_of, require_match, tagged, weak_etag
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, as_errors, faulty
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.documents import reasons, spelled
+from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
-from resources.game_documents import DocumentChanged, GameDocumentKind, StoredDocuments
+from resources.game_documents import DocumentChanged, DocumentVersion, GameDocumentKind, SaidStatus, StoredDocuments
 from resources.settings import Settings
 
 Versioned = Persona | ScenarioManifest
@@ -41,13 +41,23 @@ class DocumentsOfKind:
     model: type[Versioned]
     statuses: tuple[str, ...]
     """From the first to the last: each may follow the one before it, and nothing else."""
-    known: Callable[[Settings, StoredDocuments], ByVersion]
-    """All versions, in their order."""
+    known: Callable[[Settings, StoredDocuments, dict[str, str]], ByVersion]
+    """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
     faults: Callable[[Versioned], list[dict[str, str]]] = lambda _: []
     """What else is wrong with a document that fits its model, each with `path` and `message`."""
 
     def location(self, document_id: str) -> str:
         return f"/api/{self.plural}/{document_id}"
+
+
+class VersionTold(NamedTuple):
+    """A version of a document, with who made it and what was said of it."""
+
+    version: int
+    status: str
+    made: DocumentVersion | None
+    """None: a file has it."""
+    said: Sequence[SaidStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +67,13 @@ class KnownDocuments:
     of: DocumentsOfKind
     versions: ByVersion
     stored: StoredDocuments
+    conflicts: Mapping[str, str]
+    """By id, what is wrong where a version of a file says something else than the one made before it, which holds."""
 
     @classmethod
     def now(cls, of: DocumentsOfKind, services: Services) -> KnownDocuments:
-        stored = services.documents.all()
-        return cls(of, of.known(services.settings, stored), stored)
+        stored, conflicts = services.documents.all(), dict[str, str]()
+        return cls(of, of.known(services.settings, stored, conflicts), stored, conflicts)
 
     def latest(self) -> dict[str, Versioned]:
         """The latest version of each document, by id, in the order of ids."""
@@ -81,6 +93,16 @@ class KnownDocuments:
 
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.of.kind, document_id)
+
+    def history(self, document_id: str) -> list[VersionTold]:
+        """All versions of a document, in their order; none of one that is not there."""
+        made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
+        said = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
+        return [
+            VersionTold(version, one.status, made.get(version), [each for each in said if each.version == version])
+            for (name, version), one in self.versions.items()
+            if name == document_id
+        ]
 
 
 def body_of(document: Versioned) -> dict[str, Any]:
@@ -107,24 +129,17 @@ def history(of: DocumentsOfKind, request: Request, services: Services, document_
     """Who made which version, and what was said of its status. Of a version that a file has, the file alone is told. Raises Problem 404."""
     known = KnownDocuments.now(of, services)
     known.one(document_id)
-    made = {one.version: one for one in known.stored.of(of.kind) if one.id == document_id}
-    said = [one for one in known.stored.statuses if (one.kind, one.id) == (of.kind, document_id)]
-    versions = []
-    for (name, version), one in known.versions.items():
-        if name != document_id:
-            continue
-        row = made.get(version)
-        origin: dict[str, Any] = (
-            {"made_by": row.who, "made_at": row.made_at.isoformat()} if row else {"made_by": None, "made_at": None}
-        )
-        told = [
-            {"status": each.status, "who": each.who, "said_at": each.said_at.isoformat()}
-            for each in said
-            if each.version == version
-        ]
-        versions.append(
-            {"version": version, "status": one.status, "from": "store" if row else "file", **origin, "statuses": told}
-        )
+    versions = [
+        {
+            "version": one.version,
+            "status": one.status,
+            "from": "store" if one.made else "file",
+            "made_by": one.made.who if one.made else None,
+            "made_at": one.made.made_at.isoformat() if one.made else None,
+            "statuses": [{"status": each.status, "who": each.who, "said_at": each.said_at.isoformat()} for each in one.said],
+        }
+        for one in known.history(document_id)
+    ]
     return tagged(request, {"id": document_id, "versions": versions})
 
 
@@ -199,11 +214,6 @@ def steps_from(of: DocumentsOfKind, status: str) -> Sequence[str]:
     return of.statuses[at + 1 : at + 2]
 
 
-def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
-    """422 with what is wrong, each with `path` and `message`."""
-    return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
-
-
 def _now(body: Mapping[str, Any]) -> Response:
     return JSONResponse(body, headers={"ETag": weak_etag(body), "Cache-Control": "no-cache"})
 
@@ -224,8 +234,7 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     try:
         return of.model.model_validate({**given, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        found = [{"path": spelled(place), "message": message} for place, message in reasons(error, of.model)]
-        raise faulty(found[:_MOST_FAULTS]) from None
+        raise faulty(as_errors(reasons(error, of.model))[:_MOST_FAULTS]) from None
 
 
 def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:

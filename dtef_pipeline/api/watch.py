@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from sse_starlette.sse import AppStatus
 
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import StoreError
+from dtef_pipeline.identity import canonical_json
 from resources.evaluations import TERMINAL, EvaluationStore, Event
 
 WATCH_EVERY_S = 0.2
@@ -200,8 +200,7 @@ class Watch:
 
 def sent_event(event: Event) -> bytes:
     """An event as a stream sends it: its number, its kind, its data as JSON in one line."""
-    data = json.dumps(event.data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return ServerSentEvent(data, event=event.kind, id=str(event.seq), sep="\n").encode()
+    return ServerSentEvent(canonical_json(event.data), event=event.kind, id=str(event.seq), sep="\n").encode()
 
 
 def watch_of(request: Request) -> Watch:

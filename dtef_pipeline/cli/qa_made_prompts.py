@@ -1,4 +1,4 @@
-"""The prompts that a run would make of the items of a part, for commands that ask nobody; and whether a run can make them."""
+"""The prompts that a run would make of the items of a part, for commands that ask nobody."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
 from dtef_pipeline.qa.space import QA_SPACE
-from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
@@ -27,11 +26,3 @@ def made_prompts(reader: TableReader, how: AskedHow, key: str, rows: pa.Table) -
     return part_prompts(
         rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
     ).qa_prompts
-
-
-def require_server(retriever: str, settings: Settings) -> None:
-    """Raises ConfigError where a server is to find the chunks, and the environment names none."""
-    if retriever == REMOTE:
-        from assets.qa.lookups import asked_server
-
-        asked_server(settings)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
+from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
-from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.qa_others_judged import say_others_judged
 from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
@@ -29,14 +29,12 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
-from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
-from resources.gateway.prices import price
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -180,27 +178,12 @@ def refuse_what_cannot_be_done(
 ) -> None:
     """Raises ConfigError or GatewayError before anything is bought: for a way of asking that no part allows, a server that is not named, a model
     without a key, and a judge without one, or without a price under a budget of the day."""
-    judged, asks_about, refused = False, False, list[ConfigError]()
-    for key in keys:
-        at = QA_SPACE.levels(key)
-        items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
-        shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
-        about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
-        try:
-            options.how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
-        except ConfigError as error:
-            refused.append(error)
-        asks_about = asks_about or about
-        judged = judged or bool(judged_items(items))
-    if len(refused) == len(keys):  # else it is the failure of those parts alone
-        raise refused[0]
-    if asks_about:
-        require_server(options.retriever, settings)
+    judged = require_askable_parts(warehouse, keys, options.how, settings)
     with ResponseStore(settings.responses_url) as store:
         limit = budgets_given(options.max_cost_usd, options.max_calls).get("max_cost_usd")
         refuse_early(specs, options.snapshot, Accounts(Budget(max_cost_usd=limit), {}), store, os.environ)
         if arbiter is not None and judged:
-            _refuse_unpriced(arbiter, options.allow_unpriced)
+            refuse_unpriced_judge(arbiter, options.allow_unpriced)
             try:
                 refuse_early(
                     [arbiter.model], judge_snapshot(options.rejudge or None), Accounts(Budget(), {}), store, os.environ
@@ -209,16 +192,6 @@ def refuse_what_cannot_be_done(
                 raise GatewayError(
                     f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
                 ) from None
-
-
-def _refuse_unpriced(arbiter: Arbiter, allowed: Sequence[str]) -> None:
-    """What is listed by litellm is left to the gateway: looking it up takes seconds."""
-    name = arbiter.model.name
-    if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
-        raise ConfigError(
-            f"judge {name}: its price is not known, so that the daily budget of ${arbiter.daily_budget:,.2f} cannot be kept: give input_price "
-            f"and output_price in the models file, or allow it with --allow-unpriced {name}"
-        )
 
 
 def arbiter_given(options: QaOptions, models: Models) -> Arbiter | None:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import click
 
+from assets.qa.askable_parts import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import qa_add, qa_run
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader
-from dtef_pipeline.cli.qa_made_prompts import require_server
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS

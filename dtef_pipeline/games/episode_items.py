@@ -53,14 +53,19 @@ def seeds_given(given: str | None, manifest: ScenarioManifest) -> list[int]:
 
 def seeds_named(given: str) -> list[int]:
     """The seeds that `1-100` or `1-10,42` names, each once. Raises ConfigError for another form."""
-    found: dict[int, None] = {}
+    return list(dict.fromkeys(seed for first, last in seed_spans(given) for seed in range(first, last + 1)))
+
+
+def seed_spans(given: str) -> list[tuple[int, int]]:
+    """The first and the last seed of each span of `1-10,42`. Raises ConfigError for another form."""
+    found = []
     for part in given.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + MOST_SEEDS:
             raise ConfigError(f"seeds {given!r}: allowed: seeds and spans of at most {MOST_SEEDS:,}, such as 1-100 or 1-10,42")
-        found.update(dict.fromkeys(range(first, last + 1)))
-    return list(found)
+        found.append((first, last))
+    return found
 
 
 def opponents_given(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:

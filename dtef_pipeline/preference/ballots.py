@@ -85,6 +85,11 @@ def _refuse(field: str, arrived: object, allowed: str) -> NoReturn:
 
 def _echo(value: object) -> str:
     # A text is cut before it is spelled: it may be long.
-    text = value[: _ECHOED + 1] if isinstance(value, str) else value if isinstance(value, int | float) else type(value).__name__
-    said = repr(text)[: _ECHOED + 4]
-    return said if not isinstance(value, str) or len(value) <= _ECHOED else f"{said}..."
+    if not isinstance(value, str):
+        return "null" if value is None else repr(value)[: _ECHOED + 4] if isinstance(value, int | float) else _kind_of(value)
+    said = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
+    return said if len(value) <= _ECHOED else f"{said}..."
+
+
+def _kind_of(value: object) -> str:
+    return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else type(value).__name__

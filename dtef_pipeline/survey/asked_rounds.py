@@ -62,7 +62,7 @@ class SurveyAsked(Part):
         for selector, budget in self.budgets.items():
             for spec in self._at_temperature(selector, models):
                 if spec.name not in asked:
-                    raise ConfigError(f"budgets.{selector}: allowed: a model of the panel: {', '.join(asked)}")
+                    raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(asked)}")
                 bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
                 found[spec.name] = Budget.model_validate(bounds)
         return found
@@ -87,7 +87,7 @@ class SurveyAsked(Part):
         segments = {split_partition_key(key)[1] for key in of_rounds}
         if absent := sorted(set(self.segments) - segments):
             raise ConfigError(
-                f"segments: {', '.join(absent)} in none of the panel's rounds; their segments: {nearest(absent[0], segments)}"
+                f"segments: {', '.join(absent)} in none of the chosen rounds; their segments: {nearest(absent[0], segments)}"
             )
         return [key for key in of_rounds if not self.segments or split_partition_key(key)[1] in self.segments]
 

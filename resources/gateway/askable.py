@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.text.nearest import nearest
 from resources.gateway.budget import Accounts
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
@@ -26,6 +27,17 @@ def missing_of_imported(wanted: Mapping[str, Request], known: Collection[str]) -
     """By request key, of what is wanted and not known, the requests that nobody can be asked: their models' responses were made elsewhere."""
     absent = {key: one for key, one in wanted.items() if one.model.is_imported and key not in known}
     return {key: Failure(key, f"{one.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, one in absent.items()}
+
+
+def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
+    """Raises ConfigError for an imported model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    for spec in models:
+        if spec.is_imported and not store.has(spec.variant, snapshot):
+            known = [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
+            raise ConfigError(
+                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {nearest(spec.name, known)}; "
+                "`dtef responses import FILE --suite SUITE` adds some"
+            )
 
 
 def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:

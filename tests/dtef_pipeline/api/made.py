@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import yaml
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.asked_settings import home_named
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
-from resources.settings import Settings
+from resources.settings import Settings, shipped
 
 ROLE_TOKENS: Mapping[str, str] = {role: f"token of the {role}" for role in TOKEN_ROLES}
 
@@ -29,6 +31,18 @@ def settings_in(folder: Path, **further: str) -> Settings:
     """All places below a folder."""
     places = {"DTEF_WAREHOUSE": "warehouse", "DTEF_RESPONSES": "responses.sqlite", "DAGSTER_HOME": "dagster"}
     return Settings.from_environment({**{name: str(folder / place) for name, place in places.items()}, **further})
+
+
+def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) -> None:
+    """Have Dagster know them, by the name of their space, as where they were added; nothing of them is made."""
+    import dagster as dg
+
+    home = settings.dagster_home
+    home.mkdir(parents=True)
+    shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
+    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+        for name, keys in partitions.items():
+            instance.add_dynamic_partitions(name, list(keys))
 
 
 def services_in(folder: Path) -> Services:

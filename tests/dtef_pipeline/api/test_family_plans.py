@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest, UnknownNam
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
 from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
-from resources.settings import Settings, shipped
-from tests.dtef_pipeline.api.made import settings_in
+from resources.settings import Settings
+from tests.dtef_pipeline.api.made import add_partitions, settings_in
 
 PARTITIONS = {
     "round_segment": ["GD4/O1:All", "GD4/O7:Kenya", "GD3/O1:All"],
@@ -31,17 +30,8 @@ Planned = Callable[..., PlannedEvaluation]
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Of a server where these partitions were added."""
-    import dagster as dg
-
     found = settings_in(tmp_path_factory.mktemp("server"))
-    home = found.dagster_home
-    home.mkdir(parents=True)
-    shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("DAGSTER_HOME", str(home))
-        with dg.DagsterInstance.from_config(str(home)) as instance:
-            for name, keys in PARTITIONS.items():
-                instance.add_dynamic_partitions(name, keys)
+    add_partitions(found, PARTITIONS)
     return found
 
 
@@ -117,6 +107,8 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
         ("qa", {"suites": ["mmul"]}, "suites: 'mmul' fits none; known: mmlu"),
         ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' fits none"),
         ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
+        ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
+        ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),
     ],
 )
 def test_an_unknown_name_is_told_with_those_that_are_known(
@@ -178,6 +170,13 @@ def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, fam
         ("survey", {"budgets": {"gpt-4.1": {"max_calls": 1}}}, "budgets"),
         ("rubric", {"judges": ["sternly=gpt-4.1-mini"]}, "judges"),
         ("qa", {"judge": "nobody"}, "judge"),
+        ("survey", {"models": ["nopeprov/x"]}, "models"),
+        ("qa", {"models": [MODEL, "nopeprov/x"]}, "models"),
+        ("qa", {"models": ["baseline/uniform"]}, "models"),
+        ("rubric", {"models": ["baseline/uniform"]}, "models"),
+        ("rubric", {"analysts": ["local/smollm2-135m"]}, "analysts"),
+        ("rubric", {"analysts": ["nopeprov/x"]}, "analysts"),
+        ("rubric", {"extract_points": True}, "analysts"),
     ],
 )
 def test_what_does_not_go_with_the_models_is_told_with_its_field(
@@ -186,6 +185,24 @@ def test_what_does_not_go_with_the_models_is_told_with_its_field(
     with pytest.raises(UnfitManifest) as told:
         FAMILIES[family](settings, **given)
     assert told.value.path == field
+    assert "dtef " not in told.value.message
+    assert "--" not in told.value.message
+
+
+@pytest.mark.parametrize("family", ["survey", "qa"])
+def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
+    settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UnfitManifest, match=f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set"):
+        FAMILIES[family](settings)
+
+
+def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.warehouse.Warehouse.values", lambda *_, **__: ["mine"])
+    with pytest.raises(UnfitManifest) as told:
+        survey(settings, snapshot="Mine")
+    assert told.value.path == "snapshot"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

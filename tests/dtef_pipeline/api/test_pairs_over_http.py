@@ -47,10 +47,18 @@ def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:
     assert [(one["who"], one["what"]) for one in votes_of(client).actions()] == [("operator", "pairs")] * 2
 
 
+@pytest.mark.parametrize("path", ["/api/feedback/next", "/api/feedback/scores"])
+def test_a_family_that_there_is_none_of_is_refused(client: TestClient, path: str) -> None:
+    """It was answered as if there were no pair left."""
+    answer = client.get(path, params={"reviewer_id": "r1", "family": "zz"})
+    said = "got 'zz'; allowed: survey, rubric, qa, games"
+    assert (answer.status_code, answer.json()["errors"]) == (422, [{"path": "query.family", "message": said}])
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"family": "chess"}, "allowed: survey, rubric, qa, games"),
+        ({"family": "chess"}, "family: got 'chess'; allowed: survey, rubric, qa, games"),
         ({}, "family"),
         ({"family": "qa", "most": 0}, "most"),
         ({"family": "qa", "per_item": 1.5}, "per_item"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from assets.games.known_games import known_personas
 from dtef_pipeline.api import versioned
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.approved import require_approved
 from dtef_pipeline.games.players import Player
 from tests.dtef_pipeline.api.made import client_in, settings_in
@@ -264,3 +265,27 @@ def test_no_body_and_no_name_is_an_error_of_the_server(lasting: TestClient, body
         lasting.get(PERSONAS, params={"cursor": name}),
     ]
     assert [one.status_code for one in answers if one.status_code >= 500] == []
+
+
+def test_a_file_that_contradicts_a_version_made_over_http_hides_no_persona(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One such file stopped every list of personas and every page, with 503."""
+    client.post(PERSONAS, json=PATIENT)
+    folder = tmp_path / "personas"
+    folder.mkdir()
+    written = {**PATIENT, "version": 1, "system_prompt": "You hurry."}
+    (folder / "patient.yaml").write_text(json.dumps(written), encoding="utf-8")
+    with_file = settings_in(tmp_path, DTEF_PERSONAS=str(folder))
+    with pytest.raises(ConfigError, match="allowed: another id or a higher version in the file"):
+        known_personas(with_file)
+    monkeypatch.setattr("tests.dtef_pipeline.api.made.settings_in", lambda _: with_file)
+    with client_in(tmp_path, "operator") as served:
+        assert [one["id"] for one in served.get(PERSONAS).json()["personas"]] == ["bold", "cautious", "patient", "plain-spoken"]
+        assert served.get(PATH).json()["system_prompt"] == "You wait."
+        told = [one for one in served.get("/api/health").json()["problems"] if "patient" in one]
+        page = served.get("/personas/patient").text
+        assert served.get("/new").status_code == 200
+    assert len(told) == 1
+    assert "the persona patient has in version 1 another content" in told[0]
+    assert "allowed: another id or a higher version in the file" in page

@@ -93,6 +93,11 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
     ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
     ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
+    ({"models": ["nopeprov/x"]}, 422, "'nopeprov/x' names no provider litellm knows"),
+    ({"opponents": ["nopeprov/x"]}, 422, "opponents: nothing was asked, because not every model can be: nopeprov/x: "),
+    ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
+    ({"models": ["imported/x"]}, 404, "models: model imported/x: no responses of it were imported"),
+    ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: 0 to 1,000,000"),
     ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
     ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),
     ({"opponents": ["rash@openai/made-up"]}, 409, "rash:v2 (draft)"),
@@ -136,6 +141,18 @@ def test_what_cannot_be_run_is_refused_with_what_is_allowed(client: TestClient, 
             ]
             assert said in answer.json()["detail"]
             assert len(answer.text) < 5_000
+            assert status == 400 or all(one["path"] in answer.json()["detail"] for one in answer.json()["errors"])
+            assert "`dtef " not in answer.text
+
+
+def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) -> None:
+    """Each span was written out, seed by seed: 240 spans of 100,000 took the API seven seconds."""
+    asked = {"models": ["baseline/random"], "opponents": ["baseline/random"]}
+    few = post(client, **asked, seeds=",".join(["0-9999", "5000-14999", "3"] * 80))
+    assert few.status_code == 202, few.text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dtef_pipeline.games.episode_items.seeds_given", None)
+        assert post(client, **asked, seeds=",".join(["0-99999"] * 240)).status_code == 422
 
 
 def test_more_runs_than_allowed_are_refused(client: TestClient, state: Path) -> None:

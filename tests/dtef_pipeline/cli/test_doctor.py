@@ -208,7 +208,7 @@ def test_what_a_panel_names_is_looked_for_and_a_limit_in_dollars_needs_prices(
     models.write_text("models: {mine: {model: openai/x, api_base: 'http://127.0.0.1:1/v1'}}\n", encoding="utf-8")
     for text, said in (
         ("models: [mine]\nrounds: [GD9]\n", f"{panel}:2: rounds: GD9 not ingested; ingested: S1"),
-        ("segments: ['country:atlantis']\n", f"{panel}:1: segments: country:atlantis in none of the panel's rounds"),
+        ("segments: ['country:atlantis']\n", f"{panel}:1: segments: country:atlantis in none of the chosen rounds"),
         ("models: [nobody]\n", f"{panel}:1: models.0: no model or collection 'nobody'"),
         ("models: [mine]\nmax_cost_usd: 5\n", f"{panel}: max_cost_usd cannot be kept without a price of mine"),
     ):

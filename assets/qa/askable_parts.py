@@ -1,0 +1,61 @@
+"""Whether parts of suites can be asked as a run would ask them: known before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.arbiter import Arbiter
+from dtef_pipeline.qa.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
+from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import REMOTE
+from resources.gateway.prices import price
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+
+def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow, settings: Settings) -> bool:
+    """Whether some of the items are for a judge.
+
+    Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
+    up chunks of documents and is not named.
+    """
+    judged, asks_about, refused = False, False, list[ConfigError]()
+    for key in keys:
+        at = QA_SPACE.levels(key)
+        items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
+        shown = len(warehouse.read_or_empty("qa_examples", columns=["position"], **at))
+        about = bool(len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)))
+        try:
+            how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+        except ConfigError as error:
+            refused.append(error)
+        asks_about = asks_about or about
+        judged = judged or bool(judged_items(items))
+    if keys and len(refused) == len(keys):
+        raise refused[0]
+    if asks_about:
+        require_server(how.retriever, settings)
+    return judged
+
+
+def require_server(retriever: str, settings: Settings) -> None:
+    """Raises ConfigError where a server is to find the chunks, and the environment names none."""
+    if retriever == REMOTE:
+        from assets.qa.lookups import asked_server
+
+        asked_server(settings)
+
+
+def refuse_unpriced_judge(arbiter: Arbiter, allowed: Collection[str], given_as: str = "--allow-unpriced") -> None:
+    """Raises ConfigError for a judge at an address of its own under a daily budget that has no price. `given_as`: what users call `allowed`.
+
+    What is listed by litellm is left to the gateway: looking it up takes seconds.
+    """
+    name = arbiter.model.name
+    if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
+        raise ConfigError(
+            f"judge {name}: its price is not known, so that the daily budget of ${arbiter.daily_budget:,.2f} cannot be kept: give input_price "
+            f"and output_price in the models file, or allow it with {given_as} {name}"
+        )
