@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import badge, box_of_table, listed, row_of
+from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, row_of
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.result_routes import Asked
 from dtef_pipeline.api.results_of import Spent, results_for
@@ -60,7 +60,7 @@ def _cost(spent: Spent) -> str:
     return f"{known}, {counted(spent.calls, 'call')}{unpriced}"
 
 
-def _metric_row(one: Mapping[str, Any]) -> Html:
+def _metric_row(one: Mapping[str, Any]) -> TableRow:
     value, low, high = one.get("value"), one.get("low"), one.get("high")
     ends = element("span", f"{_figure(low)} to {_figure(high)}", class_="ci") if low is not None and high is not None else None
     number = "–" if one.get("n") is None else str(one["n"])

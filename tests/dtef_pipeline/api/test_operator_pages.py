@@ -44,7 +44,7 @@ def test_who_is_not_known_is_asked_to_log_in_and_comes_back(tmp_path: Path) -> N
 def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
     with browsing(tmp_path, "reviewer") as client:
-        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
             answer = client.get(path)
             assert answer.status_code == 403
             assert answer.headers["content-type"].startswith("text/html")
@@ -80,7 +80,7 @@ def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
 def test_hostile_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path, HOSTILE)
     with browsing(tmp_path, "admin") as client:
-        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+        for path in ("/queue", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
             answer = client.get(path)
             assert answer.status_code == 200
             assert "&lt;script&gt;" in answer.text
@@ -93,7 +93,7 @@ def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
     names = ("%00", "%F0%9F%98%80", "..%2f..", "<script>", "x" * 5000, "%ED%A0%80")
     with browsing(tmp_path) as client:
         for name, place in product(
-            names, ("/queue/{}", "/queue/{}/row", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
+            names, ("/queue/{}", "/queue/{}/now", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
         ):
             answer = client.get(place.format(name))
             assert answer.status_code == 404
@@ -218,3 +218,38 @@ class TestNewEvaluations:
                 assert answer.status_code in (404, 422)
                 assert 'role="alert"' in answer.text
                 assert_inert(answer.text)
+
+
+def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "failed", "reason": "no key " * 10_000}
+        store.append(queue_id, "item", item, "item")
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}").text
+        assert "What failed" in shown
+        assert "1 run failed" in shown
+        assert "…</bdi></summary>" in shown
+        listed = client.get("/queue").text
+        assert len(listed) < 20_000
+
+
+def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        for path in ("/queue/now", f"/queue/{queue_id}/now"):
+            tag = client.get(path).headers["etag"]
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+            with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+                store.append(queue_id, "item", {"stage": path, "answered": 1, "of": 2}, path)
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_an_end_is_asked_for_by_a_second_press_alone(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}").text
+        assert 'class="confirm"' in shown
+        assert shown.index("<summary") < shown.index("Yes, cancel it")
+        client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
+        assert "Its end was asked for by <bdi>operator</bdi>" in client.get(f"/queue/{queue_id}").text
