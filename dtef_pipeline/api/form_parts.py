@@ -9,8 +9,8 @@ from typing import Annotated, NamedTuple
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.elements import Content, Html, element, html
-from dtef_pipeline.api.login_pages import form_lists
 from dtef_pipeline.api.problems import told_problem
+from dtef_pipeline.api.sent_forms import form_lists
 
 SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
 """All values of every field."""

@@ -13,7 +13,6 @@ from dtef_pipeline.api.elements import Content, element, html
 from dtef_pipeline.api.feedback_routes import take_vote
 from dtef_pipeline.api.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.layout import page, page_router, to_page
-from dtef_pipeline.api.login_pages import form_fields
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review_markup import (
     ALL_DONE,
@@ -27,6 +26,7 @@ from dtef_pipeline.api.review_markup import (
     task,
     vote_bar,
 )
+from dtef_pipeline.api.sent_forms import form_fields
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.static_files import REVIEW_STYLE
 from dtef_pipeline.api.tokens import HeldToken
