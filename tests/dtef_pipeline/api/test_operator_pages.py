@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.api import versioned
+from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations import AskedRun, EvaluationStore
-from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing
+from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields
 from tests.dtef_pipeline.api.made import settings_in
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
@@ -253,3 +256,47 @@ def test_an_end_is_asked_for_by_a_second_press_alone(tmp_path: Path) -> None:
         assert shown.index("<summary") < shown.index("Yes, cancel it")
         client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
         assert "Its end was asked for by <bdi>operator</bdi>" in client.get(f"/queue/{queue_id}").text
+
+
+def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
+            answer = client.request(method, path, headers=OWN_ORIGIN)
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+            assert "To the first page" in answer.text
+            assert 'href="/health"' in answer.text
+            assert_inert(answer.text)
+        for path in ("/api/nothing", "/static/nothing"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(ZeroDivisionError("secret"), 500), (StoreError("secret"), 503), (ConfigError("secret"), 503)]
+)
+def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
+    error: Exception, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise error
+
+    typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
+    with browsing(tmp_path) as client:
+        monkeypatch.setattr(versioned, "make", fault)
+        answer = client.post(
+            "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
+        )
+        assert answer.status_code == status
+        assert "secret" not in answer.text
+        assert "content-security-policy" in answer.headers
+        assert html.unescape(hidden_fields(answer.text, "/personas")["system_prompt"]) == typed["system_prompt"]
+        assert_inert(answer.text)
+
+
+def test_a_form_sent_after_the_login_has_ended_is_kept(tmp_path: Path) -> None:
+    with browsing(tmp_path, None) as client:
+        answer = client.post("/personas", data={"id": "calm"}, headers=OWN_ORIGIN)
+        assert answer.status_code == 401
+        assert "Log in in another tab" in answer.text
+        assert hidden_fields(answer.text, "/personas") == {"id": "calm"}
+        assert 'value="calm"' not in client.post("/personas", data={"id": "calm"}).text
