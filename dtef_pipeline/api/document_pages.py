@@ -16,7 +16,7 @@ from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.etags import weak_etag
 from dtef_pipeline.api.form_parts import FormFault, Refusal, TypedForm, faults_above, one_of, refusal_of
 from dtef_pipeline.api.layout import page, to_page
-from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, listed, moment, row_of
+from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import DtefError
@@ -175,7 +175,11 @@ def _versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments,
         if name != document_id:
             continue
         row = made.get(version)
-        told = [html(f"{each.status} by {each.who}, ", moment(each.said_at)) for each in said if each.version == version]
+        told = [
+            html(f"{each.status} by ", foreign(each.who), ", ", moment(each.said_at))
+            for each in said
+            if each.version == version
+        ]
         rows.append(
             row_of(
                 link(f"/{of.plural}/{document_id}?version={version}", f"Version {version}"),

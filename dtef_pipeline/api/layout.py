@@ -23,7 +23,7 @@ from dtef_pipeline.api.tokens import HeldToken, TokenRole
 LOGIN_PATH = "/login"
 _OF_PROGRAMS = ("/api/", "/static/", "/healthz")
 _TAKEN_LATER = (401, 429, 500, 503)
-_LOGGED_OUT = "You are logged out, so that nothing was done."
+_LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
 
 
 class NavigationEntry(NamedTuple):
@@ -134,7 +134,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
         query = f"?{request.url.query}" if request.url.query else ""
         return to_page(f"{LOGIN_PATH}?next={quote(request.url.path + query)}")
     told = json.loads(bytes(answer.body))
-    said = _LOGGED_OUT if status == HTTPStatus.UNAUTHORIZED else told["detail"]
+    said = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else told["detail"]
     detail = element("p", element("bdi", said), class_="fault", role="alert")
     shown = page(request, told["title"], detail, await _sent_again(request, status), _ways_back(request), status=status)
     if "retry-after" in answer.headers:

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, row_of
+from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, long_text, row_of
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.result_routes import Asked
 from dtef_pipeline.api.results_of import Spent, results_for
@@ -30,7 +30,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
     state = progress_of(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
     metrics, traces = results.metrics_of(asked), results.traces_of(asked)
     terms: dict[str, Content] = {
-        "State": html(badge(state.status), f" {state.reason}" if state.reason else None),
+        "State": html(badge(state.status), " ", long_text(state.reason)),
         "Evaluation": link(f"/queue/{run.queue_id}", element("code", run.queue_id)),
         "Partition": run.key,
         "Asked": ", ".join(f"{name}: {value}" for name, value in run.asks.items()) or "–",

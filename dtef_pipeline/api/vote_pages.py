@@ -146,4 +146,5 @@ def _document(kept: str) -> Html:
     most = 80
     if len(words) <= most:
         return element("code", words)
-    return element("details", element("summary", element("code", f"{words[:most]}…")), element("code", words), class_="long")
+    whole = element("div", words, class_="raw", dir="auto", tabindex="0")
+    return element("details", element("summary", element("code", f"{words[:most]}…")), whole, class_="long")

@@ -21,7 +21,7 @@ def test_a_persona_is_made_approved_and_retired(tmp_path: Path) -> None:
             assert answer.status_code == 303, answer.text
         page = client.get("/personas/calm").text
         assert "patience: 3" in page
-        assert "approved by operator" in page
+        assert "approved by <bdi>operator</bdi>" in page
         assert 'action="/personas/calm/status"' not in page
         assert "/personas/calm" in client.get("/personas?status=retired").text
         assert "/personas/calm" not in client.get("/personas?status=approved").text
@@ -138,3 +138,13 @@ def test_each_family_has_an_example_to_start_from(tmp_path: Path) -> None:
             assert f'href="/new?example={family}"' in client.get("/new").text
             chosen = client.get(f"/new?example={family}").text
             assert f">\n{{\n  &quot;family&quot;: &quot;{family}&quot;" in chosen
+
+
+def test_a_name_that_turns_the_words_beside_it_round_is_refused(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for name in ("Calm\u202e", "\u2067Calm", "Ca\nlm"):
+            answer = client.post("/personas", data={**PERSONA, "display_name": name}, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert 'id="display_name-fault"' in answer.text
+        named = {**PERSONA, "display_name": "\u05e9\u05dc\u05d5\u05dd \u200f"}
+        assert client.post("/personas", data=named, headers=OWN_ORIGIN).status_code == 303
