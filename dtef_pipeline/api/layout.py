@@ -135,6 +135,8 @@ async def _error_page(request: Request, error: Exception) -> Response:
         return to_page(f"{LOGIN_PATH}?next={quote(request.url.path + query)}")
     told = json.loads(bytes(answer.body))
     said = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else told["detail"]
+    if said == told["title"]:
+        said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     detail = element("p", element("bdi", said), class_="fault", role="alert")
     shown = page(request, told["title"], detail, await _sent_again(request, status), _ways_back(request), status=status)
     if "retry-after" in answer.headers:

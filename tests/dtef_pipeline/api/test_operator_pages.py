@@ -266,6 +266,7 @@ def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_
             assert "To the first page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
+        assert "There is no page at &#x27;/nothing&#x27;" in client.get("/nothing").text
         for path in ("/api/nothing", "/static/nothing"):
             answer = client.get(path)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
