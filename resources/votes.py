@@ -231,6 +231,11 @@ class VoteStore(DatabaseStore):
         """What holds of each reviewer of whom something was said."""
         return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(sa.select(tables.reviewers)))
 
+    def reviewer(self, reviewer_id: str) -> Record | None:
+        """What holds of one reviewer; None: nothing was said."""
+        asked = sa.select(tables.reviewers).where(tables.reviewers.c.reviewer_id == reviewer_id)
+        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(asked)).get(reviewer_id)
+
     def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
         """(vote id, vote, whether it is voided) of all votes, by id."""
         joined = (

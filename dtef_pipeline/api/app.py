@@ -22,6 +22,7 @@ from dtef_pipeline.api import (
     scenario_routes,
 )
 from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.layout import answer_with_pages
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.services import Services
@@ -74,6 +75,7 @@ def make_app(services: Services) -> FastAPI:
     )
     app.state.services, app.state.watch = services, watch
     answer_problems(app)
+    answer_with_pages(app)
     for one in _ROUTERS:
         app.include_router(one)
     description.describe(app)

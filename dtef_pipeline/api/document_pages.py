@@ -1,9 +1,10 @@
-"""What the pages of personas and of scenarios share: lists by status, versions, the next step, and forms that notice changes meanwhile."""
+"""The pages of personas and of scenarios: lists by status, versions, the next step, and forms that notice changes meanwhile."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -13,17 +14,118 @@ from fastapi.concurrency import run_in_threadpool
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.etags import weak_etag
-from dtef_pipeline.api.form_parts import FormFault, Refusal, refusal_of
-from dtef_pipeline.api.layout import to_page
-from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, moment, row_of
+from dtef_pipeline.api.form_parts import FormFault, Refusal, TypedForm, faults_above, one_of, refusal_of
+from dtef_pipeline.api.layout import page, to_page
+from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import DtefError
 
+_CHANGED_MEANWHILE = (
+    "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
+)
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
 
-def list_of(of: versioned.DocumentsOfKind, services: Services, status: str | None, name_of: Callable[[Any], str]) -> Html:
+@dataclass(frozen=True, slots=True)
+class DocumentPages:
+    """The pages of a kind of documents, and what tells them from those of another kind."""
+
+    of: versioned.DocumentsOfKind
+    fields: Sequence[str]
+    """Of the form; what is wrong with them stands beside them."""
+    is_whole: bool
+    """Whether one field has the whole document, so that what is wrong with any part of it stands beside that field."""
+    name_of: Callable[[Any], str]
+    terms_of: Callable[[Any], Mapping[str, Content]]
+    """What a page tells of a document in brief."""
+    body_of: Callable[[Any], Content]
+    """What it tells at length."""
+    sent: Callable[[TypedForm, str | None], object]
+    """The document that a form stands for, of this id where it has one already. Raises Problem."""
+    controls: Callable[[TypedForm, Any, Refusal, Services], Content]
+    """The fields with what was typed, else with what the document before it has."""
+
+    def list_page(
+        self, request: Request, services: Services, status: str | None, form: TypedForm, refusal: Refusal
+    ) -> Response:
+        """The list, and the form of a new one."""
+        new = self._form(f"/{self.of.plural}", None, self.controls(form, None, refusal, services), refusal)
+        shown = _list_of(self.of, services, status, self.name_of)
+        title = self.of.plural.capitalize()
+        return page(request, title, shown, _unfolded(f"New {self.of.kind}", new, bool(form)), status=refusal.status)
+
+    def one_page(
+        self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
+    ) -> Response:
+        """One document, with the form of its next version."""
+        known = versioned.KnownDocuments.now(self.of, services)
+        shown, latest = known.one(document_id, version), known.one(document_id)
+        number = f"{shown.version}" if shown is latest else f"{shown.version}, not the latest"
+        seen = _seen_field(latest, one_of(form, "seen"), refusal)
+        controls = self.controls(form, latest, refusal, services)
+        body = (
+            listed({"Status": badge(shown.status), "Version": number, **self.terms_of(shown)}),
+            _steps_of(self.of, shown),
+            self.body_of(shown),
+            element("h2", "Versions"),
+            _versions_of(self.of, known, document_id),
+        )
+        change = _unfolded(
+            f"Make version {latest.version + 1}",
+            self._form(f"/{self.of.plural}/{document_id}", seen, controls, refusal),
+            bool(form),
+        )
+        return page(request, f"{self.of.kind.capitalize()} {document_id}", *body, change, status=refusal.status)
+
+    def _form(self, action: str, seen: Content, controls: Content, refusal: Refusal) -> Html:
+        button = element("button", f"Save as {self.of.statuses[0]}", type="submit", class_="main")
+        return element("form", faults_above(refusal, self.fields), seen, controls, button, method="post", action=action)
+
+    async def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
+        """A new document, whose page follows; or the form again with why it was not taken."""
+        try:
+            answer = await run_in_threadpool(versioned.make, self.of, services, self.sent(form, None), who)
+        except (Problem, DtefError) as error:
+            refusal = await self._refusal(request, error)
+            return await run_in_threadpool(self.list_page, request, services, None, form, refusal)
+        return to_page(f"/{self.of.plural}/{json.loads(bytes(answer.body))['id']}")
+
+    async def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+        """The next version of a document, whose page follows; or the form again with why it was not taken."""
+        matching = _matching(request, one_of(form, "seen"))
+        try:
+            given = self.sent(form, document_id)
+            await run_in_threadpool(versioned.change, self.of, matching, services, document_id, given, who)
+        except (Problem, DtefError) as error:
+            if isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED:
+                refusal = Refusal(412, [FormFault("", _CHANGED_MEANWHILE)])
+            else:
+                refusal = await self._refusal(request, error)
+            return await run_in_threadpool(self.one_page, request, services, document_id, None, form, refusal)
+        return to_page(f"/{self.of.plural}/{document_id}")
+
+    async def _refusal(self, request: Request, error: Exception) -> Refusal:
+        if not self.is_whole:
+            return await refusal_of(request, error, self.fields)
+        return (await refusal_of(request, error, ())).within(self.fields[0])
+
+    def move(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+        """A step of the status, after which the page follows. Raises Problem."""
+        version = one_of(form, "version")
+        number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
+        matching = _matching(request, one_of(form, "seen"))
+        try:
+            versioned.move(self.of, matching, services, document_id, one_of(form, "status"), number, who)
+        except Problem as error:
+            if error.status != HTTPStatus.PRECONDITION_FAILED:
+                raise
+            said = f"somebody changed the {self.of.kind} {document_id} after you opened its page, so that nothing was done; look at it again"
+            raise Problem(412, said) from None
+        return to_page(f"/{self.of.plural}/{document_id}")
+
+
+def _list_of(of: versioned.DocumentsOfKind, services: Services, status: str | None, name_of: Callable[[Any], str]) -> Html:
     """The latest versions, those of a status alone where one is given; with links to the other lists."""
     documents = list(versioned.KnownDocuments.now(of, services).latest().values())
     numbers = {one: sum(each.status == one for each in documents) for one in of.statuses}
@@ -48,7 +150,7 @@ def _tab(address: str, words: str, is_here: bool) -> Html:
     return element("li", link(address, words, aria_current="page" if is_here else None))
 
 
-def steps_of(of: versioned.DocumentsOfKind, document: versioned.Versioned) -> Html:
+def _steps_of(of: versioned.DocumentsOfKind, document: versioned.Versioned) -> Html:
     """Buttons for what may follow the status of a version."""
     buttons = [
         button_form(
@@ -64,11 +166,11 @@ def steps_of(of: versioned.DocumentsOfKind, document: versioned.Versioned) -> Ht
     return element("div", buttons)
 
 
-def versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments, document_id: str) -> Html:
+def _versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments, document_id: str) -> Html:
     """All versions of a document: who made them, and what was said of their status."""
     rows = []
     for one in reversed(known.history(document_id)):
-        told = [html(f"{each.status} by {each.who}, ", moment(each.said_at)) for each in one.said]
+        told = [html(f"{each.status} by ", foreign(each.who), ", ", moment(each.said_at)) for each in one.said]
         rows.append(
             row_of(
                 link(f"/{of.plural}/{document_id}?version={one.version}", f"Version {one.version}"),
@@ -84,55 +186,7 @@ def versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments, 
     return html(above, box_of_table("Versions, the latest first; times are UTC", columns, rows))
 
 
-async def made(
-    of: versioned.DocumentsOfKind, request: Request, services: Services, given: object, who: str, fields: Sequence[str]
-) -> Refusal | Response:
-    """A new document, whose page follows; or why it was not taken."""
-    try:
-        answer = await run_in_threadpool(versioned.make, of, services, given, who)
-    except (Problem, DtefError) as error:
-        return await refusal_of(request, error, fields)
-    return to_page(f"/{of.plural}/{json.loads(bytes(answer.body))['id']}")
-
-
-async def changed(
-    of: versioned.DocumentsOfKind,
-    request: Request,
-    services: Services,
-    document_id: str,
-    given: object,
-    who: str,
-    seen: str,
-    fields: Sequence[str],
-) -> Refusal | Response:
-    """The next version of a document, whose page follows; or why it was not taken. `seen`: the ETag that the form was made of."""
-    try:
-        await run_in_threadpool(versioned.change, of, _matching(request, seen), services, document_id, given, who)
-    except (Problem, DtefError) as error:
-        if isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED:
-            said = "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
-            return Refusal(412, [FormFault("", said)])
-        return await refusal_of(request, error, fields)
-    return to_page(f"/{of.plural}/{document_id}")
-
-
-def moved(
-    of: versioned.DocumentsOfKind, request: Request, services: Services, document_id: str, form: Mapping[str, str], who: str
-) -> Response:
-    """A step of the status, after which the page follows. Raises Problem."""
-    version = form.get("version", "")
-    number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
-    try:
-        versioned.move(of, _matching(request, form.get("seen", "")), services, document_id, form.get("status", ""), number, who)
-    except Problem as error:
-        if error.status != HTTPStatus.PRECONDITION_FAILED:
-            raise
-        said = f"somebody changed the {of.kind} {document_id} after you opened its page, so that nothing was done; look at it again"
-        raise Problem(412, said) from None
-    return to_page(f"/{of.plural}/{document_id}")
-
-
-def seen_field(document: versioned.Versioned, sent: str, refusal: Refusal) -> Html:
+def _seen_field(document: versioned.Versioned, sent: str, refusal: Refusal) -> Html:
     """What the form was made of, also when it is shown again. Who was told of a change meanwhile has seen the present state."""
     is_told = refusal.status == HTTPStatus.PRECONDITION_FAILED
     now = weak_etag(versioned.body_of(document))
@@ -146,6 +200,6 @@ def _matching(request: Request, etag: str) -> Request:
     return Request({**request.scope, "headers": [*headers, (b"if-match", given)]}, request.receive)
 
 
-def unfolded(title: str, form: Content, is_open: bool) -> Html:
+def _unfolded(title: str, form: Content, is_open: bool) -> Html:
     """A form that is opened by who wants it, and is open where it was refused."""
     return element("details", element("summary", element("h2", title)), form, open=is_open, class_="form")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.elements import Content, Html, element, html
-from dtef_pipeline.api.login_pages import form_lists
-from dtef_pipeline.api.problems import told_problem
+from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.sent_forms import form_lists
 
 SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
-"""All values of every field."""
+"""All values of every field, of a request."""
+TypedForm = Mapping[str, Sequence[str]]
+"""Likewise; without any, nothing was sent yet."""
+_SHOWN_OF_JSON = 40
 
 
 class FormFault(NamedTuple):
@@ -39,6 +42,10 @@ class Refusal(NamedTuple):
         """Those that stand beside none of these fields."""
         return [one for one in self.faults if not any(one.is_of(field) for field in fields)]
 
+    def within(self, field: str) -> Refusal:
+        """The same, of a field that has the whole document."""
+        return Refusal(self.status, [FormFault(f"{field}.{one.path}".rstrip("."), one.message) for one in self.faults])
+
 
 NOT_REFUSED = Refusal(200, ())
 
@@ -57,9 +64,27 @@ async def refusal_of(request: Request, error: Exception, fields: Collection[str]
     return Refusal(answer.status_code, [found])
 
 
-def one_of(form: Mapping[str, Sequence[str]], name: str) -> str:
+def one_of(form: TypedForm, name: str) -> str:
     """The last value of a field without white space around it; empty where it was not sent."""
     return form[name][-1].strip() if form.get(name) else ""
+
+
+def read_json(words: str) -> Any:
+    """What a JSON text says. Raises Problem with the line and the column where it is none."""
+    try:
+        found = json.loads(words)
+        json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        rest = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
+        there = f"before {rest!r}" if rest else "at the end of the text"
+        raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {there}") from None
+    except UnicodeEncodeError:
+        raise Problem(422, "it has half a surrogate pair, which is no text") from None
+    except ValueError as error:
+        raise Problem(422, f"no JSON: {error}") from None
+    except RecursionError:
+        raise Problem(422, "no JSON: too many brackets in one another") from None
+    return found
 
 
 def faults_above(refusal: Refusal, fields: Collection[str], said: str = "This was not taken:") -> Content:

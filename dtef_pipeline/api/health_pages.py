@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import badge, box_of_table, listed, moment, row_of
+from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, ServiceHealth, service_health
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, subject_of
@@ -76,7 +76,7 @@ def _ago(found: ServiceHealth, time: Any) -> Html:
     return html(f"{span_in_words(found.at - time)} ago (", moment(time), " UTC)")
 
 
-def _failure(one: ShownEvaluation) -> Html:
+def _failure(one: ShownEvaluation) -> TableRow:
     name = link(f"/queue/{one.evaluation.queue_id}", element("code", one.evaluation.queue_id[:8]))
     return row_of(name, moment(one.last_at), one.evaluation.family, subject_of(one.evaluation), one.progress.reason or "–")
 

@@ -6,22 +6,24 @@ import json
 from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from fastapi import APIRouter, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.access import holder_of, is_own_page
-from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.elements import Content, Html, element, link
 from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.sent_forms import form_lists
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken, TokenRole
-from dtef_pipeline.errors import DtefError
 
 LOGIN_PATH = "/login"
+_OF_PROGRAMS = ("/api/", "/static/", "/healthz")
+_TAKEN_LATER = (401, 429, 500, 503)
+_LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
 
 
 class NavigationEntry(NamedTuple):
@@ -77,7 +79,7 @@ def _navigation(request: Request, held: HeldToken) -> Html:
         if held.may(entry.role)
     ]
     leave = element("form", element("button", "Log out", type="submit"), method="post", action="/logout")
-    who = element("li", element("span", f"{held.name} ({held.role})", class_="who"), leave, class_="session")
+    who = element("li", element("span", element("bdi", held.name), f" ({held.role})", class_="who"), leave, class_="session")
     return element("nav", element("ul", items, None if services_of(request).open_to_all else who), aria_label="Pages")
 
 
@@ -104,7 +106,7 @@ class PageRoute(APIRoute):
                 if request.method == "POST" and not is_own_page(request):
                     raise Problem(403, "the form was not sent from a page of this server, so that nothing was done")
                 return await handler(request)
-            except (Problem, DtefError, RequestValidationError, HTTPException) as error:
+            except Exception as error:
                 return await _error_page(request, error)
 
         return answered
@@ -115,14 +117,62 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
+def answer_with_pages(app: FastAPI) -> None:
+    """Have what no route answers be a page, but for programs."""
+
+    async def answered(request: Request, error: Exception) -> Response:
+        is_of_programs = request.url.path.startswith(_OF_PROGRAMS)
+        return await (told_problem if is_of_programs else _error_page)(request, error)
+
+    app.add_exception_handler(HTTPException, answered)
+
+
 async def _error_page(request: Request, error: Exception) -> Response:
     answer = await told_problem(request, error)
-    if answer.status_code == HTTPStatus.UNAUTHORIZED:
-        return to_page(f"{LOGIN_PATH}?next={quote(request.url.path)}" if request.method == "GET" else LOGIN_PATH)
+    status = answer.status_code
+    if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
+        query = f"?{request.url.query}" if request.url.query else ""
+        return to_page(f"{LOGIN_PATH}?next={quote(request.url.path + query)}")
     told = json.loads(bytes(answer.body))
-    detail = element("p", told["detail"], class_="fault", role="alert")
-    back = element("p", link("/", "To the first page"))
-    shown = page(request, told["title"], html(detail, back), status=answer.status_code)
+    said = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else told["detail"]
+    if said == told["title"]:
+        said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
+    detail = element("p", element("bdi", said), class_="fault", role="alert")
+    shown = page(request, told["title"], detail, await _sent_again(request, status), _ways_back(request), status=status)
     if "retry-after" in answer.headers:
         shown.headers["Retry-After"] = answer.headers["retry-after"]
     return shown
+
+
+async def _sent_again(request: Request, status: int) -> Content:
+    """A form with all that was sent, where that can be taken later."""
+    if request.method != "POST" or status not in _TAKEN_LATER or not is_own_page(request) or request.url.path == LOGIN_PATH:
+        return None
+    fields = [
+        element("input", type="hidden", name=name, value=value)
+        for name, values in (await form_lists(request)).items()
+        for value in values
+    ]
+    login = element("p", link(LOGIN_PATH, "Log in in another tab", target="_blank"), ", then come back to this one.")
+    return element(
+        "form",
+        element("p", "Nothing you entered is lost: it can be sent again from here."),
+        login if status == HTTPStatus.UNAUTHORIZED else None,
+        fields,
+        element("button", "Send it again", type="submit", class_="main"),
+        method="post",
+        action=request.url.path,
+    )
+
+
+def _ways_back(request: Request) -> Html:
+    """To the page that was left, to the part of the pages that the address is of, and to the first page."""
+    here = request.url.path
+    part = next((one for one in NAVIGATION if here == one.path or here.startswith(f"{one.path}/")), None)
+    left = urlsplit(request.headers.get("referer", ""))
+    ways = {
+        **({left.path: "Back to the page before"} if left.netloc == request.headers.get("host") and left.path != here else {}),
+        **({part.path: f"To the page {part.title}"} if part and part.path != here else {}),
+        "/": "To the first page",
+    }
+    return element("ul", [element("li", link(address, words)) for address, words in ways.items()], class_="ways")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
-
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import TOKEN_COOKIE, holder_of
 from dtef_pipeline.api.elements import Html, element, html
 from dtef_pipeline.api.layout import LOGIN_PATH, page, page_router, to_page
+from dtef_pipeline.api.sent_forms import form_fields
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken
 
@@ -51,19 +50,6 @@ def log_out(request: Request) -> Response:
     answer = to_page(LOGIN_PATH)
     answer.delete_cookie(TOKEN_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
-
-
-async def form_fields(request: Request) -> dict[str, str]:
-    """The last value of every field of a form; what is no text is replaced. `form_lists` has all values."""
-    return {name: values[-1] for name, values in (await form_lists(request)).items()}
-
-
-async def form_lists(request: Request) -> dict[str, list[str]]:
-    """All values of every field of a form."""
-    try:
-        return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
-    except ValueError:
-        return {}
 
 
 def is_own_path(path: str) -> bool:

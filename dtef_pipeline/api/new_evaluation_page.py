@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -12,23 +12,25 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.elements import Content, Html, element, html
+from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.evaluation_routes import post_evaluation
 from dtef_pipeline.api.form_parts import (
     NOT_REFUSED,
     FormFault,
     Refusal,
     SentForm,
+    TypedForm,
     area_field,
     choices_field,
     faults_above,
     one_of,
+    read_json,
     refusal_of,
     text_field,
 )
 from dtef_pipeline.api.games_plan import GamesManifest
 from dtef_pipeline.api.layout import page, page_router, to_page
-from dtef_pipeline.api.page_parts import badge, folded
+from dtef_pipeline.api.page_parts import badge, folded, foreign
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
@@ -61,9 +63,10 @@ router = page_router()
 
 
 @router.get("/new")
-def new_page(request: Request, services: Used, held: Operating) -> Response:
-    """Both forms, empty."""
-    return _page(request, services, {}, NOT_REFUSED)
+def new_page(request: Request, services: Used, held: Operating, example: str = "") -> Response:
+    """Both forms; with the name of a family, its example to start from."""
+    found = MANIFEST_EXAMPLES.get(example)
+    return _page(request, services, {"manifest": [json.dumps(found, indent=2)]} if found else {}, NOT_REFUSED)
 
 
 @router.post("/new")
@@ -85,13 +88,12 @@ async def start_any(request: Request, services: Used, held: Operating, form: Sen
         values = _parsed(one_of(form, "manifest"))
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        found = await refusal_of(request, error, ())
-        refusal = Refusal(found.status, [FormFault(f"manifest.{one.path}".rstrip("."), one.message) for one in found.faults])
+        refusal = (await refusal_of(request, error, ())).within("manifest")
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
 
-def games_manifest(form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def games_manifest(form: TypedForm) -> dict[str, Any]:
     """The manifest that a form of games stands for. What is no number stays as it was typed, for the check to refuse."""
     listed = {
         "persona_ids": list(form.get("persona_ids", ())),
@@ -117,18 +119,9 @@ def _number(said: str) -> Any:
 
 def _parsed(words: str) -> dict[str, Any]:
     """The object of a JSON text. Raises Problem."""
-    try:
-        found = json.loads(words)
-    except ValueError as error:
-        raise Problem(422, f"no JSON: {error}") from None
-    except RecursionError:
-        raise Problem(422, "no JSON: too many brackets in one another") from None
+    found = read_json(words)
     if not isinstance(found, dict):
         raise Problem(422, f"got {words[:80]!r}; allowed: an object, as in the examples")
-    try:
-        json.dumps(found, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise Problem(422, "it has half a surrogate pair, which is no text") from None
     return found
 
 
@@ -136,7 +129,7 @@ def _to_evaluation(answer: Response) -> Response:
     return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
-def _page(request: Request, services: Services, form: Mapping[str, Sequence[str]], refusal: Refusal) -> Response:
+def _page(request: Request, services: Services, form: TypedForm, refusal: Refusal) -> Response:
     of_manifest = "manifest" in form
     games = _games_form(services, {} if of_manifest else form, NOT_REFUSED if of_manifest else refusal)
     any_family = _manifest_form(form, refusal if of_manifest else NOT_REFUSED)
@@ -149,7 +142,7 @@ def _once() -> Html:
     return element("input", type="hidden", name="once", value=uuid4().hex)
 
 
-def _games_form(services: Services, form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
+def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
     personas, scenarios, models = _choices(services)
 
     def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
@@ -193,7 +186,7 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
 
     settings, unplayed = services.settings, dict[str, str]()
     personas: dict[str, Content] = {
-        name: f"{one.display_name} ({name})"
+        name: html(foreign(one.display_name), f" ({name})")
         for name, one in known_personas(settings, conflicts=unplayed).items()
         if name == one.id and one.status == "approved"
     }
@@ -207,9 +200,13 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
     return {**personas, _TICKED_FOR_ITSELF: "none: the model as itself"}, scenarios, models
 
 
-def _manifest_form(form: Mapping[str, Sequence[str]], refusal: Refusal) -> Html:
+def _manifest_form(form: TypedForm, refusal: Refusal) -> Html:
     examples = [
-        folded(f"Example: {family}", element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"))
+        folded(
+            f"Example: {family}",
+            element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"),
+            element("p", link(f"/new?example={family}", f"Start from this example of {family}")),
+        )
         for family, one in MANIFEST_EXAMPLES.items()
     ]
     usual = json.dumps(MANIFEST_EXAMPLES["survey"], indent=2)

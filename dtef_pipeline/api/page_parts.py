@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dtef_pipeline.api.elements import Content, Html, element, html
 
@@ -17,6 +17,9 @@ _TONES: Mapping[str, Tone] = {
     **dict.fromkeys(("failed", "off", "down"), "bad"),
 }
 _LONGEST_ASKED = 200
+"""Characters of what a run was asked."""
+_LONGEST_BRIEF = 240
+"""Characters of a text that are shown before it is opened."""
 
 
 def badge(state: str) -> Html:
@@ -38,11 +41,32 @@ def moment(time: datetime | None) -> Html:
     return element("time", time.strftime("%Y-%m-%d %H:%M:%S"), datetime=time.isoformat(timespec="milliseconds"))
 
 
+class TableRow(NamedTuple):
+    """A row whose first cell says what it is about."""
+
+    cells: Sequence[Content]
+    attributes: Mapping[str, str | None]
+
+    def under(self, headings: Sequence[str]) -> Html:
+        """The row, each cell with its heading: narrow screens have the cells below each other. Numbers stand to the right."""
+        shown = [
+            element(
+                "td" if at else "th",
+                f"{cell:,}" if isinstance(cell, int) and at else _cell(cell),
+                scope=None if at else "row",
+                class_="text" if not at or not isinstance(cell, int) else None,
+                data_label=heading,
+            )
+            for at, (heading, cell) in enumerate(zip(headings, self.cells, strict=True))
+        ]
+        return element("tr", shown, **self.attributes)
+
+
 def box_of_table(
-    caption: str, headings: Sequence[str], rows: Iterable[Content], *, numbers: Sequence[str] = (), nothing: str = "Nothing."
+    caption: str, headings: Sequence[str], rows: Iterable[TableRow], *, numbers: Sequence[str] = (), nothing: str = "Nothing."
 ) -> Html:
     """A table in a box that scrolls by itself. `rows`: of `row_of`; `numbers`: headings of columns of numbers; `nothing`: said without rows."""
-    lines = list(rows)
+    lines = [row.under(headings) for row in rows]
     if not lines:
         return element("p", nothing, class_="how")
     head = [element("th", one, scope="col", class_=None if one in numbers else "text") for one in headings]
@@ -52,13 +76,34 @@ def box_of_table(
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def row_of(head: Content, *cells: Content, **attributes: str | None) -> Html:
-    """A row whose first cell says what it is about. Numbers stand to the right."""
-    shown = [
-        element("td", f"{one:,}" if isinstance(one, int) else one, class_=None if isinstance(one, int) else "text")
-        for one in cells
-    ]
-    return element("tr", element("th", head, scope="row", class_="text"), shown, **attributes)
+def row_of(head: Content, *cells: Content, **attributes: str | None) -> TableRow:
+    """A row of a table; `head` says what it is about."""
+    return TableRow((head, *cells), attributes)
+
+
+def foreign(words: str) -> Html:
+    """A text of a user or a model among words of the page: whatever its direction, it turns round nothing beside it."""
+    return element("bdi", words)
+
+
+def brief(words: str | None, **attributes: str | None) -> Content:
+    """The beginning of a text of a user or a model; nothing where there is none."""
+    if not words:
+        return None
+    return element("bdi", words if len(words) <= _LONGEST_BRIEF else f"{words[:_LONGEST_BRIEF]}…", **attributes)
+
+
+def long_text(words: str | None, **attributes: str | None) -> Content:
+    """A text of a user or a model, in brief where it is long, and whole when opened; nothing where there is none."""
+    if words is None or len(words) <= _LONGEST_BRIEF:
+        return brief(words, **attributes)
+    whole = element("div", words, class_="raw", dir="auto", tabindex="0")
+    return element("details", element("summary", brief(words)), whole, class_="long")
+
+
+def _cell(content: Content) -> Content:
+    """A text that is no markup yet is a text of others, however long it is."""
+    return long_text(content) if isinstance(content, str) and not isinstance(content, Html) else content
 
 
 def as_lines(value: Any) -> Html:
@@ -68,7 +113,7 @@ def as_lines(value: Any) -> Html:
 
 def listed(terms: Mapping[str, Content]) -> Html:
     """Terms and what holds of each."""
-    return element("dl", [[element("dt", name), element("dd", said)] for name, said in terms.items()])
+    return element("dl", [[element("dt", name), element("dd", _cell(said))] for name, said in terms.items()])
 
 
 def folded(heading: str, *body: Content, is_open: bool = False) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -25,6 +26,7 @@ from resources.settings import Settings
 
 router = APIRouter(prefix="/api/personas", tags=["personas"])
 PersonaName = Annotated[str, Path(description="Id of a persona, such as `cautious`.")]
+_TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _PERSONA_ANSWERED = one_answered(Persona)
 
 
@@ -42,7 +44,16 @@ def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str
     return {(one.id, one.version): one for one in known_persona_versions(settings, stored, conflicts).values()}
 
 
-PERSONAS = versioned.DocumentsOfKind("persona", "personas", Persona, get_args(PersonaStatus), _known)
+def _faults(persona: versioned.Versioned) -> list[dict[str, str]]:
+    """A name that would turn round the words beside it, on a terminal or a page."""
+    assert isinstance(persona, Persona)
+    if not _TURNING.search(persona.display_name):
+        return []
+    said = f"got {persona.display_name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
+    return [{"path": "display_name", "message": said}]
+
+
+PERSONAS = versioned.DocumentsOfKind("persona", "personas", Persona, get_args(PersonaStatus), _known, _faults)
 
 
 @router.get("", responses={200: list_answered("personas", Persona), **SAME_AS_BEFORE})

@@ -99,7 +99,9 @@ async def told_problem(request: Request, error: Exception) -> JSONResponse:
         return await _of_problem(request, error)
     if isinstance(error, RequestValidationError):
         return await _of_validation(request, error)
-    return await (_of_framework(request, error) if isinstance(error, HTTPException) else _of_ours(request, error))
+    if isinstance(error, HTTPException):
+        return await _of_framework(request, error)
+    return await (_of_ours if isinstance(error, DtefError) else _of_fault)(request, error)
 
 
 async def _of_problem(request: Request, error: Exception) -> JSONResponse:

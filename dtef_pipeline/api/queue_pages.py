@@ -11,15 +11,20 @@ from fastapi.responses import HTMLResponse
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.etags import header_of, matches, weak_etag
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.page_parts import (
+    TableRow,
     as_lines,
     asked_in_words,
     badge,
     box_of_table,
+    brief,
     button_form,
     folded,
+    foreign,
     listed,
+    long_text,
     moment,
     row_of,
 )
@@ -34,12 +39,14 @@ from dtef_pipeline.api.shown_evaluations import (
     subject_of,
     whole_evaluation,
 )
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.evaluations import EvaluationRun
 
 EVALUATIONS_A_PAGE = 50
 _EVENTS_SHOWN = 200
 _SHORT_ID = 8
+_KEYS_NAMED = 3
+_QUEUE_HEADINGS = ("Evaluation", "State", "Progress", "Family", "What", "Models", "By", "Submitted", "Last event")
 
 router = page_router()
 
@@ -47,20 +54,14 @@ router = page_router()
 @router.get("/queue")
 def queue_page(request: Request, services: Used, held: Operating, before: str | None = None) -> Response:
     """The evaluations, newest first."""
-    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None)
-    rows = [_row(one) for one in shown_evaluations(services.evaluations, found)]
-    headings = ("Evaluation", "State", "Progress", "Family", "What", "Models", "By", "Submitted", "Last event")
-    nothing = "No evaluation was asked for yet."
-    older = None
-    if len(found) == EVALUATIONS_A_PAGE:
-        older = element("p", link(f"/queue?before={found[-1].queue_id}", "Older evaluations"))
-    body = (
-        element("p", link("/new", "New evaluation", class_="button")),
-        _connection_note(),
-        box_of_table("Evaluations, newest first; times are UTC", headings, rows, nothing=nothing),
-        older,
-    )
-    return page(request, "Queue", *body, scripts=("live.js",))
+    new = element("p", link("/new", "New evaluation", class_="button"))
+    return page(request, "Queue", new, _connection_note(), _live_list(services, before), scripts=("live.js",))
+
+
+@router.get("/queue/now")
+def queue_now(request: Request, services: Used, held: Operating, before: str | None = None) -> Response:
+    """What changes on the page of the queue, as it is now."""
+    return _fragment(request, _live_list(services, before))
 
 
 @router.get("/queue/{queue_id}")
@@ -73,16 +74,10 @@ def evaluation_page(queue_id: QueueId, request: Request, services: Used, held: O
     return page(request, title, _connection_note(), _live_part(shown), manifest, plan, scripts=("live.js",))
 
 
-@router.get("/queue/{queue_id}/row")
-def queue_row(queue_id: QueueId, services: Used, held: Operating) -> Response:
-    """The row of the queue as it is now, for the script of the page."""
-    return _fragment(element("table", _row(_found(services, queue_id))))
-
-
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(queue_id: QueueId, services: Used, held: Operating) -> Response:
+def evaluation_now(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
     """What changes on the page of an evaluation, as it is now."""
-    return _fragment(_live_part(_found(services, queue_id)))
+    return _fragment(request, _live_part(_found(services, queue_id)))
 
 
 @router.post("/queue/{queue_id}/cancel")
@@ -96,35 +91,56 @@ def _found(services: Services, queue_id: str) -> ShownEvaluation:
     return whole_evaluation(services.evaluations, queue_id)
 
 
-def _fragment(markup: Html) -> HTMLResponse:
-    return HTMLResponse(markup, headers={"Cache-Control": "no-store"})
+def _fragment(request: Request, markup: Html) -> Response:
+    """A part of a page, or 304 where the script has it already."""
+    headers = {"ETag": weak_etag(markup), "Cache-Control": "no-cache"}
+    if matches(header_of(request, "if-none-match"), headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(markup, headers=headers)
 
 
 def _connection_note() -> Html:
     return element("p", "connection lost, retrying", class_="lost", id="lost", role="status", hidden=True)
 
 
-def _followed(shown: ShownEvaluation, place: str) -> dict[str, str | None]:
-    """Attributes by which the script follows an evaluation that has not ended."""
-    queue_id = shown.evaluation.queue_id
-    return {
-        "id": f"evaluation-{queue_id}",
-        "data_now": f"/queue/{queue_id}/{place}",
-        "data_events": None if shown.is_over else f"/api/evaluations/queue/{queue_id}/events",
-    }
+def _events_of(shown: ShownEvaluation) -> str | None:
+    """The address of its stream, for the script; none after its end."""
+    return None if shown.is_over else f"/api/evaluations/queue/{shown.evaluation.queue_id}/events"
 
 
-def _row(shown: ShownEvaluation) -> Html:
+def _live_list(services: Services, before: str | None) -> Html:
+    """The evaluations of one page of the queue."""
+    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None)
+    rows = [_row(one) for one in shown_evaluations(services.evaluations, found)]
+    table = box_of_table(
+        "Evaluations, newest first; times are UTC", _QUEUE_HEADINGS, rows, nothing="No evaluation was asked for yet."
+    )
+    older = None
+    if len(found) == EVALUATIONS_A_PAGE:
+        older = element("p", link(f"/queue?before={found[-1].queue_id}", "Older evaluations"))
+    now = f"/queue/now?before={before}" if before else "/queue/now"
+    return element("div", table, older, id="live", data_now=now)
+
+
+def _row(shown: ShownEvaluation) -> TableRow:
     one = shown.evaluation
     name = link(f"/queue/{one.queue_id}", element("code", one.queue_id[:_SHORT_ID]))
-    asked: Content = subject_of(one)
+    asked: Content = brief(subject_of(one))
     if personas := personas_of(one):
-        asked = html(asked, element("span", f"as {personas}", class_="ci wrapped"))
-    state = html(badge(shown.state), [element("span", said, class_="ci wrapped") for said in _words_of_state(shown)])
+        asked = html(asked, element("span", "as ", brief(personas), class_="ci wrapped"))
+    state = html(badge(shown.state), [brief(said, class_="ci wrapped") for said in _words_of_state(shown)])
     calls = shown.progress.calls
     far = _progress(shown) if not shown.is_over else _calls(calls) if calls else "–"
     cells = (state, far, one.family, asked, asked_models_of(one), one.submitted_by)
-    return row_of(name, *cells, moment(one.submitted_at), moment(shown.last_at), **_followed(shown, "row"))
+    return row_of(
+        name,
+        *cells,
+        moment(one.submitted_at),
+        moment(shown.last_at),
+        id=f"evaluation-{one.queue_id}",
+        data_events=_events_of(shown),
+        data_state=shown.state,
+    )
 
 
 def _words_of_state(shown: ShownEvaluation) -> list[str]:
@@ -138,15 +154,17 @@ def _words_of_state(shown: ShownEvaluation) -> list[str]:
 
 def _progress(shown: ShownEvaluation) -> Content:
     told = shown.progress
-    notes = [] if not told.of or (shown.is_over and not told.done) else [f"{told.done:,} of {told.of:,}"]
-    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done") if notes else None
-    if not shown.is_over and told.stage:
-        notes.append(told.stage)
-    if not shown.is_over and told.asked and told.answered is not None:
-        notes.append(f"{told.answered:,} of {counted(told.asked, 'call')}")
+    if not told.of or (shown.is_over and not told.done):
+        return "–"
+    notes = [f"{told.done:,} of {counted(told.of, 'part')} done"]
     if told.failed:
         notes.append(f"{told.failed:,} failed")
-    return html(bar, element("span", "; ".join(notes), class_="ci")) if notes else "–"
+    if not shown.is_over and told.stage:
+        notes.append(f"stage {told.stage}")
+    if not shown.is_over and told.asked and told.answered is not None:
+        notes.append(f"{told.answered:,} of {counted(told.asked, 'call')} answered")
+    bar = element("progress", notes[0], value=told.done, max=told.of, aria_label="parts done")
+    return html(bar, element("span", "; ".join(notes), class_="ci"))
 
 
 def _calls(calls: Mapping[str, Any]) -> str:
@@ -170,36 +188,67 @@ def _live_part(shown: ShownEvaluation) -> Html:
     words = "; ".join(_words_of_state(shown))
     restarts = shown.progress.restarts
     terms: dict[str, Content] = {
-        "State": html(badge(shown.state), f" {words}" if words else None),
+        "State": html(badge(shown.state), " ", long_text(words)),
         "Progress": _progress(shown),
         "Calls": _calls_by_stage(shown.progress.calls),
         "Family": one.family,
-        "Submitted": html(moment(one.submitted_at), f" UTC by {one.submitted_by}"),
+        "Submitted": html(moment(one.submitted_at), " UTC by ", foreign(one.submitted_by)),
         "Started": html(moment(shown.progress.started_at), " UTC") if shown.progress.started_at else "not yet",
         "Started again": f"{counted(restarts, 'time')}; the events say why" if restarts else "never",
         "Last event": html(moment(shown.last_at), " UTC"),
         "Snapshot": str(one.plan.get("snapshot", "–")),
         "Queue id": element("code", one.queue_id),
     }
-    is_stoppable = not shown.is_over and shown.state != "cancelling"
-    stop = button_form(f"/queue/{one.queue_id}/cancel", "Cancel this evaluation", "danger") if is_stoppable else None
     rows = [_run_row(run, shown.progress.runs[run.run_id]) for run in one.runs]
     runs = box_of_table(f"{counted(len(one.runs), 'run')}", ("Run", "State", "Partition", "Asked", "Results"), rows)
     return element(
         "div",
         listed(terms),
-        stop,
+        _cancelling(shown),
+        _failures(shown),
         element("h2", "Runs"),
         runs,
         element("h2", "Events"),
         _event_table(shown),
-        **_followed(shown, "now"),
+        id="live",
+        data_now=None if shown.is_over else f"/queue/{one.queue_id}/now",
+        data_events=_events_of(shown),
+        data_state=shown.state,
     )
 
 
-def _run_row(run: EvaluationRun, part: PartProgress) -> Html:
+def _cancelling(shown: ShownEvaluation) -> Content:
+    """The wish for its end, which is sent by a second press alone; or what became of the wish."""
+    if shown.is_over:
+        return None
+    if shown.cancelled_by is not None:
+        words = ("Its end was asked for by ", foreign(shown.cancelled_by), ". Calls that are under way end first.")
+        return element("p", *words, class_="how")
+    sent = button_form(f"/queue/{shown.evaluation.queue_id}/cancel", "Yes, cancel it", "danger")
+    sure = element("p", "It cannot be taken up again. What it has made so far stays, and is not paid for twice.")
+    heading = element("summary", "Cancel this evaluation", class_="button danger")
+    return element("details", heading, sure, sent, class_="confirm", id="cancel")
+
+
+def _failures(shown: ShownEvaluation) -> Content:
+    """Why runs failed, each reason once with the partitions that it holds for."""
+    keys: dict[str, list[str]] = {}
+    for run in shown.evaluation.runs:
+        part = shown.progress.runs[run.run_id]
+        if part.status == "failed":
+            keys.setdefault(part.reason or "no reason was told", []).append(run.key)
+    if not keys:
+        return None
+    rows = [row_of(brief(and_more(list(dict.fromkeys(of)), _KEYS_NAMED)), long_text(why)) for why, of in keys.items()]
+    return html(
+        element("h2", "What failed"),
+        box_of_table(f"{counted(sum(map(len, keys.values())), 'run')} failed", ("Partition", "Reason"), rows),
+    )
+
+
+def _run_row(run: EvaluationRun, part: PartProgress) -> TableRow:
     results = html(link(f"/runs/{run.run_id}", "Results"), " ", link(f"/api/evaluations/{run.run_id}", "JSON"))
-    state = html(badge(part.status), element("span", part.reason, class_="ci wrapped") if part.reason else None)
+    state = html(badge(part.status), brief(part.reason, class_="ci wrapped"))
     return row_of(element("code", run.run_id[:_SHORT_ID]), state, run.key, asked_in_words(run.asks), results)
 
 
@@ -207,7 +256,10 @@ def _event_table(shown: ShownEvaluation) -> Html:
     latest = list(reversed(shown.events))[:_EVENTS_SHOWN]
     rows = [
         row_of(
-            f"{one.seq:,}", badge(one.kind), moment(one.happened_at), element("code", json.dumps(one.data, ensure_ascii=False))
+            f"{one.seq:,}",
+            badge(one.kind),
+            moment(one.happened_at),
+            element("code", long_text(json.dumps(one.data, ensure_ascii=False))),
         )
         for one in latest
     ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
@@ -13,7 +15,6 @@ from dtef_pipeline.api.elements import Content, element, html
 from dtef_pipeline.api.feedback_routes import take_vote
 from dtef_pipeline.api.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.layout import page, page_router, to_page
-from dtef_pipeline.api.login_pages import form_fields
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review_markup import (
     ALL_DONE,
@@ -27,6 +28,7 @@ from dtef_pipeline.api.review_markup import (
     task,
     vote_bar,
 )
+from dtef_pipeline.api.sent_forms import form_fields
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.static_files import REVIEW_STYLE
 from dtef_pipeline.api.tokens import HeldToken
@@ -67,7 +69,7 @@ def review_page(
     """The next pair of the reviewer; the task and the consent first, where nothing was said of that yet."""
     refuse_judge(services.votes.database, held.name)
     review = _Review(request, services, feedback, held)
-    if review.consent() is None:
+    if review.consent is None:
         return _page(request, task(held.name, None, read_skipped(skipped)))
     return review.next_page(read_skipped(skipped), _SAID_AFTER.get(said, ""))
 
@@ -77,7 +79,7 @@ def give_consent(request: Request, services: Used, feedback: UsedForVotes, held:
     """Notes whether exports may show the id of the reviewer."""
     refuse_judge(services.votes.database, held.name)
     is_shown = fields.get("consent") == "yes"
-    if _Review(request, services, feedback, held).consent() is not is_shown:
+    if _Review(request, services, feedback, held).consent is not is_shown:
         services.votes.say_of_reviewer(held.name, consent=is_shown)
     return _to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
 
@@ -98,7 +100,8 @@ def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, field
         return shown
 
 
-class _Review(NamedTuple):
+@dataclass(frozen=True)
+class _Review:
     """A request of a reviewer, and what it is answered from."""
 
     request: Request
@@ -106,9 +109,10 @@ class _Review(NamedTuple):
     feedback: Feedback
     held: HeldToken
 
+    @cached_property
     def consent(self) -> bool | None:
-        """What the reviewer said; None: nothing yet."""
-        said = self.services.votes.reviewers().get(self.held.name)
+        """What the reviewer said, read once; None: nothing yet."""
+        said = self.services.votes.reviewer(self.held.name)
         return None if said is None else bool(said["consent"])
 
     def after(self, form: FilledForm) -> Response:
@@ -161,7 +165,7 @@ class _Review(NamedTuple):
 
     def _introduction(self, skipped: tuple[str, ...]) -> Content:
         far = progress(self.feedback.waiting.progress(self.held.name))
-        return html(far, task(self.held.name, bool(self.consent()), skipped))
+        return html(far, task(self.held.name, bool(self.consent), skipped))
 
 
 def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import asked_in_words, badge, box_of_table, listed, row_of
+from dtef_pipeline.api.page_parts import TableRow, asked_in_words, badge, box_of_table, listed, long_text, row_of
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.result_routes import Asked, results_kept
 from dtef_pipeline.api.results_of import Spent
@@ -31,7 +31,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
     state = progress_of(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
     metrics, traces = results.metrics, results.traces
     terms: dict[str, Content] = {
-        "State": html(badge(state.status), f" {state.reason}" if state.reason else None),
+        "State": html(badge(state.status), " ", long_text(state.reason)),
         "Evaluation": link(f"/queue/{run.queue_id}", element("code", run.queue_id)),
         "Partition": run.key,
         "Asked": asked_in_words(run.asks),
@@ -70,7 +70,7 @@ def _outcomes(told: Mapping[str, Any]) -> Html:
     return html(f"asked for: {asked}; {numbers}. " if warning else f"asked for: {asked}; {numbers}", warning)
 
 
-def _metric_row(one: Mapping[str, Any]) -> Html:
+def _metric_row(one: Mapping[str, Any]) -> TableRow:
     value, low, high = one.get("value"), one.get("low"), one.get("high")
     ends = element("span", f"{_figure(low)} to {_figure(high)}", class_="ci") if low is not None and high is not None else None
     number = f"{one['n']:,}"

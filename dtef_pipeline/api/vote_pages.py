@@ -38,7 +38,7 @@ def votes_page(request: Request, services: Used, held: Operating) -> Response:
     caption = f"Votes a day (UTC), {days_in_words(days)}"
     rows = [row_of(day.isoformat(), n) for day, n in sorted(days.items(), reverse=True) if n]
     table = box_of_table("Days with votes, the last first", ("Day", "Votes"), rows, numbers=("Votes",), nothing="No votes.")
-    drawn = element("figure", _bars_of_days(days, caption), element("figcaption", caption))
+    drawn = element("figure", _bars_of_days(days, caption), element("figcaption", caption), class_="days")
     return page(request, "Votes", _all_votes(found), drawn, _reviewers(services, found), folded("Votes by day", table))
 
 
@@ -146,4 +146,5 @@ def _document(kept: str) -> Html:
     most = 80
     if len(words) <= most:
         return element("code", words)
-    return element("details", element("summary", element("code", f"{words[:most]}…")), element("code", words), class_="long")
+    whole = element("div", words, class_="raw", dir="auto", tabindex="0")
+    return element("details", element("summary", element("code", f"{words[:most]}…")), whole, class_="long")

@@ -1,93 +1,111 @@
-// Follows evaluations by their events. On an event, what a reload would show of the evaluation is put in place of the old.
+// Keeps the live part of a page as a reload would show it: soon after events of what runs, and otherwise every few seconds.
 "use strict";
 
-const STREAMS = 3; // a browser opens six connections to one server, and other pages of it want some
+const STREAMS = 2; // a browser opens six connections to one server, and other pages of it want some
 const KINDS = ["queued", "started", "item", "completed", "failed", "cancelled"];
+const ORDER = ["running", "cancelling", "queued"];
 const SETTLE_MS = 300;
+const LOOK_MS = 5000;
 const RETRY_MS = 5000;
-const LOOK_MS = 10000;
+const streams = new Map(); // by address
 const broken = new Set();
+let tag = null;
+let timer = null;
+let isAsking = false;
 
-function tellConnection(id, isBroken) {
-  if (isBroken) broken.add(id);
-  else broken.delete(id);
+const live = () => document.getElementById("live");
+
+function tellConnection(what, isBroken) {
+  if (isBroken) broken.add(what);
+  else broken.delete(what);
   const note = document.getElementById("lost");
   if (note) note.hidden = broken.size === 0;
 }
 
-class Followed {
-  constructor(node) {
-    this.id = node.id;
-    this.source = null;
-    this.timer = null;
-  }
+function soon() {
+  timer ??= setTimeout(refresh, SETTLE_MS);
+}
 
-  get node() {
-    return document.getElementById(this.id);
-  }
-
-  listen() {
-    this.source = new EventSource(this.node.dataset.events);
-    this.source.onopen = () => tellConnection(this.id, false);
-    this.source.onerror = () => this.lost();
-    for (const kind of KINDS) this.source.addEventListener(kind, () => this.soon());
-  }
-
-  lost() {
-    tellConnection(this.id, true);
-    if (this.source.readyState !== EventSource.CLOSED) return;
-    this.source = null; // the server ended the stream for good: because the evaluation has ended, or by an error
-    setTimeout(() => this.refresh().then(manage), RETRY_MS);
-  }
-
-  soon() {
-    this.timer ??= setTimeout(() => this.refresh(), SETTLE_MS);
-  }
-
-  async refresh() {
-    this.timer = null;
-    const old = this.node;
-    if (!old) return this.end();
-    let answer;
-    try {
-      answer = await fetch(old.dataset.now, { redirect: "manual" });
-    } catch {
-      return tellConnection(this.id, true);
-    }
-    if (!answer.ok) return tellConnection(this.id, true);
-    const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(this.id);
-    if (!made) return tellConnection(this.id, true);
-    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    old.replaceWith(document.adoptNode(made));
-    if (focused) made.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
-    tellConnection(this.id, false);
-    if (!made.dataset.events) this.end();
-  }
-
-  end() {
-    this.source?.close();
-    this.source = null;
-    tellConnection(this.id, false);
-    followed.delete(this.id);
-    manage();
+async function refresh() {
+  clearTimeout(timer);
+  timer = null;
+  const address = live()?.dataset.now;
+  if (!address) return;
+  if (isAsking) return soon();
+  isAsking = true;
+  try {
+    const answer = await fetch(address, {headers: tag ? {"If-None-Match": tag} : {}, cache: "no-store", redirect: "manual"});
+    const isTaken = answer.status === 304 || (answer.ok && put(await answer.text()));
+    if (isTaken) tag = answer.headers.get("ETag");
+    tellConnection("page", !isTaken);
+  } catch {
+    tellConnection("page", true);
+  } finally {
+    isAsking = false;
   }
 }
 
-const followed = new Map();
-for (const node of document.querySelectorAll("[data-events]")) followed.set(node.id, new Followed(node));
-
-function manage() {
-  let open = [...followed.values()].filter((one) => one.source).length;
-  for (const one of followed.values()) {
-    if (open >= STREAMS) break;
-    if (!one.source && one.node?.dataset.events) {
-      one.listen();
-      open += 1;
-    }
+// What a reader has opened stays open, and the focus stays where it was.
+function put(markup) {
+  const made = new DOMParser().parseFromString(markup, "text/html").getElementById("live");
+  const old = live();
+  if (!made || !old) return false;
+  for (const [one, open] of [...old.querySelectorAll("details")].map(node => [placeOf(node, old), node.open])) {
+    const same = open && [...made.querySelectorAll("details")].find(node => placeOf(node, made) === one);
+    if (same) same.open = true;
   }
+  const boxes = [...old.querySelectorAll(".scroll")].map(node => node.scrollLeft);
+  const focused = old.contains(document.activeElement) ? placeOf(document.activeElement, old) : null;
+  old.replaceWith(document.adoptNode(made));
+  made.querySelectorAll(".scroll").forEach((node, at) => { node.scrollLeft = boxes[at] ?? 0; });
+  if (focused) [...made.querySelectorAll(focused.split("|")[0])].find(node => placeOf(node, made) === focused)?.focus({preventScroll: true});
+  listen();
+  return true;
 }
 
-manage();
+// The kind of an element, the row that it stands in, and its number there.
+function placeOf(node, within) {
+  const row = node.closest("tr[id], details[id]") ?? within;
+  return `${node.tagName}|${row.id}|${[...row.querySelectorAll(node.tagName)].indexOf(node)}`;
+}
+
+// Streams for what runs, then for what waits; what has none is looked at every few seconds.
+function listen() {
+  const open = [live(), ...live().querySelectorAll("[data-events]")].filter(node => node.dataset.events);
+  const rank = node => ORDER.indexOf(node.dataset.state);
+  const wanted = open.sort((one, other) => rank(one) - rank(other)).slice(0, STREAMS).map(node => node.dataset.events);
+  for (const address of [...streams.keys()]) if (!wanted.includes(address)) end(address);
+  for (const address of wanted) if (!streams.has(address)) begin(address);
+}
+
+function begin(address) {
+  const source = new EventSource(address);
+  streams.set(address, source);
+  source.onopen = () => tellConnection(address, false);
+  source.onerror = () => {
+    if (streams.get(address) !== source) return;
+    tellConnection(address, true);
+    if (source.readyState !== EventSource.CLOSED) return;
+    // The server ended the stream for good: because the evaluation has ended, or by an error.
+    setTimeout(() => {
+      if (streams.get(address) !== source) return;
+      end(address);
+      refresh().then(listen);
+    }, RETRY_MS);
+  };
+  for (const kind of KINDS) source.addEventListener(kind, soon);
+}
+
+function end(address) {
+  streams.get(address)?.close();
+  streams.delete(address);
+  tellConnection(address, false);
+}
+
+listen();
 setInterval(() => {
-  for (const one of followed.values()) if (!one.source) one.refresh();
+  if (!document.hidden) refresh();
 }, LOOK_MS);
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) refresh();
+});

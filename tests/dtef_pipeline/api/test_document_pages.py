@@ -21,7 +21,7 @@ def test_a_persona_is_made_approved_and_retired(tmp_path: Path) -> None:
             assert answer.status_code == 303, answer.text
         page = client.get("/personas/calm").text
         assert "patience: 3" in page
-        assert "approved by operator" in page
+        assert "approved by <bdi>operator</bdi>" in page
         assert 'action="/personas/calm/status"' not in page
         assert "/personas/calm" in client.get("/personas?status=retired").text
         assert "/personas/calm" not in client.get("/personas?status=approved").text
@@ -59,7 +59,7 @@ def test_a_step_on_what_was_changed_meanwhile_does_nothing(tmp_path: Path) -> No
 
 
 def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
-    wrong = {"id": HOSTILE, "display_name": "", "system_prompt": HOSTILE, "traits": f"{HOSTILE}: [1]\n: x"}
+    wrong = {"id": HOSTILE, "display_name": "", "system_prompt": HOSTILE, "traits": f"{HOSTILE}: [1]"}
     with browsing(tmp_path) as client:
         answer = client.post("/personas", data=wrong, headers=OWN_ORIGIN)
         assert answer.status_code == 422
@@ -102,3 +102,49 @@ def test_a_scenario_is_changed_and_promoted(tmp_path: Path) -> None:
             answer = client.post("/scenarios", data={"manifest": wrong}, headers=OWN_ORIGIN)
             assert answer.status_code == 422
             assert 'role="alert"' in answer.text
+
+
+def test_a_line_of_traits_without_a_value_is_refused_by_its_number_and_what_was_typed_stays(tmp_path: Path) -> None:
+    wrong = {
+        "risk: low\nbold": "line 2: got &#x27;bold&#x27;",
+        ": x": "line 1: got",
+        "a: 1\n\na: 2": "line 3: &#x27;a&#x27; stands twice",
+    }
+    with browsing(tmp_path) as client:
+        for traits, said in wrong.items():
+            answer = client.post("/personas", data={**PERSONA, "traits": traits}, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert said in answer.text
+            assert 'id="traits-fault"' in answer.text
+            assert f">\n{traits}</textarea>" in answer.text
+            assert "Stay calm." in answer.text
+        assert client.get("/personas/calm").status_code == 404
+
+
+def test_a_manifest_that_is_no_json_is_told_with_line_and_column_beside_it(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for path in ("/scenarios", "/scenarios/poker/kuhn", "/new/manifest"):
+            sent = {"manifest": '{"id": 1,\n  "x" 2}', "seen": "x"}
+            answer = client.post(path, data=sent, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert "no JSON in line 2, column 7: Expecting &#x27;:&#x27; delimiter, before &#x27;2}&#x27;" in answer.text
+            assert 'id="manifest-fault"' in answer.text
+            assert "&quot;x&quot; 2}</textarea>" in answer.text
+
+
+def test_each_family_has_an_example_to_start_from(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for family in ("games", "survey", "rubric", "qa"):
+            assert f'href="/new?example={family}"' in client.get("/new").text
+            chosen = client.get(f"/new?example={family}").text
+            assert f">\n{{\n  &quot;family&quot;: &quot;{family}&quot;" in chosen
+
+
+def test_a_name_that_turns_the_words_beside_it_round_is_refused(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for name in ("Calm\u202e", "\u2067Calm", "Ca\nlm"):
+            answer = client.post("/personas", data={**PERSONA, "display_name": name}, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert 'id="display_name-fault"' in answer.text
+        named = {**PERSONA, "display_name": "\u05e9\u05dc\u05d5\u05dd \u200f"}
+        assert client.post("/personas", data=named, headers=OWN_ORIGIN).status_code == 303

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.api import versioned
+from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations import AskedRun, EvaluationStore
-from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing
+from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields
 from tests.dtef_pipeline.api.made import settings_in
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
@@ -44,7 +47,7 @@ def test_who_is_not_known_is_asked_to_log_in_and_comes_back(tmp_path: Path) -> N
 def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
     with browsing(tmp_path, "reviewer") as client:
-        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+        for path in (*OPERATOR_PAGES, "/actions", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
             answer = client.get(path)
             assert answer.status_code == 403
             assert answer.headers["content-type"].startswith("text/html")
@@ -102,7 +105,7 @@ def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
 def test_hostile_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path, HOSTILE)
     with browsing(tmp_path, "admin") as client:
-        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/row", f"/queue/{queue_id}/now"):
+        for path in ("/queue", f"/queue/{queue_id}", "/queue/now", f"/queue/{queue_id}/now"):
             answer = client.get(path)
             assert answer.status_code == 200
             assert "&lt;script&gt;" in answer.text
@@ -115,7 +118,7 @@ def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
     names = ("%00", "%F0%9F%98%80", "..%2f..", "<script>", "x" * 5000, "%ED%A0%80")
     with browsing(tmp_path) as client:
         for name, place in product(
-            names, ("/queue/{}", "/queue/{}/row", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
+            names, ("/queue/{}", "/queue/{}/now", "/queue?before={}", "/personas/{}", "/scenarios/poker/{}")
         ):
             answer = client.get(place.format(name))
             assert answer.status_code == 404
@@ -240,3 +243,83 @@ class TestNewEvaluations:
                 assert answer.status_code in (404, 422)
                 assert 'role="alert"' in answer.text
                 assert_inert(answer.text)
+
+
+def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "failed", "reason": "no key " * 10_000}
+        store.append(queue_id, "item", item, "item")
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}").text
+        assert "What failed" in shown
+        assert "1 run failed" in shown
+        assert "…</bdi></summary>" in shown
+        listed = client.get("/queue").text
+        assert len(listed) < 20_000
+
+
+def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        for path in ("/queue/now", f"/queue/{queue_id}/now"):
+            tag = client.get(path).headers["etag"]
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+            with EvaluationStore(settings_in(tmp_path).responses_url) as store:
+                store.append(queue_id, "item", {"stage": path, "answered": 1, "of": 2}, path)
+            assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_an_end_is_asked_for_by_a_second_press_alone(tmp_path: Path) -> None:
+    queue_id = submitted(tmp_path)
+    with browsing(tmp_path) as client:
+        shown = client.get(f"/queue/{queue_id}").text
+        assert 'class="confirm"' in shown
+        assert shown.index("<summary") < shown.index("Yes, cancel it")
+        client.post(f"/queue/{queue_id}/cancel", headers=OWN_ORIGIN)
+        assert "Its end was asked for by <bdi>operator</bdi>" in client.get(f"/queue/{queue_id}").text
+
+
+def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
+            answer = client.request(method, path, headers=OWN_ORIGIN)
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+            assert "To the first page" in answer.text
+            assert 'href="/health"' in answer.text
+            assert_inert(answer.text)
+        assert "There is no page at &#x27;/nothing&#x27;" in client.get("/nothing").text
+        for path in ("/api/nothing", "/static/nothing"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(ZeroDivisionError("secret"), 500), (StoreError("secret"), 503), (ConfigError("secret"), 503)]
+)
+def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
+    error: Exception, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise error
+
+    typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
+    with browsing(tmp_path) as client:
+        monkeypatch.setattr(versioned, "make", fault)
+        answer = client.post(
+            "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
+        )
+        assert answer.status_code == status
+        assert "secret" not in answer.text
+        assert "content-security-policy" in answer.headers
+        assert html.unescape(hidden_fields(answer.text, "/personas")["system_prompt"]) == typed["system_prompt"]
+        assert_inert(answer.text)
+
+
+def test_a_form_sent_after_the_login_has_ended_is_kept(tmp_path: Path) -> None:
+    with browsing(tmp_path, None) as client:
+        answer = client.post("/personas", data={"id": "calm"}, headers=OWN_ORIGIN)
+        assert answer.status_code == 401
+        assert "Log in in another tab" in answer.text
+        assert hidden_fields(answer.text, "/personas") == {"id": "calm"}
+        assert 'value="calm"' not in client.post("/personas", data={"id": "calm"}).text

@@ -70,8 +70,26 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
             assert browser.said == [], path
 
         browser.visits(f"{api.address}/queue/{submitted_to(services)}")
+        browser.does("document.querySelector('#cancel summary').click()")
         browser.does("document.querySelector('form[action$=cancel] button').click()")
         until(lambda: "cancelling" in (browser.texts("dl") or [""])[0])
+
+
+def test_what_runs_has_a_stream_and_the_rest_of_the_list_comes_too(browser: Browser, tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    runs, *waiting = [submitted_to(services) for _ in range(5)]
+    services.evaluations.append(runs, "started", {}, "started")
+    with served(services) as api:
+        browser.visits(f"{api.address}/login")
+        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['operator']!r}")
+        browser.does("document.querySelector('form').requestSubmit()")
+        until(lambda: browser.does("location.pathname") == "/queue")
+        until(lambda: browser.does("typeof streams === 'object' && streams.size") == 2)
+        assert runs in browser.does("[...streams.keys()][0]")
+        new = submitted_to(services)
+        services.evaluations.append(waiting[0], "failed", {"reason": "no key"}, "end")
+        until(lambda: browser.texts(f"#evaluation-{new}") != [])
+        assert "no key" in browser.texts(f"#evaluation-{waiting[0]}")[0]
 
 
 def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_path: Path) -> None:
@@ -84,9 +102,9 @@ def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_
         until(lambda: browser.does("location.pathname") == "/queue")
         browser.visits(f"{api.address}/queue/{queue_id}")
         browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
-        browser.does("for (const one of followed.values()) { one.source.close(); one.source = null; one.refresh(); }")
+        browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
         until(lambda: not browser.does("document.getElementById('lost').hidden"))
         services.evaluations.append(queue_id, "started", {}, "started")
         browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
-        until(lambda: "running" in browser.texts(f"#evaluation-{queue_id}")[0])
+        until(lambda: "running" in browser.texts("#live")[0])
         assert browser.does("document.getElementById('lost').hidden")

@@ -179,7 +179,7 @@ def test_a_vote_of_somebody_who_was_logged_out_is_kept_and_not_stored(tmp_path: 
         assert shown(page)[1] not in answer.text
         assert store_of(client).votes() == []
         assert client.get("/review").headers["location"] == "/login?next=/review"
-        assert client.post("/review/consent", data={"consent": "yes"}).headers["location"] == "/login"
+        assert "Send it again" in client.post("/review/consent", data={"consent": "yes"}).text
 
 
 def test_who_votes_too_fast_waits_and_keeps_the_vote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,3 +213,17 @@ def test_the_id_of_a_judge_gets_no_page_to_vote_on(tmp_path: Path) -> None:
             assert answer.status_code == 422
             assert "belongs to a judge" in answer.text
         assert store_of(client).reviewers()["reviewer"]["reviewer_kind"] == "judge"
+
+
+def test_the_page_reads_what_its_reviewer_said_once_and_nothing_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reviewing(tmp_path, responses(2)) as client:
+        store = store_of(client)
+        store.say_of_reviewer("somebody else", consent=True)
+        read: list[str] = []
+        one = store.reviewer
+        monkeypatch.setattr(store, "reviewer", lambda name: read.append(name) or one(name))
+        monkeypatch.setattr(store, "reviewers", lambda: read.append("all"))
+        assert client.get("/review").status_code == 200
+    assert read == ["reviewer"]
