@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.connections import PatientHttp
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
@@ -86,6 +87,7 @@ def _config(services: Services) -> uvicorn.Config:
     # No line per request: nothing of a request is kept where it does not belong.
     return uvicorn.Config(
         _app(services),
+        http=PatientHttp,
         log_config=None,
         log_level="warning",
         access_log=False,
