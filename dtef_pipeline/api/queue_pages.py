@@ -35,7 +35,7 @@ router = page_router()
 @router.get("/queue")
 def queue_page(request: Request, services: Used, held: Operating, before: str | None = None) -> Response:
     """The evaluations, newest first."""
-    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None)
+    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, runs=False)
     rows = [_row(one) for one in shown_evaluations(services.evaluations, found)]
     headings = ("Evaluation", "State", "Progress", "Family", "What", "Models", "By", "Submitted", "Last event")
     nothing = "No evaluation was asked for yet."

@@ -17,15 +17,15 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.progress_of import EvaluationProgress, ProgressStatus, progress_of
+from dtef_pipeline.api.progress_of import EvaluationProgress, ProgressStatus, last_kinds, progress_of
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.watch import watch_of
 from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluation_counts import run_counts
 from resources.evaluations import Evaluation, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30
-_LOOKED_AT_TOGETHER_MOST = 100
 _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
@@ -186,27 +186,26 @@ def _listed(
     evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The evaluations of a page, and the cursor of the next."""
-    found: list[dict[str, Any]] = []
-    while True:
-        page = _older(evaluations, cursor)
-        progress = _progress_of_all(evaluations, page)
-        for evaluation in page:
-            shown = progress[evaluation.queue_id]
-            if status in (None, shown.status):
-                if len(found) == limit:
-                    return found, cursor
-                counted = None if shown.ended_at else shown.as_json()
-                found.append({**_summary(evaluation, shown), "progress": counted, "run_count": len(evaluation.runs)})
-            cursor = evaluation.queue_id
-        if len(page) < _LOOKED_AT_TOGETHER_MOST:
-            return found, None
+    page = _older(evaluations, status, cursor, limit + 1)
+    here = page[:limit]
+    counts = run_counts(evaluations, [one.queue_id for one in here])
+    progress = _progress_of_all(evaluations, here)
+    found = []
+    for evaluation in here:
+        shown = progress[evaluation.queue_id]
+        # It may have gone on since it was found.
+        if status in (None, shown.status):
+            counted = None if shown.ended_at else shown.as_json()
+            found.append({**_summary(evaluation, shown), "progress": counted, "run_count": counts[evaluation.queue_id]})
+    return found, here[-1].queue_id if len(page) > limit else None
 
 
-def _older(evaluations: EvaluationStore, cursor: str | None) -> list[Evaluation]:
+def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
+    """Without their runs."""
     try:
         if cursor is not None:
             _queue_id(cursor)
-        return evaluations.latest(_LOOKED_AT_TOGETHER_MOST, cursor)
+        return evaluations.latest(most, cursor, None if status is None else last_kinds(status), runs=False)
     except UnknownEvaluation:
         raise Problem(422, f"cursor: got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page") from None
 
