@@ -115,15 +115,16 @@ class EvaluationStore(DatabaseStore):
         def work(connection: sa.Connection) -> str:
             made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if made.rowcount == 0:
-                own = connection.scalar(sa.select(tables.evaluations.c.place).where(tables.evaluations.c.queue_id == queue_id))
-                # The commit went through, and the connection broke before it was confirmed.
-                return queue_id if own is not None else self._submitted_before(connection, row)
+                return self._submitted_before(connection, row)
             if runs:
                 connection.execute(sa.insert(tables.evaluation_runs), runs)
             _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
             return queue_id
 
-        found = self.database.write(work)
+        def landed(connection: sa.Connection) -> str | None:
+            return connection.scalar(sa.select(tables.evaluations.c.queue_id).where(tables.evaluations.c.queue_id == queue_id))
+
+        found = self.database.write(work, landed=landed)
         return self.evaluation(found), found == queue_id
 
     def submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:

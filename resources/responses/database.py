@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
@@ -124,12 +125,19 @@ class ResponseDatabase:
         """What the work returns, of one reading transaction."""
         return self._patiently("read", lambda: self._reading(work))
 
-    def write(self, work: Work[Returned], *, alone: bool = False) -> Returned:
+    def write(self, work: Work[Returned], *, alone: bool = False, landed: Work[Returned | None] | None = None) -> Returned:
         """What the work returns, of one writing transaction: committed whole or not at all.
 
-        `alone`: while no other writer is at work. (In SQLite every writer is.)
+        `alone`: while no other writer is at work. (In SQLite every writer is.) `landed`: asked before the work is tried again, as the commit
+        of the try before may have gone through unconfirmed: what the work returned then; None: it is not there.
         """
-        return self._patiently("write to", lambda: self._writing(work, alone))
+        tries = count()
+
+        def attempt() -> Returned:
+            is_first = next(tries) == 0
+            return self._writing(work if is_first or landed is None else partial(_unless_landed, landed, work), alone)
+
+        return self._patiently("write to", attempt)
 
     def insert(self, table: sa.Table) -> Any:
         """An insert statement of the engine, which knows ON CONFLICT."""
@@ -175,11 +183,13 @@ class ResponseDatabase:
             try:
                 return attempt()
             except sa.exc.SQLAlchemyError as error:
-                # A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself.
-                passing = self.is_postgresql and isinstance(error, sa.exc.OperationalError)
-                if not passing or time.monotonic() > deadline:
+                if not self._is_passing(error) or time.monotonic() > deadline:
                     raise self._reported(action, error) from None
             time.sleep(_RETRY_S)
+
+    def _is_passing(self, error: sa.exc.SQLAlchemyError) -> bool:
+        """A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself."""
+        return self.is_postgresql and isinstance(error, sa.exc.OperationalError)
 
     def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
         said = _in_one_line(str(getattr(error, "orig", None) or error))
@@ -219,6 +229,11 @@ class ResponseDatabase:
             connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
         connection.execute(sa.delete(versions))
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
+
+
+def _unless_landed(landed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
+    found = landed(connection)
+    return work(connection) if found is None else found
 
 
 def _missing_columns(connection: sa.Connection) -> list[sa.Column[Any]]:

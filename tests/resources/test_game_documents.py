@@ -18,6 +18,7 @@ from resources.game_documents import NO_DOCUMENTS, DocumentChanged, stored_docum
 from resources.run_manifests import config_hash
 from resources.settings import Settings
 from resources.votes import VoteStore
+from tests.resources.broken_commits import break_after_commit
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "draft", "display_name": "C\0lm", "system_prompt": "Wait."}
@@ -115,3 +116,16 @@ def test_the_hash_of_the_configuration_changes_with_a_document_and_not_with_the_
         found.append(config_hash(settings))
     assert found[0] == found[1]
     assert len(set(found)) == 3
+
+
+def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work was done again, and took its own rows for those of somebody else."""
+    with GameDocumentStore(location, lambda: NOW) as store:
+        break_after_commit(store.database, monkeypatch)
+        store.add("persona", CALM, "alice", seen=0)
+        break_after_commit(store.database, monkeypatch)
+        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        assert store.all().revision("persona", "calm") == 3
+        break_after_commit(store.database, monkeypatch)
+        with pytest.raises(DocumentChanged):
+            store.add("persona", {**CALM, "display_name": "Another"}, "alice", seen=0)
