@@ -22,6 +22,7 @@ from dtef_pipeline.api import (
     scenario_routes,
 )
 from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.http_methods import HeadAsGet
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.service_health import HealthLook
@@ -79,6 +80,7 @@ def make_app(services: Services) -> FastAPI:
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(_AnswerHeaders)
     return app
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 
 import anyio
 from fastapi import Request
@@ -22,6 +28,10 @@ BODY_WITHIN_S = 30.0
 """How long a body may take to come, from the end of its headers on."""
 _LINGER_S = 1.0
 """How long what a refused client still sends is read and thrown away."""
+_LONGEST_ECHOED = 80
+_JSON_TYPE = re.compile(r"\s*application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+# Of its own: those of the routes may all be waiting for the database.
+_reading = ThreadPoolExecutor(1, "keys of bodies")
 _WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
 # Steps over what is no escape, pairs of surrogates, and all other escapes but those that make no text. Nothing is looked at twice.
 _UNSTORABLE_ESCAPE = re.compile(
@@ -68,7 +78,24 @@ async def _checked_body(request: Request, receive: Receive) -> bytes | None:
         raise Problem(408, f"the body did not come within {counted(int(BODY_WITHIN_S), 'second')}") from None
     if body is not None and _UNSTORABLE_ESCAPE.match(body):
         raise Problem(400, "the body has a character that is no text: NUL, or half a surrogate pair")
+    if body and _JSON_TYPE.match(request.headers.get("content-type", "")):
+        await asyncio.get_running_loop().run_in_executor(_reading, _refuse_repeated_keys, body)
     return body
+
+
+def _refuse_repeated_keys(body: bytes) -> None:
+    """What is no JSON is for the route to refuse. Raises Problem 422."""
+    with suppress(ValueError, RecursionError):
+        json.loads(body, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)[:_LONGEST_ECHOED]
+        said = "the key stands more than once in one object; allowed: each key once"
+        raise Problem(422, f"{twice}: {said}", errors=[{"path": twice, "message": said}])
+    return found
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:

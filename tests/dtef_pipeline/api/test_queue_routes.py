@@ -63,12 +63,13 @@ def test_every_form_of_if_none_match(client: TestClient, store: EvaluationStore)
     path = f"{QUEUE}/{asked_evaluation(store)}"
     tag = client.get(path).headers["etag"]
     strong = tag.removeprefix("W/")
-    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}')
+    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}', f'"x",, ,{tag},')
     other = (
         'W/"x"',
         '"x", "y"',
         "garbage",
         "",
+        ",,",
         f"{tag} {tag}",
         strong.strip('"'),
         f'w/{strong}"',
