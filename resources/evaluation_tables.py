@@ -5,6 +5,8 @@ Rows are added to them and never changed or taken away.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from resources.responses.database import ResponseDatabase
@@ -65,6 +67,13 @@ evaluation_cancels = sa.Table(
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("asked_at", _Microseconds, nullable=False),
 )
+
+
+def of_last_event(column: str) -> sa.ScalarSelect[Any]:
+    """A column of the last event of the evaluation of the row: one look at the key of the events. Every evaluation has an event."""
+    event = evaluation_events.c
+    own = sa.select(event[column]).where(event.queue_id == evaluations.c.queue_id).correlate(evaluations)
+    return own.order_by(event.seq.desc()).limit(1).scalar_subquery()
 
 
 def make_evaluation_tables(database: ResponseDatabase) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -115,15 +115,16 @@ class EvaluationStore(DatabaseStore):
         def work(connection: sa.Connection) -> str:
             made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if made.rowcount == 0:
-                own = connection.scalar(sa.select(tables.evaluations.c.place).where(tables.evaluations.c.queue_id == queue_id))
-                # The commit went through, and the connection broke before it was confirmed.
-                return queue_id if own is not None else self._submitted_before(connection, row)
+                return self._submitted_before(connection, row)
             if runs:
                 connection.execute(sa.insert(tables.evaluation_runs), runs)
             _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
             return queue_id
 
-        found = self.database.write(work)
+        def landed(connection: sa.Connection) -> str | None:
+            return connection.scalar(sa.select(tables.evaluations.c.queue_id).where(tables.evaluations.c.queue_id == queue_id))
+
+        found = self.database.write(work, landed=landed)
         return self.evaluation(found), found == queue_id
 
     def submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
@@ -166,22 +167,29 @@ class EvaluationStore(DatabaseStore):
             raise UnknownEvaluation(f"there is no evaluation run {run_id[:80]!r}")
         return _run_of(found[0])
 
-    def latest(self, most: int = 100, before: str | None = None) -> list[Evaluation]:
-        """The evaluations submitted last, the newest first; `before`: the queue id that they are older than. Raises UnknownEvaluation."""
+    def latest(
+        self, most: int = 100, before: str | None = None, last_kinds: Collection[EventKind] | None = None, runs: bool = True
+    ) -> list[Evaluation]:
+        """The evaluations submitted last, the newest first.
+
+        `before`: the queue id that they are older than. `last_kinds`: only those whose last event is of one of these kinds. `runs`: whether with
+        their runs, which are many. Raises UnknownEvaluation.
+        """
         kept = tables.evaluations.c
         statement = sa.select(tables.evaluations).order_by(kept.place.desc()).limit(most)
+        if last_kinds is not None:
+            statement = statement.where(tables.of_last_event("kind").in_(last_kinds))
         if before is not None:
             place = self.rows(sa.select(kept.place).where(kept.queue_id == before))
             if not place:
                 raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
             statement = statement.where(kept.place < place[0]["place"])
-        return self._evaluations(statement)
+        return self._evaluations(statement, runs)
 
     def unended(self) -> list[Evaluation]:
         """Those without a terminal event, the first submitted first."""
-        event = tables.evaluation_events.c
-        ended = sa.select(event.seq).where(event.queue_id == tables.evaluations.c.queue_id, event.kind.in_(TERMINAL))
-        return self._evaluations(sa.select(tables.evaluations).where(~ended.exists()).order_by(tables.evaluations.c.place))
+        statement = sa.select(tables.evaluations).where(tables.of_last_event("kind").not_in(TERMINAL))
+        return self._evaluations(statement.order_by(tables.evaluations.c.place))
 
     def append(self, queue_id: str, kind: EventKind, data: Mapping[str, Any], source: str) -> int | None:
         """Store an event; returns its number, or None where `source` was told of before, or the evaluation has ended.
@@ -267,12 +275,12 @@ class EvaluationStore(DatabaseStore):
         rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
-    def _evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
+    def _evaluations(self, statement: sa.Select[Any], with_runs: bool = True) -> list[Evaluation]:
         rows = self.rows(statement)
         of = tables.evaluation_runs.c
         parts = sa.select(tables.evaluation_runs).where(of.queue_id.in_([row["queue_id"] for row in rows]))
         runs: dict[str, list[EvaluationRun]] = {row["queue_id"]: [] for row in rows}
-        for part in self.rows(parts.order_by(of.queue_id, of.place)) if rows else ():
+        for part in self.rows(parts.order_by(of.queue_id, of.place)) if rows and with_runs else ():
             runs[part["queue_id"]].append(_run_of(part))
         return [
             Evaluation(

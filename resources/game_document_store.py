@@ -15,7 +15,7 @@ from resources import game_document_tables as tables
 from resources.database_stores import DatabaseStore, utc_now
 from resources.game_documents import DocumentChanged, GameDocumentKind, StoredDocuments, documents_in
 from resources.responses.database import ResponseDatabase
-from resources.vote_tables import make_vote_tables, microseconds, note_action
+from resources.vote_tables import make_vote_tables, microseconds, note_action, noted_action
 
 
 class GameDocumentStore(DatabaseStore):
@@ -75,7 +75,9 @@ class GameDocumentStore(DatabaseStore):
         now = self.clock()
         row = {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
 
-        def work(connection: sa.Connection) -> None:
+        what = f"{kind}_status" if body is None else f"{kind}_version"
+
+        def work(connection: sa.Connection) -> bool:
             if documents_in(connection).revision(kind, row["id"]) != seen:
                 raise DocumentChanged(f"the {kind} {row['id']} has changed meanwhile")
             if body is not None:
@@ -83,11 +85,14 @@ class GameDocumentStore(DatabaseStore):
                 connection.execute(sa.insert(tables.document_versions), made)
             said = {**row, "status": document["status"], "said_at": microseconds(now)}
             connection.execute(sa.insert(tables.document_statuses), said)
-            what = f"{kind}_status" if body is None else f"{kind}_version"
             note_action(connection, who, now, what, before or {}, document)
+            return True
+
+        def landed(connection: sa.Connection) -> bool | None:
+            return noted_action(connection, who, now, what) == document or None
 
         # Alone: no other writer comes between the look and the rows.
-        self.database.write(work, alone=True)
+        self.database.write(work, alone=True, landed=landed)
 
 
 def _canonical_json(value: Mapping[str, Any]) -> str:

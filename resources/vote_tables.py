@@ -262,6 +262,14 @@ def note_action(connection: sa.Connection, who: str, when: datetime, what: str, 
     connection.execute(sa.insert(actions).values(**row))
 
 
+def noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:
+    """What an action of this moment led to, as `note_action` was told of it; None: there is none."""
+    row = actions.c
+    noted = sa.select(row.after).where(row.who == well_formed(who), row.done_at == microseconds(when), row.what == what)
+    found = connection.scalar(noted.order_by(row.place.desc()).limit(1))
+    return None if found is None else dict(json.loads(found))
+
+
 def latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
     """What holds of each reviewer: what was said last."""
     return {

@@ -76,7 +76,11 @@ class VoteStore(DatabaseStore):
             tables.note_action(connection, who, now, "pairs", {}, {"new": added["pair"], "manifest_id": manifest_id})
             return added["pair"]
 
-        return self.database.write(work) if made else 0
+        def landed(connection: sa.Connection) -> int | None:
+            found = tables.noted_action(connection, who, now, "pairs")
+            return found["new"] if found else None
+
+        return self.database.write(work, landed=landed) if made else 0
 
     def keyed(self, pair: VotePair) -> VotePair:
         """The pair under the id that it gets here."""
@@ -138,8 +142,16 @@ class VoteStore(DatabaseStore):
         if reviewer_kind != JUDGE_KIND:
             refuse_judge(self.database, ballot.reviewer_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
-        added = self.database.write(lambda connection: tables.add_rows(connection, self.database, "vote", [record]))
-        if not added:
+
+        def landed(connection: sa.Connection) -> int | None:
+            own = sa.select(tables.votes).where(tables.votes.c.vote_id == record["vote_id"])
+            stored = connection.execute(own).mappings().one_or_none()
+            return 1 if stored and tables.record_of("vote", stored) == record else None
+
+        def work(connection: sa.Connection) -> int:
+            return tables.add_rows(connection, self.database, "vote", [record])
+
+        if not self.database.write(work, landed=landed):
             raise DuplicateVote(self._why_again_is_refused(ballot))
         return str(record["vote_id"])
 
@@ -206,7 +218,10 @@ class VoteStore(DatabaseStore):
                 tables.note_action(connection, admin, now, "void", found, record)
             return added
 
-        if not self.database.write(work):
+        def landed(connection: sa.Connection) -> int | None:
+            return 1 if tables.noted_action(connection, admin, now, "void") else None
+
+        if not self.database.write(work, landed=landed):
             raise VoidedAlready(f"the vote {vote_id} is voided already")
 
     def say_of_reviewer(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:

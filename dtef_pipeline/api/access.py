@@ -37,10 +37,15 @@ def is_own_page(request: Request) -> bool:
     return origin is not None and origin.partition("://")[2] == request.headers.get("host")
 
 
+def token_missing() -> Problem:
+    """What who is not known is answered."""
+    return Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
 def _at_least(role: TokenRole, request: Request) -> HeldToken:
     held = holder_of(request)
     if held is None:
-        raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        raise token_missing()
     if not held.may(role):
         raise Problem(403, f"this takes the role {role}; the token of {held.name} has the role {held.role}")
     return held

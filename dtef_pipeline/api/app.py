@@ -22,9 +22,11 @@ from dtef_pipeline.api import (
     scenario_routes,
 )
 from dtef_pipeline.api.bodies import BodyLimit
+from dtef_pipeline.api.http_methods import HeadAsGet
 from dtef_pipeline.api.layout import answer_with_pages
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
+from dtef_pipeline.api.service_health import HealthLook
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.watch import Watch
 
@@ -73,13 +75,14 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
-    app.state.services, app.state.watch = services, watch
+    app.state.services, app.state.watch, app.state.health = services, watch, HealthLook(services)
     answer_problems(app)
     answer_with_pages(app)
     for one in _ROUTERS:
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(_AnswerHeaders)
     return app
 

@@ -1,48 +1,133 @@
-"""What a request may bring: at most 1 MB, and as JSON only text that can be stored."""
+"""What a request may bring: nothing from who holds no token, little to the login, at most 1 MB, in time, and text that can be stored."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import anyio
+from fastapi import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api.problems import problem_answer
+from dtef_pipeline.api.access import holder_of, token_missing
+from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.text.counted import counted
 
-_NUL_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 LARGEST_BODY = 1_000_000
 """Bytes."""
+LARGEST_OPEN_BODY = 10_000
+"""Bytes, of who holds no token: what a form of the login takes, and more."""
+BODY_WITHIN_S = 30.0
+"""How long a body may take to come, from the end of its headers on."""
+_LINGER_S = 1.0
+"""How long what a refused client still sends is read and thrown away."""
+_LONGEST_ECHOED = 80
+_JSON_TYPE = re.compile(r"\s*application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+# Of its own: those of the routes may all be waiting for the database.
+_reading = ThreadPoolExecutor(1, "keys of bodies")
+_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+# Steps over what is no escape, pairs of surrogates, and all other escapes but those that make no text. Nothing is looked at twice.
+_UNSTORABLE_ESCAPE = re.compile(
+    rb"(?:[^\\]++|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})).))*+\\u",
+    re.DOTALL,
+)
 
 
 class BodyLimit:
-    """ASGI middleware: reads the body before the application does, and answers 413 or 400 in its place."""
+    """ASGI middleware: reads the body before the application does, or answers 401, 408, 413 or 400 in its place."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http" or scope["method"] in _WITHOUT_BODY:
             await self.app(scope, receive, send)
             return
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > LARGEST_BODY:
-                answer = problem_answer(413, f"the body is larger than {LARGEST_BODY:,} bytes", {"Connection": "close"})
-                await answer(scope, receive, send)
-                return
-        if not _is_storable(bytes(body)):
-            await problem_answer(400, "the body has a character that is no text: NUL, or half a surrogate pair")(
-                scope, receive, send
-            )
+        request = Request(scope)
+        try:
+            body = await _checked_body(request, receive)
+        except (Problem, DtefError) as error:
+            answer = await told_problem(request, error)
+            answer.headers["Connection"] = "close"
+            await _refuse(answer, scope, receive, send)
             return
-        await self.app(scope, _Replayed(bytes(body), receive), send)
+        if body is not None:
+            await self.app(scope, _Replayed(body, receive), send)
+
+
+async def _checked_body(request: Request, receive: Receive) -> bytes | None:
+    """None: the client has gone. Raises Problem."""
+    is_known = holder_of(request) is not None
+    if not is_known and request.url.path.startswith("/api/"):
+        raise token_missing()
+    most = LARGEST_BODY if is_known else LARGEST_OPEN_BODY
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told[:20]) > most:
+        raise _too_large(most)
+    try:
+        with anyio.fail_after(BODY_WITHIN_S):
+            body = await _read(receive, most)
+    except TimeoutError:
+        raise Problem(408, f"the body did not come within {counted(int(BODY_WITHIN_S), 'second')}") from None
+    if body is not None and _UNSTORABLE_ESCAPE.match(body):
+        raise Problem(400, "the body has a character that is no text: NUL, or half a surrogate pair")
+    if body and _JSON_TYPE.match(request.headers.get("content-type", "")):
+        await asyncio.get_running_loop().run_in_executor(_reading, _refuse_repeated_keys, body)
+    return body
+
+
+def _refuse_repeated_keys(body: bytes) -> None:
+    """What is no JSON is for the route to refuse. Raises Problem 422."""
+    with suppress(ValueError, RecursionError):
+        json.loads(body, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)[:_LONGEST_ECHOED]
+        said = "the key stands more than once in one object; allowed: each key once"
+        raise Problem(422, f"{twice}: {said}", errors=[{"path": twice, "message": said}])
+    return found
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most:
+            raise _too_large(most)
+    return bytes(body)
+
+
+def _too_large(most: int) -> Problem:
+    also = "" if most == LARGEST_BODY else ", the most that is read without a token"
+    return Problem(413, f"the body is larger than {counted(most, 'byte')}{also}")
+
+
+async def _refuse(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers, then reads on for a moment: of a connection that is closed while data comes in, clients tell no answer, but that it broke."""
+
+    async def but_the_end(message: Message) -> None:
+        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+    await answer(scope, receive, but_the_end)
+    with anyio.move_on_after(_LINGER_S):
+        while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
+            pass
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Replayed:
@@ -55,20 +140,3 @@ class _Replayed:
     async def __call__(self) -> Message:
         first, self._first = self._first, None
         return first or await self._receive()
-
-
-def _is_storable(body: bytes) -> bool:
-    """Whether escapes in JSON make text of it; what is no JSON is for the route to refuse."""
-    if _NUL_ESCAPE.search(body):
-        return False
-    if b"\\ud" not in body.lower():
-        return True
-    try:
-        value: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return True
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -9,20 +9,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest
 
 ENGINE_PATIENCE_S = 20.0
 _ASKED_AT_ONCE = 2
+_WAIT_AT_ONCE = 2
+"""Requests that wait for a place; each keeps a thread of the server, as those that are asked do."""
 _WAITED_FOR_A_PLACE_S = 5.0
-"""A request that waits keeps a thread of the server."""
 _LONGEST_TOLD = 1000
 """Characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.engine_worker")
 _places = threading.BoundedSemaphore(_ASKED_AT_ONCE)
+_threads = threading.BoundedSemaphore(_ASKED_AT_ONCE + _WAIT_AT_ONCE)
 _log = logging.getLogger(__name__)
 
 
@@ -33,8 +35,28 @@ def engine_faults(
 
     `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
     """
-    if not _places.acquire(timeout=_WAITED_FOR_A_PLACE_S):
-        raise Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
+    with _place():
+        return _asked(manifest, patience_s, worker)
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    """Raises Problem 503 at once where enough wait already, else after a while."""
+    busy = Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
+    if not _threads.acquire(blocking=False):
+        raise busy
+    try:
+        if not _places.acquire(timeout=_WAITED_FOR_A_PLACE_S):
+            raise busy
+        try:
+            yield
+        finally:
+            _places.release()
+    finally:
+        _threads.release()
+
+
+def _asked(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[dict[str, str]]:
     try:
         found = json.loads(_told(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [{"path": path, "message": message[:_LONGEST_TOLD]} for path, message in found]
@@ -43,8 +65,6 @@ def engine_faults(
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:
         _log.warning("the engine %s failed in its own process: %s", manifest.adapter_name, error)
         said = f"its engine {manifest.adapter_name} failed while it was made or played one seed"
-    finally:
-        _places.release()
     return [{"path": "adapter", "message": f"{said}; allowed: a manifest that its engine can play"}]
 
 

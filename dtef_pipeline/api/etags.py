@@ -14,8 +14,8 @@ from dtef_pipeline.identity import digest
 
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What If-None-Match names is what there is."}}
 """What the description of a route with a tag says beside its own answers."""
-# A list of tags; a comma inside a tag is part of it. Linear: every alternative begins with another character.
-_ENTITY_TAG = re.compile(r'[ \t]*(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*(?:,|$)')
+# An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
+_ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)')
 
 
 def weak_etag(body: Any) -> str:

@@ -10,12 +10,17 @@ from pydantic import BaseModel
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
+from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
-from resources.evaluations import Evaluation, Event
+from dtef_pipeline.text.counted import counted
+from resources.evaluation_counts import count_unended
+from resources.evaluations import Evaluation, EvaluationStore, Event
 
 router = APIRouter()
+MOST_UNENDED = 100
+"""Evaluations of one token that wait or run at the same time."""
 _IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -62,10 +67,18 @@ def post_evaluation(
     sent, store = read_manifest(values), services.evaluations
     found = None if idempotency_key is None else store.submitted(sent.family, sent.values, holder.name, idempotency_key)
     if found is None:
+        _refuse_more_than_wait(store, holder.name)
         plan = sent.planned(services.settings)
         found, _ = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
     body = _queued(found, store.events(found.queue_id))
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{found.queue_id}", "Cache-Control": "no-store"})
+
+
+def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
+    if (n_open := count_unended(store, who)) >= MOST_UNENDED:
+        verbs = "waits or runs" if n_open == 1 else "wait or run"
+        said = f"{counted(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
+        raise Problem(429, f"{said}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 
 def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:

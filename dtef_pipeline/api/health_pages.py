@@ -12,8 +12,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of
-from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, ServiceHealth, service_health
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, LookedAt, ServiceHealth
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, subject_of
 from dtef_pipeline.text.counted import counted
 
@@ -25,22 +24,22 @@ pages_of_health = page_router()
 
 
 @router.get("/healthz", include_in_schema=False)
-def alive() -> dict[str, str]:
+async def alive() -> dict[str, str]:
     """That the process answers, for who holds no token."""
     return {"status": "ok"}
 
 
 @router.get("/api/health")
-def health_as_json(services: Used, held: Operating) -> JSONResponse:
+async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
     """What works and what does not: database, daemon, open and failed evaluations."""
-    body: dict[str, Any] = service_health(services).as_json()
+    body: dict[str, Any] = (await look.now()).as_json()
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
-def health_page(request: Request, services: Used, held: Operating) -> Response:
+async def health_page(request: Request, look: LookedAt, held: Operating) -> Response:
     """The same for people."""
-    found = service_health(services)
+    found = await look.now()
     if found.problems:
         told = element("ul", [element("li", one, class_="fault") for one in found.problems], class_="problems", role="alert")
     else:

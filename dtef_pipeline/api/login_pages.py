@@ -17,15 +17,16 @@ LOGGED_IN_S = 12 * 3600
 router = page_router()
 
 
+# Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
 @router.get("/")
-def first_page(request: Request) -> Response:
+async def first_page(request: Request) -> Response:
     """The page that is most used by who asks."""
     held = holder_of(request)
     return to_page(LOGIN_PATH if held is None else _home_of(held))
 
 
 @router.get(LOGIN_PATH)
-def login_form(request: Request, next: str = "") -> Response:
+async def login_form(request: Request, next: str = "") -> Response:
     """The form that takes a token."""
     return page(request, "Log in", _login_body(next))
 
@@ -45,7 +46,7 @@ async def log_in(request: Request) -> Response:
 
 
 @router.post("/logout")
-def log_out(request: Request) -> Response:
+async def log_out(request: Request) -> Response:
     """Has the browser forget the token."""
     answer = to_page(LOGIN_PATH)
     answer.delete_cookie(TOKEN_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")

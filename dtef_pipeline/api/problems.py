@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from dtef_pipeline.api.http_methods import methods_of
 from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
@@ -89,7 +90,7 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _of_problem)
     app.add_exception_handler(DtefError, _of_ours)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_framework)
+    app.add_exception_handler(HTTPException, _of_framework_or_methods)
     app.add_exception_handler(Exception, _of_fault)
 
 
@@ -154,7 +155,18 @@ def _body_model(request: Request) -> type[BaseModel]:
 
 async def _of_framework(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return problem_answer(error.status_code, str(error.detail), error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = methods_of(request)
+    return problem_answer(error.status_code, str(error.detail), headers)
+
+
+async def _of_framework_or_methods(request: Request, error: Exception) -> Response:
+    """To OPTIONS the methods of the path are the answer."""
+    answer = await _of_framework(request, error)
+    if request.method == "OPTIONS" and "allow" in answer.headers:
+        return Response(status_code=204, headers={"Allow": answer.headers["allow"]})
+    return answer
 
 
 async def _of_fault(request: Request, error: Exception) -> JSONResponse:

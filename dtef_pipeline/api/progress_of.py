@@ -141,3 +141,8 @@ def _reason(data: Mapping[str, Any]) -> str | None:
     if (said := data.get("reason")) is not None:
         return str(said)
     return f"asked for by {data['by']}" if "by" in data else None
+
+
+def last_kinds(status: ProgressStatus) -> list[EventKind]:
+    """The kinds of the last event of an evaluation that has this status."""
+    return [kind for kind, after in _STATUS_AFTER.items() if after == status]

@@ -110,7 +110,7 @@ def _events_of(shown: ShownEvaluation) -> str | None:
 
 def _live_list(services: Services, before: str | None) -> Html:
     """The evaluations of one page of the queue."""
-    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None)
+    found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, runs=False)
     rows = [_row(one) for one in shown_evaluations(services.evaluations, found)]
     table = box_of_table(
         "Evaluations, newest first; times are UTC", _QUEUE_HEADINGS, rows, nothing="No evaluation was asked for yet."

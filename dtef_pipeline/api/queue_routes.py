@@ -17,16 +17,16 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.progress_of import ProgressStatus
+from dtef_pipeline.api.progress_of import ProgressStatus, last_kinds
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
 from dtef_pipeline.api.watch import watch_of
 from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluation_counts import run_counts
 from resources.evaluations import Evaluation, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30
-_LOOKED_AT_TOGETHER_MOST = 100
 _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
@@ -200,24 +200,23 @@ def _listed(
     evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The evaluations of a page, and the cursor of the next."""
-    found: list[dict[str, Any]] = []
-    while True:
-        page = _older(evaluations, cursor)
-        for shown in shown_evaluations(evaluations, page):
-            if status in (None, shown.progress.status):
-                if len(found) == limit:
-                    return found, cursor
-                counted = None if shown.is_over else shown.progress.as_json()
-                found.append({**_summary(shown), "progress": counted, "run_count": len(shown.evaluation.runs)})
-            cursor = shown.evaluation.queue_id
-        if len(page) < _LOOKED_AT_TOGETHER_MOST:
-            return found, None
+    page = _older(evaluations, status, cursor, limit + 1)
+    here = page[:limit]
+    counts = run_counts(evaluations, [one.queue_id for one in here])
+    found = []
+    for shown in shown_evaluations(evaluations, here):
+        # It may have gone on since it was found.
+        if status in (None, shown.progress.status):
+            counted = None if shown.is_over else shown.progress.as_json()
+            found.append({**_summary(shown), "progress": counted, "run_count": counts[shown.evaluation.queue_id]})
+    return found, here[-1].queue_id if len(page) > limit else None
 
 
-def _older(evaluations: EvaluationStore, cursor: str | None) -> list[Evaluation]:
+def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
+    """Without their runs."""
     try:
         if cursor is not None:
             _queue_id(cursor)
-        return evaluations.latest(_LOOKED_AT_TOGETHER_MOST, cursor)
+        return evaluations.latest(most, cursor, None if status is None else last_kinds(status), runs=False)
     except UnknownEvaluation:
         raise Problem(422, f"cursor: got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page") from None

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from fastapi import Depends, Request
 
 from dtef_pipeline.api.persona_routes import PERSONAS
+from dtef_pipeline.api.progress_of import last_kinds
 from dtef_pipeline.api.scenario_routes import SCENARIOS
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations
 from dtef_pipeline.api.versioned import KnownDocuments
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
+from resources.evaluation_counts import count_unended, last_event_at
 from resources.vote_counts import votes_since
 
 if TYPE_CHECKING:
@@ -21,8 +27,9 @@ if TYPE_CHECKING:
 
 QUEUE_SENSOR = "evaluation_queue"
 FAILURES_OF_DAYS = 7
-_LATEST_LOOKED_AT = 200
+_MOST_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
+_DAEMON_WITHIN_S = 3
 NO_DAEMON = "no daemon is running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 
@@ -91,28 +98,82 @@ class _KeptDaemon:
 _daemon = _KeptDaemon()
 
 
-def service_health(services: Services) -> ServiceHealth:
-    """What holds now. A database that does not answer is told of, not raised."""
-    now = services.evaluations.clock()
-    daemon = _daemon.state(services, now)
-    since = now - timedelta(days=FAILURES_OF_DAYS)
+class HealthLook:
+    """Looks at the health of the service in threads of its own: those of the routes may all be waiting for the database."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._at_database = ThreadPoolExecutor(1, "health of the database")
+        self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
+        self._under_way: asyncio.Task[ServiceHealth] | None = None
+
+    async def now(self) -> ServiceHealth:
+        """What holds now. Who asks while a look is under way gets what that finds."""
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.create_task(self._looked(), name="health")
+        return await asyncio.shield(self._under_way)
+
+    async def _looked(self) -> ServiceHealth:
+        now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
+        looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
+        found = loop.run_in_executor(self._at_database, _database_health, self._services, now)
+        try:
+            daemon = await asyncio.wait_for(looking, _DAEMON_WITHIN_S)
+        except TimeoutError:
+            from assets.daemon_state import DaemonState
+
+            daemon = DaemonState(None, True, f"it does not answer within {counted(_DAEMON_WITHIN_S, 'second')}")
+        return _with_daemon(await found, daemon, now)
+
+
+async def _look_of(request: Request) -> HealthLook:
+    found: HealthLook = request.app.state.health
+    return found
+
+
+LookedAt = Annotated[HealthLook, Depends(_look_of)]
+
+
+class _DatabaseHealth(NamedTuple):
+    """What the database tells; nothing, where it does not answer."""
+
+    problem: str | None = None
+    size: int | None = None
+    n_open: int | None = None
+    last_event_at: datetime | None = None
+    failures: Sequence[ShownEvaluation] = ()
+    votes: int | None = None
+    document_problems: Sequence[str] = ()
+
+
+def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
+    """A database that does not answer is told of, not raised."""
+    store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        latest = shown_evaluations(services.evaluations, services.evaluations.latest(_LATEST_LOOKED_AT))
-        size, votes = services.votes.database.size(), votes_since(services.votes.database, since)
-        n_open = len(services.evaluations.unended())
+        failed = shown_evaluations(store, store.latest(_MOST_FAILURES, last_kinds=last_kinds("failed"), runs=False))
+        return _DatabaseHealth(
+            size=services.votes.database.size(),
+            n_open=count_unended(store),
+            last_event_at=last_event_at(store),
+            failures=[one for one in failed if one.last_at >= since],
+            votes=votes_since(services.votes.database, since),
+            document_problems=_document_problems(services),
+        )
     except StoreError as error:
-        told = [f"the database does not answer: {error}", *_daemon_problems(daemon, now, 0)]
-        return ServiceHealth(now, told, str(error), None, None, None, [], None, daemon)
-    failures = [one for one in latest if one.progress.status == "failed" and one.last_at >= since]
+        return _DatabaseHealth(str(error))
+
+
+def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> ServiceHealth:
+    away = [] if found.problem is None else [f"the database does not answer: {found.problem}"]
     return ServiceHealth(
         at=now,
-        problems=[*_daemon_problems(daemon, now, n_open), *_document_problems(services)],
-        database=None,
-        store_bytes=size,
-        open_evaluations=n_open,
-        last_event_at=max((one.last_at for one in latest), default=None),
-        failures=failures,
-        votes_of_days=votes,
+        problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.document_problems],
+        database=found.problem,
+        store_bytes=found.size,
+        open_evaluations=found.n_open,
+        last_event_at=found.last_event_at,
+        failures=found.failures,
+        votes_of_days=found.votes,
         daemon=daemon,
     )
 

@@ -10,8 +10,12 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.tokens import Tokens
 from resources.evaluations import EvaluationStore
 from resources.game_document_store import GameDocumentStore
+from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
 from resources.votes import VoteStore
+
+REQUEST_PATIENCE_S = 4.0
+"""How long a request waits for a database that is away, or for its other writers, before the answer is 503."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,14 @@ class Services:
 
         Raises ConfigError and StoreError as the stores do.
         """
-        url = settings.responses_url
-        return cls(settings, tokens, VoteStore(url), EvaluationStore(url), GameDocumentStore(url), open_to_all)
+        votes, evaluations, documents = (
+            ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
+        )
+        return cls(settings, tokens, VoteStore(votes), EvaluationStore(evaluations), GameDocumentStore(documents), open_to_all)
 
     def close(self) -> None:
-        self.documents.close()
-        self.evaluations.close()
-        self.votes.close()
+        for store in (self.documents, self.evaluations, self.votes):
+            store.database.close()
 
 
 def services_of(request: Request) -> Services:

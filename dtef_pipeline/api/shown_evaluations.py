@@ -66,7 +66,7 @@ def _shown(store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[
 def subject_of(evaluation: Evaluation) -> str:
     """What is asked: scenarios or partitions."""
     given = _names(evaluation.manifest, "scenario_ids")
-    return and_more(given or sorted({run.key for run in evaluation.runs}), _NAMED_AT_MOST)
+    return and_more(given or sorted({str(key) for key in evaluation.plan.get("keys", ())}), _NAMED_AT_MOST)
 
 
 def asked_models_of(evaluation: Evaluation) -> str:

@@ -33,8 +33,8 @@ class StaticFile(NamedTuple):
 
 
 @router.get("/static/{name}")
-def static_file(name: str, request: Request) -> Response:
-    """The file, which browsers keep and ask for again by its tag."""
+async def static_file(name: str, request: Request) -> Response:
+    """The file, which browsers keep and ask for again by its tag. Async, so that it waits for no thread."""
     found = static_files().get(name)
     if found is None:
         raise Problem(404, "there is no such file")

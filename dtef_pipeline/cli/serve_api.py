@@ -12,8 +12,11 @@ import click
 import uvicorn
 from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.connections import PatientHttp
+from dtef_pipeline.api.problems import problem_answer
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
@@ -86,6 +89,7 @@ def _config(services: Services) -> uvicorn.Config:
     # No line per request: nothing of a request is kept where it does not belong.
     return uvicorn.Config(
         _app(services),
+        http=PatientHttp,
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -99,8 +103,31 @@ def _app(services: Services) -> FastAPI:
     app = make_app(services)
     if services.open_to_all:
         # A page elsewhere whose name leads to this computer must not be taken for one of its own.
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(_LOOPBACK_HOSTS), www_redirect=False)
+        app.add_middleware(_LoopbackNames)
     return app
+
+
+class _LoopbackNames:
+    """ASGI middleware: a request under another name than those of this computer is a problem."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_own = False
+
+        async def own(scope: Scope, receive: Receive, _: Send) -> None:
+            nonlocal is_own
+            is_own = True
+            await self.app(scope, receive, send)
+
+        async def unsaid(_: Message) -> None:
+            """The framework's own words are no problem+json."""
+
+        await TrustedHostMiddleware(own, list(_LOOPBACK_HOSTS), www_redirect=False)(scope, receive, unsaid)
+        if not is_own:
+            said = f"Host is none of this computer; allowed: {', '.join(_LOOPBACK_HOSTS)}"
+            await problem_answer(400, said)(scope, receive, send)
 
 
 def _listening(host: str, port: int) -> socket.socket:

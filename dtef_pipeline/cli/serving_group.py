@@ -36,6 +36,8 @@ def api(host: str, port: int, dev: bool) -> None:
     It is closed to all who hold no token of the file that DTEF_API_TOKENS names: make one with `dtef tokens new NAME --role admin`. The API
     stores what is asked for; a sensor of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run beside it.
 
+    Start it once per response store: each process counts the votes of a minute, and remembers which pairs come next, by itself.
+
     \b
     Exit code: 0 stopped; 2 the options or the set-up need mending.
     """

@@ -11,6 +11,9 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +35,8 @@ PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
 _RETRY_S = 0.25
 _LOOK_S = 5
+_PLACE_S = 30.0
+"""How long one thread waits for a connection that others of its process use."""
 
 _CHUNK = 5_000
 _CANNOT_OPEN = "unable to open database file"
@@ -93,16 +98,19 @@ Work = Callable[[sa.Connection], Returned]
 class ResponseDatabase:
     """Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path, *, prepare: bool = True) -> None:
+    def __init__(self, location: str | Path, *, prepare: bool = True, patience_s: float = PATIENCE_S) -> None:
         """Open the database, and make what is missing of it.
 
         `prepare`: False for one who only looks at a PostgreSQL database, and does not wait long: nothing is made.
+        `patience_s`: how long to wait for another writer, or for a PostgreSQL server that is away.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
             StoreError: the database cannot be opened, or was written by newer code.
         """
-        self._engine = _engine(database_url(location), None if prepare else _LOOK_S)
+        connects_within = ceil(patience_s) if patience_s < PATIENCE_S else None
+        self._patience_s = patience_s
+        self._engine = _engine(database_url(location), connects_within if prepare else _LOOK_S, patience_s)
         # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
@@ -124,12 +132,19 @@ class ResponseDatabase:
         """What the work returns, of one reading transaction."""
         return self._patiently("read", lambda: self._reading(work))
 
-    def write(self, work: Work[Returned], *, alone: bool = False) -> Returned:
+    def write(self, work: Work[Returned], *, alone: bool = False, landed: Work[Returned | None] | None = None) -> Returned:
         """What the work returns, of one writing transaction: committed whole or not at all.
 
-        `alone`: while no other writer is at work. (In SQLite every writer is.)
+        `alone`: while no other writer is at work. (In SQLite every writer is.) `landed`: asked before the work is tried again, as the commit
+        of the try before may have gone through unconfirmed: what the work returned then; None: it is not there.
         """
-        return self._patiently("write to", lambda: self._writing(work, alone))
+        tries = count()
+
+        def attempt() -> Returned:
+            is_first = next(tries) == 0
+            return self._writing(work if is_first or landed is None else partial(_unless_landed, landed, work), alone)
+
+        return self._patiently("write to", attempt)
 
     def insert(self, table: sa.Table) -> Any:
         """An insert statement of the engine, which knows ON CONFLICT."""
@@ -170,16 +185,18 @@ class ResponseDatabase:
             return work(connection)
 
     def _patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while True:
             try:
                 return attempt()
             except sa.exc.SQLAlchemyError as error:
-                # A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself.
-                passing = self.is_postgresql and isinstance(error, sa.exc.OperationalError)
-                if not passing or time.monotonic() > deadline:
+                if not self._is_passing(error) or time.monotonic() > deadline:
                     raise self._reported(action, error) from None
             time.sleep(_RETRY_S)
+
+    def _is_passing(self, error: sa.exc.SQLAlchemyError) -> bool:
+        """A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself."""
+        return self.is_postgresql and isinstance(error, sa.exc.OperationalError)
 
     def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
         said = _in_one_line(str(getattr(error, "orig", None) or error))
@@ -221,6 +238,11 @@ class ResponseDatabase:
             connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
         connection.execute(sa.delete(versions))
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
+
+
+def _unless_landed(landed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
+    found = landed(connection)
+    return work(connection) if found is None else found
 
 
 def _missing_columns(connection: sa.Connection) -> list[sa.Column[Any]]:
@@ -274,11 +296,18 @@ def _refusal(path: Path) -> OSError | None:
     return None
 
 
-def _engine(url: sa.URL, patience: int | None) -> sa.Engine:
-    """`patience`: seconds to wait for a PostgreSQL server to answer; None: those of the URL or the driver."""
+def _engine(url: sa.URL, connects_within: int | None, patience_s: float) -> sa.Engine:
+    """`connects_within`: seconds that a PostgreSQL server may take to answer; None: those of the URL or the driver.
+
+    `patience_s`: seconds to wait for another writer of SQLite, or for one of the connections of this process.
+    """
     if url.get_backend_name() != "sqlite":
+        given: dict[str, Any] = {}
+        if connects_within:
+            # A server that is gone without a word is given up as soon on a connection that is there already.
+            given = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
         try:
-            return sa.create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": patience} if patience else {})
+            return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"response store: {url.drivername} needs the package {error.name!r}; pip install dtef-pipeline[postgres]"
@@ -293,18 +322,18 @@ def _engine(url: sa.URL, patience: int | None) -> sa.Engine:
         ) from error
     if path.is_dir():
         raise StoreError(f"the response store {path} is a folder; name a file in DTEF_RESPONSES")
-    engine = sa.create_engine(url, connect_args={"timeout": PATIENCE_S})
-    sa.event.listen(engine, "connect", _prepare_sqlite)
+    engine = sa.create_engine(url, connect_args={"timeout": patience_s}, pool_timeout=min(patience_s, _PLACE_S))
+    sa.event.listen(engine, "connect", partial(_prepare_sqlite, patience_s))
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _prepare_sqlite(connection: Any, _: object) -> None:
+def _prepare_sqlite(patience_s: float, connection: Any, _: object) -> None:
     """Readers beside one writer (WAL), patience with the other writers, and a commit that survives a power cut (FULL)."""
     # Python's module would begin transactions at moments of its own; `_begin_sqlite` does.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {int(PATIENCE_S * 1000)}")
+    cursor.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
     if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         _switch_to_wal(cursor)
     cursor.execute("PRAGMA synchronous = FULL")

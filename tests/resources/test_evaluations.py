@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
 from resources.evaluations import AskedRun, EvaluationStore
+from tests.resources.broken_commits import break_after_commit
 
 ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"persona": "cautious"})]
 
@@ -101,13 +101,7 @@ def test_an_end_is_asked_for_once(store: EvaluationStore) -> None:
 def test_a_commit_that_was_not_confirmed_is_one_evaluation(store: EvaluationStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that is done again after its commit asked for `the one` evaluation without a key, of which there were two."""
     earlier = [submitted(store), submitted(store)]
-    once = store.database.write
-
-    def twice(work: Any, *, alone: bool = False) -> Any:
-        once(work, alone=alone)
-        return once(work, alone=alone)
-
-    monkeypatch.setattr(store.database, "write", twice)
+    break_after_commit(store.database, monkeypatch)
     found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ASKED, "olga")
     assert new
     assert [one.queue_id for one in store.latest()] == [found.queue_id, *reversed(earlier)]

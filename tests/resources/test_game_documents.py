@@ -20,6 +20,7 @@ from resources.game_documents import FIRST_STATUS, NO_DOCUMENTS, DocumentChanged
 from resources.run_manifests import config_hash
 from resources.settings import Settings
 from resources.votes import VoteStore
+from tests.resources.broken_commits import break_after_commit
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 CALM: dict[str, Any] = {"id": "calm", "version": 1, "status": "draft", "display_name": "C\0lm", "system_prompt": "Wait."}
@@ -141,3 +142,16 @@ def test_no_hash_of_the_configuration_is_made_while_the_store_is_away(tmp_path: 
 
 def test_the_first_statuses_are_those_of_personas_and_scenarios() -> None:
     assert {"persona": get_args(PersonaStatus)[0], "scenario": get_args(ScenarioStatus)[0]} == FIRST_STATUS
+
+
+def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work was done again, and took its own rows for those of somebody else."""
+    with GameDocumentStore(location, lambda: NOW) as store:
+        break_after_commit(store.database, monkeypatch)
+        store.add("persona", CALM, "alice", seen=0)
+        break_after_commit(store.database, monkeypatch)
+        store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
+        assert store.all().revision("persona", "calm") == 3
+        break_after_commit(store.database, monkeypatch)
+        with pytest.raises(DocumentChanged):
+            store.add("persona", {**CALM, "display_name": "Another"}, "alice", seen=0)

@@ -25,6 +25,7 @@ from resources.run_manifests import AskingRun, this_run
 from resources.votes import VoteStore, votes_of_store
 from tests.conftest import ROOT
 from tests.made.voted import responses
+from tests.resources.broken_commits import break_after_commit
 
 MANIFEST = RunManifest("qa", "base", "1.2.3", "c0ffee")
 TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -53,6 +54,23 @@ def test_a_second_vote_of_a_reviewer_on_a_pair_is_refused_and_the_first_stays(st
     assert (found, vote.choice, vote.justification, vote.voted_at, voided) == (vote_id, "A", "well said", TIME, False)
     store.take(Ballot(pair_id, "r2", "B", 3))
     assert len(store.votes()) == 2
+
+
+def test_what_was_committed_and_not_confirmed_is_stored_once_and_no_repeat(
+    store: VoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work was done again, found what it had stored itself, and told the reviewer of a vote that was there already."""
+    break_after_commit(store.database, monkeypatch)
+    pair_id = filled(store)[0]
+    break_after_commit(store.database, monkeypatch)
+    vote_id = store.take(Ballot(pair_id, "r1", "A", 3, "well said"))
+    break_after_commit(store.database, monkeypatch)
+    store.void(vote_id, "admin", "was a test")
+    assert [(found, voided) for found, _, voided in store.votes()] == [(vote_id, True)]
+    assert [one["what"] for one in store.actions()] == ["pairs", "void"]
+    break_after_commit(store.database, monkeypatch)
+    with pytest.raises(DuplicateVote):
+        store.take(Ballot(pair_id, "r1", "B", 3))
 
 
 def test_of_many_votes_at_once_exactly_one_is_stored(location: str) -> None:

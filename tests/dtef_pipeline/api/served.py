@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.connections import PatientHttp
 from dtef_pipeline.api.services import Services
 
 PATIENCE_OF_TESTS_S = 60.0
@@ -29,7 +30,8 @@ class ServedApi(NamedTuple):
 def served(services: Services) -> Iterator[ServedApi]:
     """The application over these services for the time of the block."""
     app = make_app(services)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=2))
+    config = uvicorn.Config(app, http=PatientHttp, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     end = time.monotonic() + PATIENCE_OF_TESTS_S

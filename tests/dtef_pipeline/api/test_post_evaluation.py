@@ -190,6 +190,16 @@ def test_a_retired_scenario_is_played_no_more(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["detail"][:40]) == (409, "scenario_ids: scenario poker/kuhn is ret")
 
 
+def test_who_has_too_many_that_wait_is_sent_away(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtef_pipeline.api.evaluation_routes.MOST_UNENDED", 1)
+    assert post(client, "first").status_code == 202
+    answer = post(client)
+    assert (answer.status_code, "retry-after" in answer.headers) == (429, True)
+    assert answer.json()["detail"].startswith("1 evaluation of operator waits or runs; allowed: 1")
+    # What is there already is no further one.
+    assert post(client, "first").status_code == 202
+
+
 def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
     assert post(client, "x" * 200).status_code == 202
     for key in ("", "x" * 201, "tab\there", "\u00e9"):

@@ -79,12 +79,13 @@ def test_every_form_of_if_none_match(client: TestClient, store: EvaluationStore)
     path = f"{QUEUE}/{asked_evaluation(store)}"
     tag = client.get(path).headers["etag"]
     strong = tag.removeprefix("W/")
-    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}')
+    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}', f'"x",, ,{tag},')
     other = (
         'W/"x"',
         '"x", "y"',
         "garbage",
         "",
+        ",,",
         f"{tag} {tag}",
         strong.strip('"'),
         f'w/{strong}"',
@@ -149,6 +150,26 @@ def test_the_list_can_be_of_one_status(client: TestClient, store: EvaluationStor
     one = client.get(QUEUE, params={"status": "running"}).json()["evaluations"][0]
     assert (one["progress"]["answered"], one["last_event"], one["run_count"]) == (1, 4, 2)
     assert client.get(QUEUE, params={"status": "asleep"}).status_code == 422
+
+
+def test_the_list_of_one_status_goes_on_page_by_page(client: TestClient, store: EvaluationStore) -> None:
+    """All evaluations were read, a hundred at a time, to find those of one status."""
+    made = [(asked_evaluation(store), finished_evaluation(store, 2))[1] for _ in range(5)]
+    first = client.get(f"{QUEUE}?status=completed&limit=3").json()
+    second = client.get(f"{QUEUE}?status=completed&limit=3&cursor={first['next']}").json()
+    assert [one["queue_id"] for page in (first, second) for one in page["evaluations"]] == made[::-1]
+    assert (first["next"], second["next"]) == (made[2], None)
+
+
+def test_the_list_and_health_read_no_runs(client: TestClient, store: EvaluationStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred runs of each of two hundred evaluations were read to be counted."""
+    asked_evaluation(store)
+    finished_evaluation(store, 3)
+    monkeypatch.setattr("resources.evaluations._run_of", lambda row: pytest.fail(f"a run was read: {row}"))
+    assert [one["run_count"] for one in client.get(QUEUE).json()["evaluations"]] == [2, 2]
+    told = client.get("/api/health").json()["evaluations"]
+    assert (told["open"], told["last_event_at"] is None) == (1, False)
+    assert client.get("/queue").status_code == 200
 
 
 def test_the_list_has_a_tag_and_refuses_what_is_no_cursor(client: TestClient, store: EvaluationStore) -> None:

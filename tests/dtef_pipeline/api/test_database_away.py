@@ -1,0 +1,55 @@
+"""A database that is away keeps nobody waiting for long, and those not at all who do not need it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.dtef_pipeline.api.followed import operator_client
+from tests.dtef_pipeline.api.started import started
+from tests.postgres import NoPostgres, Postgres, running_postgres
+
+HANGING = 100
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    try:
+        with running_postgres() as found:
+            yield found
+    except NoPostgres as why:
+        pytest.skip(f"without PostgreSQL: {why}")
+
+
+def ask(http: httpx2.Client, address: str, answers: list[int]) -> None:
+    answer = http.get(f"{address}/api/evaluations/queue")
+    assert answer.status_code != 503 or "retry-after" in answer.headers
+    answers.append(answer.status_code)
+
+
+def test_login_files_and_health_answer_while_others_wait_for_the_database(server: Postgres, tmp_path: Path) -> None:
+    """Every request waited for a minute, in a thread of the 40 that there are, and so nobody could log in."""
+    with operator_client() as http, started(tmp_path, server.new_database()) as api:
+        assert http.get(f"{api.address}/api/evaluations/queue").status_code == 200
+        server.stop()
+        try:
+            answers: list[int] = []
+            threads = [threading.Thread(target=ask, args=(http, api.address, answers)) for _ in range(HANGING)]
+            for thread in threads:
+                thread.start()
+            for path in ("/login", "/static/api.css", "/healthz"):
+                assert http.get(f"{api.address}{path}").status_code == 200
+            assert not answers, "nobody was to be answered before those who need no database"
+            told = http.get(f"{api.address}/api/health").json()
+            assert told["database"]["answers"] is False
+            assert len(answers) < HANGING, "health was to be told before all others"
+            for thread in threads:
+                thread.join()
+            assert answers == [503] * HANGING
+        finally:
+            server.start()
+        assert http.get(f"{api.address}/api/health").json()["database"]["answers"] is True

@@ -1,0 +1,69 @@
+"""What HTTP asks of every path, whichever route it is: HEAD, the header Allow, and JSON in which each key stands once."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from dtef_pipeline.cli.serve_api import _app
+from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, operator_client
+from tests.dtef_pipeline.api.made import client_in, services_in
+from tests.dtef_pipeline.api.served import served
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/personas", "GET, HEAD, OPTIONS, POST"),
+        ("/api/personas/calm", "GET, HEAD, OPTIONS, PUT"),
+        ("/api/scenarios/poker/kuhn", "GET, HEAD, OPTIONS, PUT"),
+        ("/api/feedback/votes", "OPTIONS, POST"),
+        ("/login", "GET, HEAD, OPTIONS, POST"),
+    ],
+)
+def test_all_methods_of_a_path_are_told(path: str, methods: str, tmp_path: Path) -> None:
+    """Of two routes with one path, the methods of the first alone were told."""
+    with client_in(tmp_path) as client:
+        answer = client.delete(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+        assert answer.headers["content-type"] == "application/problem+json"
+        answer = client.options(path)
+        assert (answer.status_code, answer.headers["allow"], answer.content) == (204, methods, b"")
+
+
+def test_head_is_answered_as_get_without_the_body(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        for path in ("/api/scenarios", "/login", "/static/api.css", "/api/nothing"):
+            whole, head = client.get(path), client.head(path)
+            assert (head.status_code, head.content) == (whole.status_code, b""), path
+            assert head.headers == whole.headers, path
+        assert client.head("/api/feedback/votes").status_code == 405
+
+
+def test_head_of_a_stream_ends(tmp_path: Path) -> None:
+    services = services_in(tmp_path)
+    with served(services) as api, operator_client() as http:
+        answer = http.head(api.address + events_path(asked_evaluation(services.evaluations)))
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """The last was taken, and nobody was told of the first."""
+    twice = '{"id": "calm", "traits": {"patience": "high", "patience": "low"}}'
+    with client_in(tmp_path) as client:
+        for kind in ("application/json", "application/merge-patch+json; charset=utf-8"):
+            answer = client.post("/api/personas", content=twice, headers={"Content-Type": kind})
+            assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "patience"), kind
+
+
+def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:
+    """The framework said so as plain text."""
+    services = dataclasses.replace(services_in(tmp_path), open_to_all=True)
+    with TestClient(_app(services), base_url="http://example.org") as client:
+        answer = client.get("/api/personas")
+        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+        assert client.get("/healthz", headers={"Host": "127.0.0.1:8321"}).status_code == 200
