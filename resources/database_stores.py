@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from resources.responses.database import ResponseDatabase, Returned, Work, database_url
+from resources.responses.database import ResponseDatabase, Returned, Work
+from resources.responses.engines import database_url
 
 
 def utc_now() -> datetime:

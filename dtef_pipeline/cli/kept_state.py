@@ -17,7 +17,8 @@ from dtef_pipeline.errors import ConfigError, DtefError, makes_again
 from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import open_root, without_secrets
 from resources.parquet_files import fault, looks_damaged
-from resources.responses.database import SCHEMA_VERSION, ResponseDatabase, database_url
+from resources.responses.database import SCHEMA_VERSION, ResponseDatabase
+from resources.responses.engines import database_url
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 

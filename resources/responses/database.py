@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +19,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from dtef_pipeline.documents import why_no_folder
-from dtef_pipeline.errors import ConfigError, StoreError
+from dtef_pipeline.errors import StoreError
 from resources.responses.columns import RESPONSE_COLUMNS
+from resources.responses.engines import PATIENCE_S, RETRY_S, database_url, engine_of
 from resources.responses.schema_versions import schema_found
 
 SCHEMA_VERSION = 2
@@ -31,13 +30,7 @@ SCHEMA_VERSION = 2
 The `role` came later as a column with a default, under the same version: code that does not know it reads and writes beside this one.
 """
 
-PATIENCE_S = 60.0
-"""How long to wait for another writer, or for a PostgreSQL server that restarts."""
-_RETRY_S = 0.25
 _LOOK_S = 5
-_PLACE_S = 30.0
-"""How long one thread waits for a connection that others of its process use."""
-
 _CHUNK = 5_000
 _CANNOT_OPEN = "unable to open database file"
 
@@ -110,7 +103,7 @@ class ResponseDatabase:
         """
         connects_within = ceil(patience_s) if patience_s < PATIENCE_S else None
         self._patience_s = patience_s
-        self._engine = _engine(database_url(location), connects_within if prepare else _LOOK_S, patience_s)
+        self._engine = engine_of(database_url(location), connects_within if prepare else _LOOK_S, patience_s)
         # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
@@ -192,7 +185,7 @@ class ResponseDatabase:
             except sa.exc.SQLAlchemyError as error:
                 if not self._is_passing(error) or time.monotonic() > deadline:
                     raise self._reported(action, error) from None
-            time.sleep(_RETRY_S)
+            time.sleep(RETRY_S)
 
     def _is_passing(self, error: sa.exc.SQLAlchemyError) -> bool:
         """A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself."""
@@ -257,29 +250,6 @@ def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
         yield keys[start : start + _CHUNK]
 
 
-def database_url(location: str | Path) -> sa.URL:
-    """The database a location names. `postgresql://` means the driver that is installed, psycopg 3.
-
-    Raises ConfigError for a URL that names no database that can hold responses.
-    """
-    if isinstance(location, Path) or "://" not in location:
-        return sa.URL.create("sqlite", database=str(Path(location).expanduser()))
-    try:
-        url = sa.make_url(location)
-    except (sa.exc.ArgumentError, ValueError):
-        # The URL is not repeated: it may hold a password.
-        raise ConfigError(
-            "the response store's URL is not readable; expected a file, sqlite:///FILE or postgresql://..."
-        ) from None
-    if url.drivername in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ConfigError(f"response store: no support for {url.drivername!r}; allowed: sqlite, postgresql+psycopg")
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ConfigError("response store: an SQLite database in memory forgets its responses; name a file")
-    return url
-
-
 def _in_one_line(said: str) -> str:
     """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without what it asks the reader."""
     lines = (line.strip() for line in said.splitlines())
@@ -294,65 +264,3 @@ def _refusal(path: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
-
-
-def _engine(url: sa.URL, connects_within: int | None, patience_s: float) -> sa.Engine:
-    """`connects_within`: seconds that a PostgreSQL server may take to answer; None: those of the URL or the driver.
-
-    `patience_s`: seconds to wait for another writer of SQLite, or for one of the connections of this process.
-    """
-    if url.get_backend_name() != "sqlite":
-        given: dict[str, Any] = {}
-        if connects_within:
-            # A server that is gone without a word is given up as soon on a connection that is there already.
-            given = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
-        try:
-            return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)
-        except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"response store: {url.drivername} needs the package {error.name!r}; pip install dtef-pipeline[postgres]"
-            ) from None
-    path = Path(str(url.database))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"cannot make the folder of the response store {path}: {why_no_folder(path.parent, error)}; "
-            "choose another place with DTEF_RESPONSES"
-        ) from error
-    if path.is_dir():
-        raise StoreError(f"the response store {path} is a folder; name a file in DTEF_RESPONSES")
-    engine = sa.create_engine(url, connect_args={"timeout": patience_s}, pool_timeout=min(patience_s, _PLACE_S))
-    sa.event.listen(engine, "connect", partial(_prepare_sqlite, patience_s))
-    sa.event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _prepare_sqlite(patience_s: float, connection: Any, _: object) -> None:
-    """Readers beside one writer (WAL), patience with the other writers, and a commit that survives a power cut (FULL)."""
-    # Python's module would begin transactions at moments of its own; `_begin_sqlite` does.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
-    if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        _switch_to_wal(cursor)
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
-
-
-def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
-    """SQLite waits for no writer here, whatever `busy_timeout` says: another run that has just made the store may be writing its tables."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(_RETRY_S)
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    """A writer takes the write lock at once: one that read first could no longer get it after another's commit."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
