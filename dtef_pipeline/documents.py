@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -326,26 +326,3 @@ def why_no_folder(folder: Path, error: OSError) -> str:
     """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
     there = existing(folder)
     return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"
-
-
-class _HasVersions(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def status(self) -> str: ...
-
-
-_Versions = TypeVar("_Versions", bound=_HasVersions)
-
-
-def versions_in_play(versions: Iterable[_Versions], first_status: str) -> dict[str, _Versions]:
-    """By id, in the order of ids, the latest version that has left its first status; where none has, the latest.
-
-    So what is in use stays in use while its next version is tried out, and what was retired last is played no more.
-    """
-    in_order = sorted(versions, key=lambda one: (one.id, one.status != first_status, one.version))
-    return {one.id: one for one in in_order}

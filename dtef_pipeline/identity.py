@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 # One encoder for all: `json.dumps` makes a new one at every call that is not plain.
 canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
@@ -77,3 +78,26 @@ def split_partition_key(key: str) -> tuple[str, str]:
     """The two levels of a partition key; the second may hold slashes itself."""
     first, _, second = key.partition("/")
     return first, second
+
+
+class _HasVersions(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def status(self) -> str: ...
+
+
+_Versions = TypeVar("_Versions", bound=_HasVersions)
+
+
+def versions_in_play(versions: Iterable[_Versions], first_status: str) -> dict[str, _Versions]:
+    """By id, in the order of ids, the latest version that has left its first status; where none has, the latest.
+
+    So what is in use stays in use while its next version is tried out, and what was retired last is played no more.
+    """
+    in_order = sorted(versions, key=lambda one: (one.id, one.status != first_status, one.version))
+    return {one.id: one for one in in_order}

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import yaml
 
 from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.documents import versions_in_play
 from dtef_pipeline.errors import NewerSchema
-from dtef_pipeline.identity import digest
+from dtef_pipeline.identity import digest, versions_in_play
 from resources.game_documents import DOCUMENT_KINDS, FIRST_STATUS, GameDocumentKind, StoredDocuments, stored_documents
 from resources.settings import Settings, shipped
 

@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.access import holder_of, token_missing
-from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.layout import told_error
+from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 
@@ -54,7 +55,7 @@ class BodyLimit:
         try:
             body = await _checked_body(request, receive)
         except (Problem, DtefError) as error:
-            answer = await told_problem(request, error)
+            answer = await told_error(request, error)
             answer.headers["Connection"] = "close"
             await _refuse(answer, scope, receive, send)
             return

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.access import holder_of, is_own_page
 from dtef_pipeline.api.elements import Content, Html, element, link
-from dtef_pipeline.api.problems import Problem, told_problem
+from dtef_pipeline.api.problems import Problem, told_methods, told_problem
 from dtef_pipeline.api.sent_forms import form_lists
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken, TokenRole
@@ -23,6 +23,7 @@ from dtef_pipeline.api.tokens import HeldToken, TokenRole
 LOGIN_PATH = "/login"
 _OF_PROGRAMS = ("/api/", "/static/", "/healthz")
 _TAKEN_LATER = (401, 429, 500, 503)
+_KEPT_OF_PROBLEM = ("Retry-After", "Allow")
 _LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
 
 
@@ -121,10 +122,16 @@ def answer_with_pages(app: FastAPI) -> None:
     """Have what no route answers be a page, but for programs."""
 
     async def answered(request: Request, error: Exception) -> Response:
-        is_of_programs = request.url.path.startswith(_OF_PROGRAMS)
-        return await (told_problem if is_of_programs else _error_page)(request, error)
+        if (methods := told_methods(request, error)) is not None:
+            return methods
+        return await told_error(request, error)
 
     app.add_exception_handler(HTTPException, answered)
+
+
+async def told_error(request: Request, error: Exception) -> Response:
+    """The answer of an error: a page, but for programs."""
+    return await (told_problem if request.url.path.startswith(_OF_PROGRAMS) else _error_page)(request, error)
 
 
 async def _error_page(request: Request, error: Exception) -> Response:
@@ -139,8 +146,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
         said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     detail = element("p", element("bdi", said), class_="fault", role="alert")
     shown = page(request, told["title"], detail, await _sent_again(request, status), _ways_back(request), status=status)
-    if "retry-after" in answer.headers:
-        shown.headers["Retry-After"] = answer.headers["retry-after"]
+    shown.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
     return shown
 
 

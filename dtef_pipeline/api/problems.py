@@ -90,7 +90,7 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _of_problem)
     app.add_exception_handler(DtefError, _of_ours)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_framework_or_methods)
+    app.add_exception_handler(HTTPException, _of_framework)
     app.add_exception_handler(Exception, _of_fault)
 
 
@@ -161,12 +161,11 @@ async def _of_framework(request: Request, error: Exception) -> JSONResponse:
     return problem_answer(error.status_code, str(error.detail), headers)
 
 
-async def _of_framework_or_methods(request: Request, error: Exception) -> Response:
-    """To OPTIONS the methods of the path are the answer."""
-    answer = await _of_framework(request, error)
-    if request.method == "OPTIONS" and "allow" in answer.headers:
-        return Response(status_code=204, headers={"Allow": answer.headers["allow"]})
-    return answer
+def told_methods(request: Request, error: Exception) -> Response | None:
+    """The methods of the path, which are the answer to OPTIONS; None: that was not what the request asked, or there is no such path."""
+    if not isinstance(error, HTTPException) or (request.method, error.status_code) != ("OPTIONS", 405):
+        return None
+    return Response(status_code=204, headers={"Allow": methods_of(request)})
 
 
 async def _of_fault(request: Request, error: Exception) -> JSONResponse:

@@ -56,7 +56,9 @@ def _shown(store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[
     cancels = store.cancels([one.queue_id for one in found])
     progress = {one.queue_id: progress_of(one, events[one.queue_id]) for one in found}
     waits = any(one.status == "queued" for one in progress.values())
-    before = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
+    places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
+    # One that started after its events were read is still told as it was then: first of those that wait.
+    before = {name: places.get(name, 0) for name, one in progress.items() if one.status == "queued"}
     return [
         ShownEvaluation(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
         for one in found

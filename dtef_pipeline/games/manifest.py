@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from dtef_pipeline.documents import Part, read_document, versions_in_play
+from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import versions_in_play
 
 SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
 """What a violation counts in the weighted rate of red flags."""

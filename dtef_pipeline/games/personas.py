@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from dtef_pipeline.documents import Part, read_document, versions_in_play
+from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import versions_in_play
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
 PersonaStatus = Literal["draft", "approved", "retired"]

@@ -14,7 +14,7 @@ from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games
 from dtef_pipeline.api.plans import PlannedEvaluation
 from dtef_pipeline.api.results_of import RunAsked
-from dtef_pipeline.api.results_of_games import metrics_of, trace_of, traces_of
+from dtef_pipeline.api.results_of_games import counts_of, metrics_of, trace_of, traces_of
 from resources.evaluations import Evaluation, EvaluationStore
 from resources.game_document_store import GameDocumentStore
 from resources.settings import Settings
@@ -59,7 +59,12 @@ def submitted(plan: PlannedEvaluation) -> Evaluation:
 
 def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
     asked = RunAsked(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
-    return metrics_of(asked), traces_of(asked), [trace_of(asked, one) for one in traces_of(asked)]
+    return (
+        metrics_of(asked, counts_of(asked)),
+        counts_of(asked),
+        traces_of(asked),
+        [trace_of(asked, one) for one in traces_of(asked)],
+    )
 
 
 def test_the_version_that_was_submitted_is_played_though_a_later_one_was_made_meanwhile(league: League) -> None:

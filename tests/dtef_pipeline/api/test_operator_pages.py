@@ -77,12 +77,12 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
     with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url) as store:
         waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
         assert "the next to start" in client.get(f"/queue/{waiting[0]}").text
-        assert "2 evaluations before it" in client.get(f"/queue/{waiting[2]}/row").text
+        assert "2 evaluations before it" in client.get(f"/queue/{waiting[2]}/now").text
         store.append(queue_id, "item", {"restarted": True, "reason": "the worker is gone"}, "restarted")
         store.append(
             queue_id, "completed", {"calls": {**counts, "stages": {"a": counts, "b": counts}}, "warning": warning}, "end"
         )
-        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/row"):
+        for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
             shown = client.get(path).text
             assert warning in shown, path
             assert "21 of 24 calls answered, 2 failed, 1 left out" in shown

@@ -128,7 +128,7 @@ def test_what_cannot_be_stored_stays_in_the_form(
     log_in(browser, address)
     press(browser, "a", "2")
 
-    def away(*_: object) -> None:
+    def away(*_: object, **__: object) -> None:
         raise StoreError("away")
 
     with monkeypatch.context() as patch:
