@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
 from resources.evaluations import TERMINAL, EvaluationStore
+from resources.responses.database import evaluation_responses, responses
 from resources.vote_tables import time_of
 
 _LATELY_SUBMITTED = 200
@@ -38,3 +40,23 @@ def last_event_at(store: EvaluationStore) -> datetime | None:
     happened = sa.select(tables.of_last_event("happened_at").label("at")).select_from(tables.evaluations)
     lately = happened.order_by(kept.place.desc()).limit(_LATELY_SUBMITTED).subquery()
     return time_of(store.rows(sa.select(sa.func.max(lately.c.at).label("at")))[0]["at"])
+
+
+def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
+    """What all calls cost that the runs of an evaluation asked for themselves: `usd` (None: no cost is known), `calls`, `prompt_tokens`,
+    `completion_tokens`, and `unpriced`, the calls whose cost is not known. Responses that were stored before cost nothing again.
+    """
+    column, number = responses.c, sa.func.count
+    statement = (
+        sa.select(
+            sa.func.sum(column.cost_usd).label("usd"),
+            number().label("calls"),
+            sa.func.coalesce(sa.func.sum(column.prompt_tokens), 0).label("prompt_tokens"),
+            sa.func.coalesce(sa.func.sum(column.completion_tokens), 0).label("completion_tokens"),
+            (number() - number(column.cost_usd)).label("unpriced"),
+        )
+        .join_from(responses, evaluation_responses, column.request_key == evaluation_responses.c.request_key)
+        .where(evaluation_responses.c.queue_id == queue_id)
+    )
+    (row,) = store.rows(statement)
+    return {**{name: int(row[name]) for name in row if name != "usd"}, "usd": row["usd"] if row["calls"] else 0.0}

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.stage.dagster_internals import WILL_RETRY_TAG
+from assets.stage.dagster_internals import RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
 from dtef_pipeline.text.counted import counted
 from resources.evaluation_calls import EvaluationCalls
@@ -17,6 +17,8 @@ RETRY_PATIENCE_S = 600.0
 MOST_TOLD_PARTITIONS = 200
 """Partitions of which an event says why they failed."""
 _LONGEST_TOLD_REASON = 2_000
+_WORKER_IS_GONE = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
+"""How Dagster begins what it says of a run whose process is not there any more."""
 _CANCELLED_TAG = "dtef/cancelled_by"
 """Of a run that failed and would have been started once more: who wanted its evaluation to end."""
 
@@ -80,10 +82,28 @@ def why_it_failed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str,
         else:
             told.append(f"{entry.step_key}: {words_of_a_stage(failure, run, instance.root_directory)}")
     if of_partitions:
-        told.append(f"{counted(len(of_partitions), 'partition')} failed")
-    if not told:
-        ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
-        told = [entry.get_dagster_event().message or entry.user_message for entry in ends][-1:]
-    reason = "; ".join(dict.fromkeys(told)) or "the run failed, and did not say why"
+        told.append(_of_partitions_in_words(of_partitions))
+    reason = "; ".join(dict.fromkeys(told)) or _how_the_worker_ended(instance, run)
     kept = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
     return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": kept} if kept else {})}
+
+
+def _of_partitions_in_words(reasons: Mapping[str, str]) -> str:
+    """`poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
+    first, why = min(reasons.items())
+    told = f"{first}: {why}"
+    return told if len(reasons) == 1 else f"{counted(len(reasons), 'partition')} failed, the first: {told}"
+
+
+def _how_the_worker_ended(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Of a run of which no step says that it failed."""
+    ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
+    said = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
+    if said.startswith(_WORKER_IS_GONE):
+        return f"its worker died, {counted(_times_started(run), 'time')}: it was killed, or the memory was not enough"
+    return said or "the run failed, and did not say why"
+
+
+def _times_started(run: dg.DagsterRun) -> int:
+    number = run.tags.get(RETRY_NUMBER_TAG, "0")
+    return 1 + (int(number) if number.isdecimal() else 0)

@@ -12,6 +12,7 @@ from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluation_calls import calls_told
+from resources.evaluation_counts import bought_by
 from resources.evaluations import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import links, one_line
 from resources.responses.database import ResponseDatabase
@@ -127,7 +128,7 @@ def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
         _cancel(tick.context, run.run_id)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
         end = with_calls(end, calls_told(tick.store.events(one.queue_id)))
-        tick.store.append(one.queue_id, end.kind, end.data, "ended")
+        tick.store.append(one.queue_id, end.kind, {**end.data, "bought": bought_by(tick.store, one.queue_id)}, "ended")
     return None
 
 

@@ -67,11 +67,11 @@ from dagster._core.remote_origin import RemoteRepositoryOrigin
 from dagster._core.scheduler.instigation import SensorInstigatorData
 
 # Two tags select a range of partitions for one run, one holds the address of the code server that started a run's worker, and tags that begin
-# with the prefix are not shown in the list of runs. One says whether the daemon starts a run that failed once more. Replaced by: a
-# `RunRequest` for a range; a public `DagsterRun.code_server`; hidden tags; a public `DagsterRun.will_retry`.
+# with the prefix are not shown in the list of runs. Two say whether the daemon starts a run that failed once more, and how often
+# it did. Replaced by: a `RunRequest` for a range; a public `DagsterRun.code_server`; hidden tags; a public `DagsterRun.will_retry`.
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG as RANGE_END
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_START
-from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, WILL_RETRY_TAG
+from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
 # What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
@@ -89,6 +89,7 @@ __all__ = [
     "NULL_EVENT_POINTER",
     "RANGE_END",
     "RANGE_START",
+    "RETRY_NUMBER_TAG",
     "WILL_RETRY_TAG",
     "CheckRunHealthResult",
     "ConfigurableClassData",

@@ -20,7 +20,9 @@ ROLE_MEMBER = "x-dtef-role"
 """Of an operation: the least role that may use it."""
 _BEARER_SCHEME = "bearer"
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
-_STORE_AWAY = {"description": "The store of the server cannot be reached now; the header Retry-After says when to try again."}
+_STORE_AWAY = {
+    "description": "The store of the server cannot be reached or written now; the header Retry-After says when to try again."
+}
 
 
 @router.get("/api/openapi.json", include_in_schema=False)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from dtef_pipeline.api.elements import Content, Html, element, html
+from dtef_pipeline.text.counted import counted
 
 Tone = Literal["good", "busy", "waiting", "bad", "plain"]
 _TONES: Mapping[str, Tone] = {
@@ -32,6 +33,13 @@ def asked_in_words(asks: Mapping[str, Any]) -> str:
     told = {name: ", ".join(map(str, one)) if isinstance(one, list) else str(one) for name, one in asks.items()}
     short = {name: one if len(one) <= _LONGEST_ASKED else f"{one[:_LONGEST_ASKED]}…" for name, one in told.items() if one}
     return "; ".join(f"{name}: {one}" for name, one in short.items()) or "–"
+
+
+def cost_in_words(cost: Mapping[str, Any]) -> str:
+    """`0.0120 US dollars, 40 calls`. `cost`: with `usd` (None: not known), `calls` and `unpriced`."""
+    known = "cost not known" if cost["usd"] is None else f"{cost['usd']:.4f} US dollars"
+    unpriced = f" ({cost['unpriced']:,} without a known cost)" if cost["unpriced"] else ""
+    return f"{known}, {counted(cost['calls'], 'call')}{unpriced}"
 
 
 def moment(time: datetime | None) -> Html:

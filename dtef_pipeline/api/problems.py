@@ -115,7 +115,7 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, kind):
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
-                return problem_answer(status, "the store cannot be reached now; try again", {"Retry-After": "5"})
+                return problem_answer(status, "the store cannot be reached or written now; try again", {"Retry-After": "5"})
             return problem_answer(status, str(error), members=_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"

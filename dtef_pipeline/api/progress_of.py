@@ -52,6 +52,8 @@ class EvaluationProgress(NamedTuple):
     """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
     calls: Mapping[str, Any] | None
     """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
+    bought: Mapping[str, Any] | None
+    """At the end, what the calls cost that were made for it, as `bought_by` has it; None: not told."""
     warning: str | None
     """At the end, which requests were not answered though others were."""
     restarts: int
@@ -91,6 +93,7 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
         answered=answered,
         asked=asked,
         calls=_calls(end, events),
+        bought=end.data.get("bought") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},

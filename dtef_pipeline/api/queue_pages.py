@@ -21,6 +21,7 @@ from dtef_pipeline.api.page_parts import (
     box_of_table,
     brief,
     button_form,
+    cost_in_words,
     folded,
     foreign,
     listed,
@@ -148,7 +149,8 @@ def _words_of_state(shown: ShownEvaluation) -> list[str]:
     told = shown.progress
     said = [words for words in (told.reason, told.warning) if words]
     if shown.before is not None and not shown.is_over:
-        said.append(f"{counted(shown.before, 'evaluation')} before it" if shown.before else "the next to start")
+        place = f"{counted(shown.before, 'evaluation')} before it" if shown.before else "the next to start"
+        said.append(place)
     return said
 
 
@@ -191,6 +193,7 @@ def _live_part(shown: ShownEvaluation) -> Html:
         "State": html(badge(shown.state), " ", long_text(words)),
         "Progress": _progress(shown),
         "Calls": _calls_by_stage(shown.progress.calls),
+        "Bought": cost_in_words(shown.progress.bought) if shown.progress.bought else "–",
         "Family": one.family,
         "Submitted": html(moment(one.submitted_at), " UTC by ", foreign(one.submitted_by)),
         "Started": html(moment(shown.progress.started_at), " UTC") if shown.progress.started_at else "not yet",
@@ -204,6 +207,7 @@ def _live_part(shown: ShownEvaluation) -> Html:
     return element(
         "div",
         listed(terms),
+        _who_starts_it(shown),
         _cancelling(shown),
         _failures(shown),
         element("h2", "Runs"),
@@ -215,6 +219,17 @@ def _live_part(shown: ShownEvaluation) -> Html:
         data_events=_events_of(shown),
         data_state=shown.state,
     )
+
+
+def _who_starts_it(shown: ShownEvaluation) -> Content:
+    if shown.progress.status != "queued":
+        return None
+    words = (
+        "Dagster's daemon starts it, usually within half a minute. If nothing happens, look at ",
+        link("/health", "Health"),
+        ".",
+    )
+    return element("p", *words, class_="how")
 
 
 def _cancelling(shown: ShownEvaluation) -> Content:

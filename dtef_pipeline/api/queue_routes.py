@@ -74,8 +74,9 @@ async def read_evaluation(
     """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds.
 
     `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: nobody was
-    asked, or nothing is told yet. `warning`: which were not answered. `waiting_before`: how many evaluations wait before this one; null: it
-    waits no more. `restarts`: how often Dagster has started its run once more.
+    asked, or nothing is told yet. `warning`: which were not answered. `bought`: at the end, what the calls cost that were made for it; what
+    was stored before costs nothing again. `waiting_before`: how many evaluations wait before this one; null: it waits no more. `restarts`:
+    how often Dagster has started its run once more.
     """
     read = partial(run_in_threadpool, evaluation_body, services.evaluations, queue_id)
     known = header_of(request, "if-none-match")
@@ -188,6 +189,7 @@ def _summary(shown: ShownEvaluation) -> dict[str, Any]:
         "reason": progress.reason,
         "warning": progress.warning,
         "calls": progress.calls,
+        "bought": progress.bought,
         "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
     }
 

@@ -11,10 +11,9 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import TableRow, asked_in_words, badge, box_of_table, listed, long_text, row_of
+from dtef_pipeline.api.page_parts import TableRow, asked_in_words, badge, box_of_table, cost_in_words, listed, long_text, row_of
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.result_routes import Asked, results_kept
-from dtef_pipeline.api.results_of import Spent
 from dtef_pipeline.api.run_outcomes import in_words
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
@@ -37,8 +36,8 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         "Asked": asked_in_words(run.asks),
         "Snapshot": asked.snapshot,
         "Outcomes": _outcomes(results.outcomes),
-        "Cost": f"{_cost(results.cost)}, whoever paid for them",
-        "Bought by this evaluation": _cost(results.bought),
+        "Cost": f"{cost_in_words(results.cost._asdict())}, whoever paid for them",
+        "Bought by this evaluation": cost_in_words(results.bought._asdict()),
     }
     caption = f"{counted(len(metrics), 'metric')}, with 95 % intervals"
     if len(metrics) > _METRICS_SHOWN:
@@ -55,12 +54,6 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         _traces(run.run_id, traces),
     )
     return page(request, f"Run {run.run_id[:8]}", *body)
-
-
-def _cost(spent: Spent) -> str:
-    known = "cost not known" if spent.usd is None else f"{spent.usd:.4f} US dollars"
-    unpriced = f" ({spent.unpriced:,} without a known cost)" if spent.unpriced else ""
-    return f"{known}, {counted(spent.calls, 'call')}{unpriced}"
 
 
 def _outcomes(told: Mapping[str, Any]) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -25,6 +26,8 @@ from resources.vote_counts import votes_since
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
 
+_LOW_ON_DISK = 100 * 2**20
+"""Free bytes below which the disk is called almost full."""
 QUEUE_SENSOR = "evaluation_queue"
 FAILURES_OF_DAYS = 7
 _MOST_FAILURES = 100
@@ -143,7 +146,8 @@ class _DatabaseHealth(NamedTuple):
     last_event_at: datetime | None = None
     failures: Sequence[ShownEvaluation] = ()
     votes: int | None = None
-    document_problems: Sequence[str] = ()
+    further: Sequence[str] = ()
+    """What is to be mended beside it, in words."""
 
 
 def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
@@ -157,17 +161,28 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
             last_event_at=last_event_at(store),
             failures=[one for one in failed if one.last_at >= since],
             votes=votes_since(services.votes.database, since),
-            document_problems=_document_problems(services),
+            further=[*_disk_problems(services), *_document_problems(services)],
         )
     except StoreError as error:
         return _DatabaseHealth(str(error))
+
+
+def _disk_problems(services: Services) -> list[str]:
+    """Whether the disk of an SQLite store is full, or will be soon."""
+    folder = services.votes.database.folder
+    free = None if folder is None else shutil.disk_usage(folder).free
+    return (
+        []
+        if free is None or free >= _LOW_ON_DISK
+        else [f"the disk of the response store is almost full: {free // 2**20:,} MiB are left"]
+    )
 
 
 def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> ServiceHealth:
     away = [] if found.problem is None else [f"the database does not answer: {found.problem}"]
     return ServiceHealth(
         at=now,
-        problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.document_problems],
+        problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.further],
         database=found.problem,
         store_bytes=found.size,
         open_evaluations=found.n_open,

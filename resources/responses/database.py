@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import errno
 import json
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from math import ceil
@@ -20,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from dtef_pipeline.errors import StoreError
+from dtef_pipeline.text.counted import counted
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.engines import PATIENCE_S, RETRY_S, database_url, engine_of
 from resources.responses.schema_versions import schema_found
@@ -31,6 +34,8 @@ The `role` came later as a column with a default, under the same version: code t
 """
 
 _LOOK_S = 5
+_WRITERS_AT_ONCE = 5
+"""Of one process, on PostgreSQL: those who read get one of the 15 connections also while many wait to write. SQLite lets one write."""
 _CHUNK = 5_000
 _CANNOT_OPEN = "unable to open database file"
 
@@ -79,7 +84,7 @@ evaluation_responses = sa.Table(
     "evaluation_responses",
     metadata,
     sa.Column("request_key", sa.String(32), primary_key=True),
-    sa.Column("queue_id", sa.String(32), nullable=False),
+    sa.Column("queue_id", sa.String(32), nullable=False, index=True),
 )
 
 Returned = TypeVar("Returned")
@@ -108,6 +113,7 @@ class ResponseDatabase:
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
         self.is_postgresql = self._engine.dialect.name == "postgresql"
+        self._writers = threading.BoundedSemaphore(_WRITERS_AT_ONCE if self.is_postgresql else 1)
         try:
             if prepare:
                 self._prepare()
@@ -154,6 +160,11 @@ class ResponseDatabase:
         """The parameters of a statement with `listed`."""
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the file of an SQLite store is; None: the store is on a server."""
+        return None if self.is_postgresql else Path(str(self._engine.url.database)).absolute().parent
+
     def size(self) -> int:
         """Bytes of the responses on disk."""
         if self.is_postgresql:
@@ -170,12 +181,23 @@ class ResponseDatabase:
             return work(connection)
 
     def _writing(self, work: Work[Returned], alone: bool) -> Returned:
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with self._turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
                 # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
                 lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait, without a connection, until fewer threads of this process write. Raises StoreError."""
+        if not self._writers.acquire(timeout=self._patience_s):
+            waited = counted(ceil(self._patience_s), "second")
+            raise StoreError(f"cannot write to the response store {self.name}: others have been writing for {waited}")
+        try:
+            yield
+        finally:
+            self._writers.release()
 
     def _patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
         deadline = time.monotonic() + self._patience_s

@@ -73,7 +73,12 @@ class Queue:
         again = dg.DagsterRun(
             job_name="games_pipeline",
             status=dg.DagsterRunStatus.STARTED,
-            tags={**tags, "dagster/parent_run_id": before.run_id, "dagster/root_run_id": before.run_id},
+            tags={
+                **tags,
+                "dagster/parent_run_id": before.run_id,
+                "dagster/root_run_id": before.run_id,
+                "dagster/retry_number": "1",
+            },
             parent_run_id=before.run_id,
             root_run_id=before.run_id,
         )

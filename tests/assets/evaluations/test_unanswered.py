@@ -52,9 +52,13 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     assert calls["failed"] > 0
     assert end.data["warning"].startswith(f"{calls['failed']} of {calls['asked']} requests were not answered: ")
     assert "(sloppy: " in end.data["warning"]
+    assert end.data["bought"]["calls"] == calls["answered"]
+    assert end.data["bought"]["prompt_tokens"] > 0
     server.fault = lambda call: None
+    before = server.answered
     again = ended(queue, models=["legal", "sloppy"])
     assert "warning" not in again.data
+    assert again.data["bought"]["calls"] == server.answered - before
     assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
 
 

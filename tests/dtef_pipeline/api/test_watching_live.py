@@ -213,7 +213,7 @@ def test_a_long_poll_says_that_the_database_is_away(
         monkeypatch.setattr(services.evaluations, "evaluation", away)
         writer.append(queue_id, "started", {}, "start")
         answer = waiting.result(PATIENCE_OF_TESTS_S)
-    assert (answer.status_code, answer.json()["detail"]) == (503, "the store cannot be reached now; try again")
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the store cannot be reached or written now; try again")
 
 
 def test_more_than_there_are_places_for_are_sent_away(

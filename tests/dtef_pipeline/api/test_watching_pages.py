@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -100,6 +102,14 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
         assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
         daemon.append(DaemonState(None, True, "<b>broken</b>"))
         assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_health_names_a_disk_that_is_almost_full(
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**20))
+        assert health_told(client) == ["the disk of the response store is almost full: 5 MiB are left"]
 
 
 def test_health_lists_failures_and_a_database_that_is_away(
