@@ -93,3 +93,16 @@ def calls_told(events: Iterable[Event]) -> EvaluationCalls | None:
             counts = CallCounts(*(data["calls"][name] for name in CallCounts._fields))
             found[data["stage"]] = StageCalls(counts, data.get("why_failed"), data.get("why_skipped"))
     return EvaluationCalls(found) if found else None
+
+
+def calls_left(events: Iterable[Event]) -> int:
+    """How many requests the stage that asked last was still to make, as far as it knew."""
+    asked: Mapping[str, Any] = {"of": 0}
+    last: Mapping[str, Any] = {"asked": 0}
+    for event in events:
+        if event.kind == "item" and "answered" in event.data:
+            asked, last = event.data, {"asked": 0}
+        elif event.kind == "item" and "calls" in event.data:
+            last = event.data["calls"]
+            asked = asked if event.data["stage"] == asked.get("stage") else {"of": 0}
+    return max(0, int(asked["of"]) - int(last["asked"]))

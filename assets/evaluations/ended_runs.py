@@ -51,11 +51,14 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
     return Ending("cancelled", {**of_run, **_by(asked_by)})
 
 
-def with_calls(end: Ending, told: EvaluationCalls | None) -> Ending:
-    """The ending with what became of all requests: where nothing at all was answered nothing is completed."""
+def with_calls(end: Ending, told: EvaluationCalls | None, left: int = 0) -> Ending:
+    """The ending with what became of all requests: where nothing at all was answered nothing is completed. `left`: those not made yet."""
     if told is None:
         return end
     data, words = {**end.data, "calls": told.as_json()}, told.unanswered
+    if end.kind == "cancelled" and left:
+        never = f"about {counted(left, 'further request')} {'was' if left == 1 else 'were'} not made before the end"
+        words = f"{words}; {never}" if words else never
     if end.kind == "completed" and told.is_without_answer:
         return Ending("failed", {**data, "reason": words})
     return Ending(end.kind, data if words is None else {**data, "warning": words})

@@ -11,7 +11,7 @@ from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
-from resources.evaluation_calls import calls_told
+from resources.evaluation_calls import calls_left, calls_told
 from resources.evaluation_counts import bought_by
 from resources.evaluations import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import links, one_line
@@ -127,7 +127,8 @@ def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     if asked_by is not None and run.status in _IS_ALIVE:
         _cancel(tick.context, run.run_id)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
-        end = with_calls(end, calls_told(tick.store.events(one.queue_id)))
+        events = tick.store.events(one.queue_id)
+        end = with_calls(end, calls_told(events), calls_left(events))
         tick.store.append(one.queue_id, end.kind, {**end.data, "bought": bought_by(tick.store, one.queue_id)}, "ended")
     return None
 

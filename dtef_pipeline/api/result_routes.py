@@ -64,7 +64,8 @@ class SpentOnCalls(BaseModel):
 class CostOfRun(SpentOnCalls):
     """What the calls cost that the rows of a run rest on, whoever paid for them; each counts once.
 
-    Two runs of an evaluation that rest on the same call have it both in their costs.
+    Two runs of an evaluation that rest on the same call have it both in their costs. Before a run has rows nothing of this is known: `usd` is
+    null, and what the evaluation bought in all stands in `bought` of its last event.
     """
 
     bought: SpentOnCalls

@@ -187,14 +187,13 @@ class Results(NamedTuple):
 def results_of_run(asked: RunAsked) -> Results:
     """All that is shown of a run, made of the tables as they are now."""
     family = results_for(asked.evaluation.family)
-    counts = family.counts_of(asked)
-    return Results(
-        family.metrics_of(asked, counts),
-        outcomes_told(counts, OUTCOME_UNITS[asked.evaluation.family]),
-        family.cost_of(asked),
-        asked.bought(family.request_keys_of(asked)),
-        family.traces_of(asked),
+    counts, traces = family.counts_of(asked), family.traces_of(asked)
+    # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
+    cost, bought = (
+        (family.cost_of(asked), asked.bought(family.request_keys_of(asked))) if traces else (Spent(usd=None), Spent(usd=None))
     )
+    outcomes = outcomes_told(counts, OUTCOME_UNITS[asked.evaluation.family])
+    return Results(family.metrics_of(asked, counts), outcomes, cost, bought, traces)
 
 
 class ResultsKept:

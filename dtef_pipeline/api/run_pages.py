@@ -19,6 +19,7 @@ from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
 
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
+_NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
 
 router = page_router()
 
@@ -36,8 +37,8 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         "Asked": asked_in_words(run.asks),
         "Snapshot": asked.snapshot,
         "Outcomes": _outcomes(results.outcomes),
-        "Cost": f"{cost_in_words(results.cost._asdict())}, whoever paid for them",
-        "Bought by this evaluation": cost_in_words(results.bought._asdict()),
+        "Cost": f"{cost_in_words(results.cost._asdict())}, whoever paid for them" if traces else _NOT_KNOWN_YET,
+        "Bought by this evaluation": cost_in_words(results.bought._asdict()) if traces else _NOT_KNOWN_YET,
     }
     caption = f"{counted(len(metrics), 'metric')}, with 95 % intervals"
     if len(metrics) > _METRICS_SHOWN:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from resources.evaluation_calls import CallCounts, StageCalls, calls_told
+from assets.evaluations.ended_runs import Ending, with_calls
+from resources.evaluation_calls import CallCounts, StageCalls, calls_left, calls_told
 from resources.evaluations import Event
 
 SENTENCES = [
@@ -73,3 +74,18 @@ def test_of_a_stage_that_tells_again_the_last_word_holds() -> None:
 def test_where_nobody_was_asked_nothing_is_told() -> None:
     """Events of older code have no counts either."""
     assert calls_told([said("queued"), said("item", stage="answers", answered=3, of=4), said("completed")]) is None
+
+
+def test_what_a_cancel_left_unasked_is_told() -> None:
+    """59 of 59 calls were answered, the page said, of an evaluation of 640 that was cancelled."""
+    events = [
+        told("rules", StageCalls(CallCounts(2, 0, 0))),
+        said("item", stage="moves", answered=58, failed=0, skipped=0, of=640),
+        told("moves", StageCalls(CallCounts(59, 0, 0))),
+    ]
+    assert calls_left(events[:1]) == 0
+    assert calls_left(events[:2]) == 640
+    assert calls_left(events) == 581
+    end = with_calls(Ending("cancelled", {}), calls_told(events), calls_left(events))
+    assert end.data["warning"] == "about 581 further requests were not made before the end"
+    assert "warning" not in with_calls(Ending("completed", {}), calls_told(events), 581).data
