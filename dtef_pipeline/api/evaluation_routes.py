@@ -64,7 +64,7 @@ def post_evaluation(
     services: Used, holder: Operating, values: Annotated[dict[str, Any], Body()], idempotency_key: _IdempotencyKey = None
 ) -> JSONResponse:
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
-    sent, store = read_manifest(values), services.evaluations
+    sent, store = read_manifest(values, services.settings), services.evaluations
     found = None if idempotency_key is None else store.submitted(sent.family, sent.values, holder.name, idempotency_key)
     if found is None:
         _refuse_more_than_wait(store, holder.name)

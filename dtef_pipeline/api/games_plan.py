@@ -15,6 +15,7 @@ from dtef_pipeline.api.plans import (
     EvaluationBudget,
     NotApproved,
     PlannedEvaluation,
+    Refusals,
     RefusedManifest,
     UnfitManifest,
     UnknownName,
@@ -56,12 +57,13 @@ MOST_ASKED_RUNS = 200
 MOST_ASKED_EPISODES = 100_000
 """Of one manifest, over all its runs."""
 _LARGEST_ASKED_SEED = 10**12 - 1
+_LONGEST_SEEDS = 2_000
 _Made = TypeVar("_Made")
 
 
 def _seeds(given: Any) -> Any:
     if isinstance(given, str):
-        return given
+        return _spelled_seeds(given)
     if not isinstance(given, list) or not all(type(one) is int for one in given):
         raise ValueError(f"got {repr(given)[:80]}; allowed: text such as 1-20, or a list of whole numbers")
     if wrong := [one for one in given if not 0 <= one <= _LARGEST_ASKED_SEED]:
@@ -69,6 +71,16 @@ def _seeds(given: Any) -> Any:
     if not given:
         raise ValueError("got an empty list; allowed: one or more seeds, or none given: those of each scenario")
     return each_once(given)
+
+
+def _spelled_seeds(given: str) -> str:
+    if not 0 < len(given) <= _LONGEST_SEEDS:
+        raise ValueError(f"got a text of {counted(len(given), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
+    try:
+        seed_spans(given)
+    except ConfigError as error:
+        raise ValueError(f"got {repr(given)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
+    return given
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -86,7 +98,7 @@ class GamesManifest(Part):
     models: Annotated[Names, Field(min_length=1)]
     """Models, collections of them, `baseline/NAME`, or `baselines`: all that a scenario has."""
     seeds: Annotated[
-        Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | list[int] | None, BeforeValidator(_seeds)
+        Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_SEEDS)] | list[int] | None, BeforeValidator(_seeds)
     ] = None
     """`1-20`, or a list of them; none: those of each scenario."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
@@ -106,17 +118,13 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import COMPUTED_MODELS
 
-    scenarios, personas = known_scenarios(settings), known_personas(settings)
-    models = known_models(settings, COMPUTED_MODELS)
-    chosen = {one: _persona(one, personas) for one in manifest.persona_ids}
+    personas, models = known_personas(settings), known_models(settings, COMPUTED_MODELS)
+    chosen, packs = _named(manifest.model_dump(), settings, personas, models)
     if len({one and one.name for one in chosen.values()}) < len(chosen):
         raise UnfitManifest("persona_ids", "a persona stands there twice, once by its id and once by its version")
-    packs = {one: _pack(one, scenarios) for one in manifest.scenario_ids}
     require_weighable(packs.values())
     _require_few_runs(manifest)
     names = [AS_ITSELF if one is None else one.name for one in chosen.values()]
-    for path, given in (("models", manifest.models), ("opponents", manifest.opponents)):
-        _require_known(path, given, packs, models, personas)
     if manifest.opponents and len(without_opponents(packs)) == len(packs):
         raise UnfitManifest("opponents", f"{', '.join(packs)}: one seat and no opponents; allowed: none")
     absent = _fit("models", partial(absent_by_scenario, packs, manifest.models), UnknownName)
@@ -146,6 +154,39 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     named = pinned_personas([*manifest.models, *manifest.opponents], personas)
     config = with_pins(panel.run_config(manifest.snapshot), pinned, named)
     return PlannedEvaluation("games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True)
+
+
+def refuse_games_names(given: Mapping[str, Sequence[str] | None], settings: Settings) -> None:
+    """Raises RefusedManifest with all names that cannot be, of what a manifest has of personas, scenarios, models and opponents."""
+    from dtef_pipeline.families import COMPUTED_MODELS
+
+    _named(given, settings, known_personas(settings), known_models(settings, COMPUTED_MODELS))
+
+
+def _named(
+    given: Mapping[str, Sequence[str] | None], settings: Settings, personas: Mapping[str, Persona], models: Models
+) -> tuple[dict[str, Persona | None], dict[str, Pack]]:
+    """Personas (None: the model as itself) and packs by the names that a manifest, or part of one, has for them.
+
+    Raises RefusedManifest with all names that cannot be, also those of models and opponents.
+    """
+    scenarios, refusals = known_scenarios(settings), Refusals()
+    chosen: dict[str, Persona | None] = {}
+    packs: dict[str, Pack] = {}
+    for one in refusals.until_enough(given.get("persona_ids") or ()):
+        with refusals.kept():
+            chosen[one] = _persona(one, personas)
+    wanted = given.get("scenario_ids") or ()
+    for one in refusals.until_enough(wanted):
+        with refusals.kept():
+            packs[one] = _pack(one, scenarios)
+    # An opponent may be a baseline of any of the scenarios.
+    for path in ("models", "opponents") if 0 < len(wanted) == len(packs) else ("models",):
+        for one in refusals.until_enough(given.get(path) or ()):
+            with refusals.kept():
+                _require_known(path, one, packs, models, personas)
+    refusals.raise_all()
+    return chosen, packs
 
 
 def _panel(manifest: GamesManifest, personas: Sequence[str]) -> GamesPanel:
@@ -191,16 +232,13 @@ def _require_few_runs(manifest: GamesManifest) -> None:
         )
 
 
-def _require_known(
-    path: str, given: Sequence[str], packs: Mapping[str, Pack], models: Models, personas: Mapping[str, Persona]
-) -> None:
+def _require_known(path: str, name: str, packs: Mapping[str, Pack], models: Models, personas: Mapping[str, Persona]) -> None:
     """Raises UnknownName for a player that there is none of, and UnfitManifest for one that cannot be asked so."""
-    for name in given:
-        if path == "opponents" and any(opponent_item_name(one, name).startswith(BASELINE_PREFIX) for one in packs.values()):
-            continue  # whether all scenarios have the baseline is told of each
-        before, at, _ = name.partition("@")
-        refused = UnfitManifest if (at and before in personas) or _resolves(before, models) else UnknownName
-        _fit(path, partial(refuse_unknown_models, list(packs.values()), models, personas, [name]), refused)
+    if path == "opponents" and any(opponent_item_name(one, name).startswith(BASELINE_PREFIX) for one in packs.values()):
+        return  # whether all scenarios have the baseline is told of each
+    before, at, _ = name.partition("@")
+    refused = UnfitManifest if (at and before in personas) or _resolves(before, models) else UnknownName
+    _fit(path, partial(refuse_unknown_models, list(packs.values()), models, personas, [name]), refused)
 
 
 def _resolves(name: str, models: Models) -> bool:
@@ -253,12 +291,12 @@ def _require_askable(
 
 
 def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:
-    """Counted span by span, so that a short text stands for no list that fills the memory. Raises UnfitManifest."""
+    """Counted span by span, so that a short text stands for no list that fills the memory."""
     if isinstance(manifest.seeds, list):
         return len(manifest.seeds)
     if manifest.seeds is None:
         return found.manifest.seeds.count
-    spans = sorted(_fit("seeds", partial(seed_spans, manifest.seeds)))
+    spans = sorted(seed_spans(manifest.seeds))
     number, after = 0, 0
     for first, last in spans:
         number += max(0, last + 1 - max(first, after))

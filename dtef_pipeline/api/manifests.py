@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from dtef_pipeline.api.games_plan import GamesManifest, planned_games
-from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.games_plan import GamesManifest, planned_games, refuse_games_names
+from dtef_pipeline.api.plans import PlannedEvaluation, RefusedManifest
 from dtef_pipeline.api.problems import as_errors, faulty
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
@@ -23,10 +23,12 @@ FAMILY_OF_UNNAMED = "games"
 class _Manifests(NamedTuple):
     form: type[Part]
     planned: Callable[[Any, Settings], PlannedEvaluation]
+    refuse_names: Callable[[Mapping[str, Any], Settings], None] = lambda *_: None
+    """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
 
 
 _MANIFESTS_OF: Mapping[str, _Manifests] = {
-    "games": _Manifests(GamesManifest, planned_games),
+    "games": _Manifests(GamesManifest, planned_games, refuse_games_names),
     "qa": _Manifests(QaEvaluation, planned_qa),
     "rubric": _Manifests(RubricEvaluation, planned_rubric),
     "survey": _Manifests(SurveyEvaluation, planned_survey),
@@ -49,8 +51,8 @@ class SentManifest(NamedTuple):
         return _MANIFESTS_OF[self.family].planned(self.manifest, settings)
 
 
-def read_manifest(values: Mapping[str, Any]) -> SentManifest:
-    """Raises Problem (422) with the path of each fault, what arrived there and what is allowed."""
+def read_manifest(values: Mapping[str, Any], settings: Settings) -> SentManifest:
+    """Raises Problem (422) with the path of each fault, what arrived there and what is allowed; names that cannot be are told with them."""
     family = values.get("family", FAMILY_OF_UNNAMED)
     if not isinstance(family, str) or family not in _MANIFESTS_OF:
         raise faulty([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
@@ -58,7 +60,13 @@ def read_manifest(values: Mapping[str, Any]) -> SentManifest:
     try:
         return SentManifest(family, form.model_validate(values))
     except ValidationError as error:
-        raise faulty(as_errors(reasons(error, form))) from None
+        errors = as_errors(reasons(error, form))
+    at_fault = {one["path"].partition(".")[0] for one in errors}
+    try:
+        _MANIFESTS_OF[family].refuse_names({name: one for name, one in values.items() if name not in at_fault}, settings)
+    except RefusedManifest as refused:
+        errors += [fault._asdict() for fault in refused.faults]
+    raise faulty(errors)
 
 
 def manifest_schema() -> dict[str, Any]:

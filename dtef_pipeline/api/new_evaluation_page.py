@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -30,32 +29,14 @@ from dtef_pipeline.api.form_parts import (
 )
 from dtef_pipeline.api.games_plan import GamesManifest
 from dtef_pipeline.api.layout import page, page_router, to_page
+from dtef_pipeline.api.manifest_examples import manifest_examples
+from dtef_pipeline.api.offered_models import OfferedModel, offered_models
 from dtef_pipeline.api.page_parts import badge, folded, foreign
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
 _GAMES_FIELDS = tuple(GamesManifest.model_fields)
-MANIFEST_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
-    "games": {
-        "family": "games",
-        "persona_ids": ["cautious", "none"],
-        "scenario_ids": ["poker/kuhn"],
-        "models": ["gpt-4.1", "baselines"],
-        "seeds": "1-20",
-        "budget": {"max_cost_usd": 5, "max_calls": 2000},
-        "snapshot": "base",
-    },
-    "survey": {
-        "family": "survey",
-        "rounds": ["S1"],
-        "models": ["gpt-4.1"],
-        "context_levels": ["0"],
-        "budget": {"max_cost_usd": 5},
-    },
-    "rubric": {"family": "rubric", "blueprints": ["demo-facts"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
-    "qa": {"family": "qa", "suites": ["demo-*"], "models": ["gpt-4.1"], "budget": {"max_cost_usd": 5}},
-}
 _TICKED_FOR_ITSELF = "none"
 _BASELINES_BOX = "baselines"
 
@@ -65,7 +46,7 @@ router = page_router()
 @router.get("/new")
 def new_page(request: Request, services: Used, held: Operating, example: str = "") -> Response:
     """Both forms; with the name of a family, its example to start from."""
-    found = MANIFEST_EXAMPLES.get(example)
+    found = manifest_examples(services.settings).get(example) if example else None
     return _page(request, services, {"manifest": [json.dumps(found, indent=2)]} if found else {}, NOT_REFUSED)
 
 
@@ -132,7 +113,7 @@ def _to_evaluation(answer: Response) -> Response:
 def _page(request: Request, services: Services, form: TypedForm, refusal: Refusal) -> Response:
     of_manifest = "manifest" in form
     games = _games_form(services, {} if of_manifest else form, NOT_REFUSED if of_manifest else refusal)
-    any_family = _manifest_form(form, refusal if of_manifest else NOT_REFUSED)
+    any_family = _manifest_form(services, form, refusal if of_manifest else NOT_REFUSED)
     parts = (any_family, games) if of_manifest else (games, any_family)
     return page(request, "New evaluation", *parts, status=refusal.status)
 
@@ -181,8 +162,6 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
 def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content], dict[str, Content]]:
     """Personas, scenarios and models to choose from."""
     from assets.games.known_games import known_personas, known_scenarios
-    from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.known_models import known_models
 
     settings, unplayed = services.settings, dict[str, str]()
     personas: dict[str, Content] = {
@@ -195,21 +174,28 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
         for name, one in known_scenarios(settings, conflicts=unplayed).items()
         if one.status != "retired"
     }
-    asked = [name for name in known_models(settings, COMPUTED_MODELS).specs if name not in COMPUTED_MODELS]
-    models: dict[str, Content] = {_BASELINES_BOX: "all baselines of a scenario", **{name: name for name in asked}}
+    models: dict[str, Content] = {_BASELINES_BOX: "all baselines of a scenario"}
+    models |= {one.spec.name: _told_model(one) for one in offered_models(settings)}
     return {**personas, _TICKED_FOR_ITSELF: "none: the model as itself"}, scenarios, models
 
 
-def _manifest_form(form: TypedForm, refusal: Refusal) -> Html:
+def _told_model(one: OfferedModel) -> Content:
+    """Its name, and in brief why it cannot be asked here; the pointer on that tells it in full."""
+    name = one.spec.name
+    return html(f"{name} ", element("span", one.mark, class_="hint", title=one.lacks)) if one.lacks else name
+
+
+def _manifest_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
+    shown = manifest_examples(services.settings)
     examples = [
         folded(
             f"Example: {family}",
             element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"),
             element("p", link(f"/new?example={family}", f"Start from this example of {family}")),
         )
-        for family, one in MANIFEST_EXAMPLES.items()
+        for family, one in shown.items()
     ]
-    usual = json.dumps(MANIFEST_EXAMPLES["survey"], indent=2)
+    usual = json.dumps(shown["survey"], indent=2)
     hint = "The body of POST /api/evaluations."
     return element(
         "form",

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from fastapi import Request, Response
+from pydantic import ValidationError
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.document_pages import DocumentPages
@@ -13,9 +14,10 @@ from dtef_pipeline.api.elements import Content, Html, element, html
 from dtef_pipeline.api.form_parts import NOT_REFUSED, Refusal, SentForm, TypedForm, area_field, one_of, text_field
 from dtef_pipeline.api.layout import page_router
 from dtef_pipeline.api.persona_routes import PERSONAS
-from dtef_pipeline.api.problems import faulty
+from dtef_pipeline.api.problems import as_errors, faulty
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.versioned import VersionAsked
+from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.personas import Persona, PersonaStatus
 
 _PERSONA_FIELDS = ("id", "display_name", "system_prompt", "traits")
@@ -92,11 +94,24 @@ def _sent(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     texts = {name: one_of(form, name) for name in ("id", "display_name", "system_prompt")}
     texts["system_prompt"] = texts["system_prompt"].replace("\r\n", "\n")
     known = {"id": persona_id} if persona_id is not None else {}
-    return {**texts, **known, "traits": _traits(one_of(form, "traits"))}
+    traits, faults = _traits(one_of(form, "traits"))
+    document = {**texts, **known, "traits": traits}
+    if faults:
+        raise faulty([*_faults_of_fields(document), *({"path": "traits", "message": one} for one in faults)])
+    return document
 
 
-def _traits(words: str) -> dict[str, Any]:
-    """`risk: low` a line: numbers and true or false are what they say, all else is text. Raises Problem for other lines."""
+def _faults_of_fields(document: dict[str, Any]) -> list[dict[str, str]]:
+    """What the check of a document would say, which a fault of the form's own comes before."""
+    try:
+        Persona.model_validate({**document, "version": 1})
+    except ValidationError as error:
+        return as_errors(reasons(error, Persona))
+    return []
+
+
+def _traits(words: str) -> tuple[dict[str, Any], list[str]]:
+    """`risk: low` a line: numbers and true or false are what they say, all else is text. With what is wrong with other lines."""
     found: dict[str, Any] = {}
     faults = []
     for number, line in enumerate(words.splitlines(), 1):
@@ -108,9 +123,7 @@ def _traits(words: str) -> dict[str, Any]:
         elif name in found:
             faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} stands twice")
         found[name] = _simple(said)
-    if faults:
-        raise faulty([{"path": "traits", "message": one} for one in faults])
-    return found
+    return found, faults
 
 
 def _simple(said: str) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -21,18 +23,27 @@ _FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one)")
 
 
 _OPTIONS_OF_SHELLS = re.compile(r"--(analyst|judge|model|opponent) ")
+_MOST_REFUSALS_TOLD = 20
+
+
+class ManifestFault(NamedTuple):
+    """What is wrong with a part of a manifest."""
+
+    path: str
+    message: str
 
 
 class RefusedManifest(DtefError):
     """A manifest that is not carried out.
 
-    `path`: its part that is at fault. The message names no command, as its reader may have no shell, and no option: `--judge X` is `judges: X`.
+    `path`: its part that is at fault; `further`: what else is wrong. The message names no command, as its reader may have no shell, and no
+    option: `--judge X` is `judges: X`.
     """
 
-    def __init__(self, path: str, message: str) -> None:
-        self.path = path
+    def __init__(self, path: str, message: str, further: Sequence[ManifestFault] = ()) -> None:
         self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", _FOR_SHELLS.sub("", message.removeprefix(f"{path}: ")))
-        super().__init__(f"{path}: {self.message}")
+        self.faults = [ManifestFault(path, self.message), *further]
+        super().__init__("; ".join(f"{one.path}: {one.message}" for one in self.faults))
 
 
 class UnknownName(RefusedManifest):
@@ -74,6 +85,36 @@ class PlannedEvaluation(NamedTuple):
         """What is stored as the plan of an evaluation."""
         kept = {name: value for name, value in self._asdict().items() if name != "asked"}
         return {**kept, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
+
+
+class Refusals:
+    """Collects what is refused of parts of a manifest that do not rest on one another, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._found: list[RefusedManifest] = []
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """A RefusedManifest inside is kept for later."""
+        try:
+            yield
+        except RefusedManifest as error:
+            self._found.append(error)
+
+    def until_enough(self, given: Iterable[Listed]) -> Iterator[Listed]:
+        """These one by one, until there are as many faults as are told."""
+        return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, given)
+
+    @property
+    def faults(self) -> list[ManifestFault]:
+        return [fault for one in self._found for fault in one.faults]
+
+    def raise_all(self) -> None:
+        """Raises all of them as one error: of their own kind where they are of one, else UnfitManifest; nothing where nothing was refused."""
+        if self._found:
+            kinds = {type(one) for one in self._found}
+            first, *further = self.faults[:_MOST_REFUSALS_TOLD]
+            raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, further)
 
 
 def checked_snapshot(label: str) -> str:

@@ -125,7 +125,7 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
 def _faults(error: DtefError) -> dict[str, Any]:
     """The member `errors` of a refused manifest or vote; empty for other errors. A vote's message begins with the field that is wrong."""
     if isinstance(error, RefusedManifest):
-        return {"errors": [{"path": error.path, "message": error.message}]}
+        return {"errors": [fault._asdict() for fault in error.faults]}
     if type(error) is not BallotError:
         return {}
     path, _, message = str(error).partition(": ")

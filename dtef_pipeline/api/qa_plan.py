@@ -17,7 +17,7 @@ from dtef_pipeline.api.asked_settings import (
     require_askable,
     require_label,
 )
-from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest
+from dtef_pipeline.api.plans import PlannedEvaluation, Refusals, UnfitManifest
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.asked_parts import QaAsked
@@ -52,9 +52,13 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     Raises UnknownName for suites, parts and models that are not there, and UnfitManifest for a judge, models and
     settings that cannot be asked so.
     """
-    models = models_named(settings, "models", manifest.models)
-    arbiter = _arbiter(manifest, models)
-    keys = chosen_partitions(settings, QA_SPACE, ("suites", NO_PART_ADDED), manifest.chosen)
+    refusals = Refusals()
+    with refusals.kept():
+        models = models_named(settings, "models", manifest.models)
+        arbiter = _arbiter(manifest, models)
+    with refusals.kept():
+        keys = chosen_partitions(settings, QA_SPACE, ("suites", NO_PART_ADDED), manifest.chosen)
+    refusals.raise_all()
     runs = a_run_each(keys, "parts")
     require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
     made = made_partitions(settings, "qa_items", QA_SPACE)

@@ -17,7 +17,7 @@ from dtef_pipeline.api.asked_settings import (
     require_askable,
     require_label,
 )
-from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.plans import PlannedEvaluation, Refusals
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.judging.judges import named_judges
 from dtef_pipeline.rubric.candidates import Candidates
@@ -45,12 +45,18 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
 
     Raises UnknownName for blueprints and models that are not there, and UnfitManifest for judges and settings that cannot be.
     """
-    models = models_named(settings, "models", manifest.models)
+    refusals = Refusals()
+    with refusals.kept():
+        models = models_named(settings, "models", manifest.models)
+        with refused("judges"):
+            named_judges(manifest.judges, models)
+    with refusals.kept():
+        models_named(settings, "analysts", manifest.analysts)
+    with refusals.kept():
+        keys = chosen_partitions(settings, RUBRIC_SPACE, ("blueprints", NO_BLUEPRINT_ADDED), manifest.chosen)
+    refusals.raise_all()
     with refused("models"):
         candidates = Candidates(models, manifest.models)
-    models_named(settings, "analysts", manifest.analysts)
-    with refused("judges"):
-        named_judges(manifest.judges, models)
     # These bring pandas, which the API starts without.
     from dtef_pipeline.rubric.key_points import extracting_model
     from dtef_pipeline.rubric.summary_rows import chosen_analysts
@@ -59,7 +65,6 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
         analysts = chosen_analysts(manifest.analysts, models)
         if manifest.extract_points:
             analysts = (extracting_model(manifest.analysts, models), *analysts)
-    keys = chosen_partitions(settings, RUBRIC_SPACE, ("blueprints", NO_BLUEPRINT_ADDED), manifest.chosen)
     runs = a_run_each(keys, "blueprints")
     require_label(settings, "rubric_responses", RUBRIC_SPACE, keys, manifest.snapshot)
     asked, judges = _asked_of(manifest, keys, candidates, models, settings)

@@ -15,7 +15,7 @@ from dtef_pipeline.api.asked_settings import (
     require_askable,
     require_label,
 )
-from dtef_pipeline.api.plans import PlannedEvaluation
+from dtef_pipeline.api.plans import PlannedEvaluation, Refusals
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.asked_rounds import SurveyAsked
@@ -53,10 +53,14 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
     Raises UnknownName for rounds, segments and models that are not there, and UnfitManifest for settings, budgets and models
     that cannot be asked.
     """
-    models = models_named(settings, "models", manifest.models)
-    with refused("budgets"):
-        asked = manifest.run_config(models, manifest.snapshot)
-    keys = chosen_partitions(settings, SPACE, ("rounds", NO_ROUND_INGESTED), manifest.partitions)
+    refusals = Refusals()
+    with refusals.kept():
+        models = models_named(settings, "models", manifest.models)
+        with refused("budgets"):
+            asked = manifest.run_config(models, manifest.snapshot)
+    with refusals.kept():
+        keys = chosen_partitions(settings, SPACE, ("rounds", NO_ROUND_INGESTED), manifest.partitions)
+    refusals.raise_all()
     runs = a_run_each(keys, "rounds")
     require_label(settings, "predictions", SPACE, keys, manifest.snapshot)
     specs = manifest.asked(models)

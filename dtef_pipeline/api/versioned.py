@@ -226,15 +226,18 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
         raise faulty(
             [{"path": "body", "message": f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}"}]
         )
-    if unknown := [name for name in given if name not in known]:
-        told = f"unknown key; known: {', '.join(known)}"
-        raise faulty([{"path": name[:_ECHOED_OF_BODY], "message": told} for name in unknown[:_MOST_FAULTS]])
+    told = f"unknown key; known: {', '.join(known)}"
+    faults = [{"path": name[:_ECHOED_OF_BODY], "message": told} for name in given if name not in known][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
         raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
+    values = {name: one for name, one in given.items() if name in known}
     try:
-        return of.model.model_validate({**given, "version": version, "status": of.statuses[0]})
+        document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        raise faulty(as_errors(reasons(error, of.model))[:_MOST_FAULTS]) from None
+        raise faulty([*faults, *as_errors(reasons(error, of.model))][:_MOST_FAULTS]) from None
+    if faults:
+        raise faulty(faults)
+    return document
 
 
 def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:

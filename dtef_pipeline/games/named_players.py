@@ -55,16 +55,18 @@ def _of_no_name(packs: Iterable[Pack], models: Models, name: str) -> str:
     meant = f"{BASELINE_PREFIX}{name}"
     having = [key for key, baselines in known.items() if meant in baselines]
     if having:
-        told = f"{meant}, a baseline of {' and '.join(having)}"
+        told = f"{meant}, a baseline of {' and '.join(having)}; "
+    elif not known:
+        told = ""
     elif len(known) == 1:
-        told = f"{and_more(next(iter(known.values())), _MOST_BASELINES_TOLD)} of {next(iter(known))}"
+        told = f"{and_more(next(iter(known.values())), _MOST_BASELINES_TOLD)} of {next(iter(known))}; "
     else:
-        told = nearest(meant, {one for baselines in known.values() for one in baselines}, _MOST_BASELINES_TOLD)
+        told = f"{nearest(meant, {one for baselines in known.values() for one in baselines}, _MOST_BASELINES_TOLD)}; "
     held = "".join(f" ({file} holds none)" for file in models.files_of_none)
     asked = {key for key, spec in models.specs.items() if not spec.is_computed}
     others = nearest(name, {*asked, *(key for key, members in models.collections.items() if asked.issuperset(members))})
     return (
-        f"no model or collection {name!r}{held}; allowed: {told}; a model or collection: {others} (`dtef models` lists all); "
+        f"no model or collection {name!r}{held}; allowed: {told}a model or collection: {others} (`dtef models` lists all); "
         "or a litellm string such as openai/gpt-4.1-mini"
     )
 

@@ -72,6 +72,16 @@ def test_faults_of_a_persona_stand_beside_its_fields(tmp_path: Path) -> None:
         assert "is there already" in taken.text
 
 
+def test_all_faults_of_a_persona_are_told_at_once(tmp_path: Path) -> None:
+    """Those of the traits alone were told, until they were mended."""
+    wrong = {"id": "Bad Id!", "display_name": "", "system_prompt": "", "traits": "bold"}
+    with browsing(tmp_path) as client:
+        answer = client.post("/personas", data=wrong, headers=OWN_ORIGIN)
+    assert answer.status_code == 422
+    told = [name for name in wrong if f'id="{name}-fault"' in answer.text]
+    assert told == list(wrong)
+
+
 def test_a_hostile_prompt_is_shown_as_it_is(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         sent = {**PERSONA, "display_name": "<i>x</i>", "system_prompt": "</pre><script>alert(1)</script>"}

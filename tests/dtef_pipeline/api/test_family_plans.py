@@ -96,6 +96,26 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
 
 
 @pytest.mark.parametrize(
+    ("family", "given", "fields"),
+    [
+        ("survey", {"rounds": ["GD9"], "models": ["nobody"]}, ["models", "rounds"]),
+        (
+            "rubric",
+            {"blueprints": ["absent*"], "models": ["nobody"], "analysts": ["none"]},
+            ["models", "analysts", "blueprints"],
+        ),
+        ("qa", {"suites": ["mmul"], "models": ["nobody"]}, ["models", "suites"]),
+    ],
+)
+def test_all_names_that_are_unknown_are_told_at_once(
+    settings: Settings, family: str, given: dict[str, Any], fields: list[str]
+) -> None:
+    with pytest.raises(UnknownName) as told:
+        FAMILIES[family](settings, **given)
+    assert [one.path for one in told.value.faults] == fields
+
+
+@pytest.mark.parametrize(
     ("family", "given", "told"),
     [
         ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
@@ -184,7 +204,7 @@ def test_what_does_not_go_with_the_models_is_told_with_its_field(
 ) -> None:
     with pytest.raises(UnfitManifest) as told:
         FAMILIES[family](settings, **given)
-    assert told.value.path == field
+    assert [one.path for one in told.value.faults] == [field]
     assert "dtef " not in told.value.message
     assert "--" not in told.value.message
 
@@ -202,7 +222,7 @@ def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings
     monkeypatch.setattr("resources.warehouse.Warehouse.values", lambda *_, **__: ["mine"])
     with pytest.raises(UnfitManifest) as told:
         survey(settings, snapshot="Mine")
-    assert told.value.path == "snapshot"
+    assert [one.path for one in told.value.faults] == ["snapshot"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

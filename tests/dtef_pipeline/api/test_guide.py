@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.new_evaluation_page import MANIFEST_EXAMPLES
+from dtef_pipeline.api.manifest_examples import manifest_examples
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import add_partitions, client_in, settings_in
 
@@ -43,10 +44,64 @@ def test_the_bodies_of_the_guide_are_taken(demo: Path) -> None:
     ], [answer.text for _, answer in found]
 
 
-def test_the_examples_of_manifests_are_taken(demo: Path) -> None:
-    """That of questions named no suite, so that it was refused as it stood."""
+OWN_SERVER = """
+collections: {judges: [mine]}
+models: {mine: {model: hosted_vllm/mine, api_base: "http://127.0.0.1:9/v1"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "own", "named"),
+    [
+        (("OPENAI",), "", {"gpt-4.1"}),
+        (("ANTHROPIC",), "", {"claude-haiku-4.5"}),
+        ((), OWN_SERVER, {"mine"}),
+        ((), "", {"local/smollm2-135m"}),
+    ],
+)
+def test_the_examples_of_manifests_are_taken(
+    demo: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], own: str, named: set[str]
+) -> None:
+    """All of them named gpt-4.1, which a server without a key of OpenAI refuses; and that of questions named no suite."""
+    _keep_keys(monkeypatch, keys)
+    monkeypatch.setattr("resources.gateway.local_model.LocalTransport.problem", lambda *_: None)
+    if own:
+        (demo / "models.yaml").write_text(own, encoding="utf-8")
+    settings = settings_in(demo, **({"DTEF_MODELS": str(demo / "models.yaml")} if own else {}))
+    monkeypatch.setattr("tests.dtef_pipeline.api.made.settings_in", lambda _: settings)
+    examples = manifest_examples(settings)
+    assert {one for example in examples.values() for one in example["models"]} == named | {"baselines"}
     with client_in(demo) as client:
-        found = {family: client.post("/api/evaluations", json=one) for family, one in MANIFEST_EXAMPLES.items()}
+        found = {family: client.post("/api/evaluations", json=one) for family, one in examples.items()}
     assert {family: answer.status_code for family, answer in found.items()} == dict.fromkeys(
         ("games", "survey", "rubric", "qa"), 202
     ), {family: answer.text for family, answer in found.items()}
+
+
+def test_where_no_model_can_be_asked_the_examples_need_none(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _keep_keys(monkeypatch, ())
+    monkeypatch.setattr("resources.gateway.local_model.LocalTransport.problem", lambda *_: "the package x is not installed")
+    examples = manifest_examples(settings_in(demo))
+    with client_in(demo) as client:
+        found = {family: client.post("/api/evaluations", json=examples[family]) for family in ("games", "survey", "rubric")}
+    assert {answer.status_code for answer in found.values()} == {202}, {family: one.text for family, one in found.items()}
+
+
+def test_models_to_choose_from_write_texts_and_say_where_they_have_no_key(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embedders stood among them, and models without a key looked like the others."""
+    _keep_keys(monkeypatch, ("OPENAI",))
+    monkeypatch.setattr("resources.gateway.local_model.LocalTransport.problem", lambda *_: "the package x is not installed")
+    with client_in(demo) as client:
+        page = client.get("/new", headers={"Accept": "text/html"}).text
+    boxes = dict(re.findall(r'<input type="checkbox" name="models" value="([^"]+)"> (.*?)</label>', page))
+    marks = {name: re.sub("<[^>]*>", "", said).removeprefix(name).strip() for name, said in boxes.items()}
+    assert (marks["gpt-4.1"], marks["claude-haiku-4.5"], marks["local/smollm2-135m"]) == ("", "no key", "not installed")
+    assert "environment variable ANTHROPIC_API_KEY is not set" in boxes["claude-haiku-4.5"]
+    assert not {"local/minilm-l6-int8", "text-embedding-3-small"} & set(boxes)
+
+
+def _keep_keys(monkeypatch: pytest.MonkeyPatch, providers: tuple[str, ...]) -> None:
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    for provider in providers:
+        monkeypatch.setenv(f"{provider}_API_KEY", "no key")

@@ -80,6 +80,11 @@ def test_faults_are_told_with_path_and_what_is_allowed(client: TestClient, case:
     assert any(one["path"].startswith(path) and message in one["message"] for one in answer.json()["errors"]), answer.json()
 
 
+def test_unknown_fields_and_other_faults_are_told_at_once(client: TestClient) -> None:
+    answer = client.post(PERSONAS, json={**PATIENT, "mood": "x", "id": "a b"})
+    assert [one["path"] for one in answer.json()["errors"]] == ["mood", "id"]
+
+
 def test_what_is_no_json_is_refused(client: TestClient) -> None:
     for content, kind in ((b"{", "application/json"), (b"{}", "text/plain"), (b"", "application/json"), (b"[" * 9999, "a/b")):
         answer = client.post(PERSONAS, content=content, headers={"Content-Type": kind})

@@ -90,6 +90,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"persona_ids": ["calm:v9"]}, 404, "there is no persona 'calm:v9'"),
     ({"scenario_ids": ["poker/whist"]}, 404, "scenario_ids: there is no scenario 'poker/whist'; known: "),
     ({"models": ["no-such-model"]}, 404, "models: player no-such-model"),
+    ({"models": ["no-such-model"], "scenario_ids": ["poker/whist"]}, 404, "'no-such-model'; allowed: a model or collection: "),
     ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
     ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
     ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
@@ -108,7 +109,8 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ...}, 422, "models: is missing"),
     ({"persona_ids": ["calm", "calm"]}, 422, "persona_ids: got 'calm' more than once; allowed: each once"),
     ({"persona_ids": ["calm", "calm:v2"]}, 422, "persona_ids: a persona stands there twice"),
-    ({"seeds": "9-1"}, 422, "seeds: seeds '9-1'"),
+    ({"seeds": "9-1"}, 422, "seeds: got '9-1'; allowed: seeds and spans of at most 100,000, such as"),
+    ({"seeds": "9" * 2_001}, 422, "seeds: got a text of 2,001 characters; allowed: 1 to 2,000"),
     ({"seeds": [1, -1]}, 422, "seeds: got -1; allowed: whole numbers from 0"),
     ({"seeds": [1, 1]}, 422, "seeds: got 1 more than once"),
     ({"seeds": []}, 422, "seeds: got an empty list"),
@@ -143,6 +145,36 @@ def test_what_cannot_be_run_is_refused_with_what_is_allowed(client: TestClient, 
             assert len(answer.text) < 5_000
             assert status == 400 or all(one["path"] in answer.json()["detail"] for one in answer.json()["errors"])
             assert "`dtef " not in answer.text
+
+
+TOGETHER: tuple[tuple[dict[str, Any], int, list[str]], ...] = (
+    (
+        {"persona_ids": ["zed", "calm"], "scenario_ids": ["poker/whist"], "models": ["nobody", "no-one"]},
+        404,
+        ["persona_ids", "scenario_ids", "models", "models"],
+    ),
+    (
+        {"persona_ids": ["zed"], "models": ["nobody"], "seeds": "abc", "draws": 0},
+        422,
+        ["seeds", "draws", "persona_ids", "models"],
+    ),
+    ({"persona_ids": "zed", "scenario_ids": ["poker/whist"], "colour": 1}, 422, ["persona_ids", "colour", "scenario_ids"]),
+    ({"persona_ids": ["zed", "rash"]}, 422, ["persona_ids", "persona_ids"]),
+    ({"persona_ids": ["zed"], "opponents": ["no-such-opponent"]}, 404, ["persona_ids", "opponents"]),
+    ({"scenario_ids": ["poker/whist"], "opponents": ["random"]}, 404, ["scenario_ids"]),
+    ({"draws": 0}, 422, ["draws"]),
+    ({"draws": 0, "opponents": None}, 422, ["draws"]),
+    ({"persona_ids": [f"zed-{n}" for n in range(100)]}, 404, ["persona_ids"] * 20),
+)
+
+
+def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
+    """Each was told when the one before it was mended."""
+    for changed, status, paths in TOGETHER:
+        with subtests.test(str(changed)[:60]):
+            answer = post(client, **changed)
+            told = [one["path"] for one in answer.json()["errors"]]
+            assert (answer.status_code, told) == (status, paths), answer.text[:500]
 
 
 def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) -> None:

@@ -1,0 +1,52 @@
+"""A manifest of each family to start from, which asks a model that this server can ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dtef_pipeline.api.offered_models import first_askable, offered_models
+from resources.settings import Settings
+
+
+def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
+    """By family. What it names beside models is shipped, or added by the demo. Where no model can be asked: baselines, and stored responses.
+
+    Raises ConfigError where a models file has a fault.
+    """
+    model = first_askable(offered_models(settings))
+    asked = [model.name] if model else []
+    # Of a model at an address of its own without a price, a limit in dollars would be refused.
+    is_priced = model is None or not model.api_base or model.input_price is not None
+    budget = {"max_cost_usd": 5} if is_priced else {"max_calls": 2000}
+    replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
+    return {
+        "games": {
+            "family": "games",
+            "persona_ids": ["cautious", "none"],
+            "scenario_ids": ["poker/kuhn"],
+            "models": [*asked, "baselines"],
+            "seeds": "1-20",
+            "budget": {**budget, "max_calls": 2000},
+            "snapshot": "base",
+        },
+        "survey": {
+            "family": "survey",
+            "rounds": ["S1"],
+            "models": asked or ["baselines"],
+            "context_levels": ["0"],
+            "budget": budget,
+        },
+        "rubric": {
+            "family": "rubric",
+            "blueprints": ["demo-facts"],
+            **({"models": asked, "budget": budget} if asked else replayed),
+        },
+        "qa": {
+            "family": "qa",
+            "suites": ["demo-*"],
+            "models": asked or ["local/smollm2-135m"],
+            "judge": "none",
+            "budget": budget,
+        },
+    }
