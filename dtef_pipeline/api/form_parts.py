@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -69,6 +70,13 @@ def one_of(form: TypedForm, name: str) -> str:
     return form[name][-1].strip() if form.get(name) else ""
 
 
+def number_typed(said: str) -> Any:
+    """A number that was typed; what is none stays as it was typed, for the check to refuse."""
+    return (
+        float(said) if re.fullmatch(r"\d{1,15}\.\d{1,15}", said) else int(said) if re.fullmatch(r"[0-9]{1,15}", said) else said
+    )
+
+
 def read_json(words: str) -> Any:
     """What a JSON text says. Raises Problem with the line and the column where it is none."""
     try:
@@ -126,6 +134,12 @@ def area_field(
         **further,
     )
     return _field(name, label, control, hint, refusal)
+
+
+def select_field(name: str, label: str, choices: Sequence[str], chosen: str, refusal: Refusal, hint: str = "") -> Html:
+    """One of several."""
+    options = [element("option", one, value=one, selected=one == chosen) for one in choices]
+    return _field(name, label, element("select", options, id=name, name=name, **_described(name, hint, refusal)), hint, refusal)
 
 
 def choices_field(

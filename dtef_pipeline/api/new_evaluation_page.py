@@ -23,6 +23,7 @@ from dtef_pipeline.api.form_parts import (
     area_field,
     choices_field,
     faults_above,
+    number_typed,
     one_of,
     read_json,
     refusal_of,
@@ -102,19 +103,13 @@ def games_manifest(form: TypedForm) -> dict[str, Any]:
         "opponents": _separated(one_of(form, "opponents")),
     }
     texts = {name: said for name in ("seeds", "snapshot") if (said := one_of(form, name))}
-    draws = {"draws": _number(said)} if (said := one_of(form, "draws")) else {}
-    bounds = {name: _number(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
+    draws = {"draws": number_typed(said)} if (said := one_of(form, "draws")) else {}
+    bounds = {name: number_typed(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
     return {"family": "games", **listed, **texts, **draws, **({"budget": bounds} if bounds else {})}
 
 
 def _separated(words: str) -> list[str]:
     return [one for one in re.split(r"[\s;]+", words) if one]
-
-
-def _number(said: str) -> Any:
-    return (
-        float(said) if re.fullmatch(r"\d{1,15}\.\d{1,15}", said) else int(said) if re.fullmatch(r"[0-9]{1,15}", said) else said
-    )
 
 
 def _parsed(words: str) -> dict[str, Any]:

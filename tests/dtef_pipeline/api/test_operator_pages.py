@@ -17,6 +17,7 @@ from tests.dtef_pipeline.api.made import settings_in
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
 FORMS = (
+    "/votes",
     "/new",
     "/new/manifest",
     "/personas",

@@ -68,6 +68,8 @@ def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
 
 def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
     services = services_in(tmp_path)
+    with browsing(tmp_path) as client:
+        assert "scores_after_votes" in client.get("/board").text
     with_board(services)
     services.close()
     with browsing(tmp_path) as client:
