@@ -181,12 +181,12 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
 
     settings, unplayed = services.settings, dict[str, str]()
     personas: dict[str, Content] = {
-        name: html(foreign(one.display_name), f" ({name})")
+        name: html(foreign(one.display_name), f" ({name}, version {one.version})")
         for name, one in known_personas(settings, conflicts=unplayed).items()
         if name == one.id and one.status == "approved"
     }
     scenarios: dict[str, Content] = {
-        name: html(f"{name} ", badge(one.status))
+        name: html(f"{name}, version {one.version} ", badge(one.status))
         for name, one in known_scenarios(settings, conflicts=unplayed).items()
         if one.status != "retired"
     }
@@ -201,6 +201,7 @@ def _manifest_form(form: TypedForm, refusal: Refusal) -> Html:
             f"Example: {family}",
             element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"),
             element("p", link(f"/new?example={family}", f"Start from this example of {family}")),
+            level=3,
         )
         for family, one in MANIFEST_EXAMPLES.items()
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from fastapi.testclient import TestClient
+
 from tests.dtef_pipeline.api.browsed import HOSTILE, OWN_ORIGIN, assert_inert, browsing, hidden_fields
 
 PERSONA = {"id": "calm", "display_name": "Calm", "system_prompt": "Stay calm.", "traits": "risk: low\npatience: 3"}
@@ -148,3 +150,37 @@ def test_a_name_that_turns_the_words_beside_it_round_is_refused(tmp_path: Path) 
             assert 'id="display_name-fault"' in answer.text
         named = {**PERSONA, "display_name": "\u05e9\u05dc\u05d5\u05dd \u200f"}
         assert client.post("/personas", data=named, headers=OWN_ORIGIN).status_code == 303
+
+
+def moved(client: TestClient, address: str) -> str:
+    """The page after the step that the page at an address offers."""
+    sent = hidden_fields(client.get(address).text, "/personas/calm/status")
+    answer = client.post("/personas/calm/status", data=sent, headers=OWN_ORIGIN)
+    assert answer.status_code == 303, answer.text
+    return client.get(answer.headers["location"]).text
+
+
+def test_the_list_tells_the_version_in_play_where_the_latest_is_a_draft(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        client.post("/personas", data=PERSONA, headers=OWN_ORIGIN)
+        moved(client, "/personas/calm")
+        opened = hidden_fields(client.get("/personas/calm").text, "/personas/calm")
+        client.post("/personas/calm", data={**PERSONA, **opened, "system_prompt": "Calmer."}, headers=OWN_ORIGIN)
+        assert "version 1 (approved) is in play" in client.get("/personas").text
+        assert "(calm, version 1)" in client.get("/new").text
+        moved(client, "/personas/calm?version=1")
+        assert "version 1 is retired, and none is in play" in client.get("/personas").text
+
+
+def test_a_step_is_told_on_the_page_of_its_version_and_retiring_asks_once_more(tmp_path: Path) -> None:
+    """One press retired a version for good, and the page of another version followed."""
+    with browsing(tmp_path) as client:
+        client.post("/personas", data=PERSONA, headers=OWN_ORIGIN)
+        opened = hidden_fields(client.get("/personas/calm").text, "/personas/calm")
+        client.post("/personas/calm", data={**PERSONA, **opened, "system_prompt": "Calmer."}, headers=OWN_ORIGIN)
+        approved = moved(client, "/personas/calm?version=1")
+        assert "Version 1 is approved now." in approved
+        assert "Stay calm." in approved
+        assert approved.index("Retire version 1</summary>") < approved.index("Yes, retire it")
+        assert "It cannot be taken back." in approved
+        assert "Version 1 is retired now." in moved(client, "/personas/calm?version=1")

@@ -86,6 +86,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
         for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
             shown = client.get(path).text
             assert warning in shown, path
+            assert 'class="badge partly">completed' in shown
             assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
         page = client.get(f"/queue/{queue_id}").text
     assert "b: 21 of 24 calls answered" in page
