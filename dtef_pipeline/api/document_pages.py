@@ -88,10 +88,15 @@ class DocumentPages:
 
     async def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
         """A new document, whose page follows; or the form again with why it was not taken."""
+        given: object = None
         try:
-            answer = await run_in_threadpool(versioned.make, self.of, services, self.sent(form, None), who)
+            given = self.sent(form, None)
+            answer = await run_in_threadpool(versioned.make, self.of, services, given, who)
         except (Problem, DtefError) as error:
-            refusal = await self._refusal(request, error)
+            if isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT:
+                refusal = self._there_already(given)
+            else:
+                refusal = await self._refusal(request, error)
             return await run_in_threadpool(self.list_page, request, services, None, form, refusal)
         return to_page(f"/{self.of.plural}/{json.loads(bytes(answer.body))['id']}")
 
@@ -108,6 +113,12 @@ class DocumentPages:
                 refusal = await self._refusal(request, error)
             return await run_in_threadpool(self.one_page, request, services, document_id, None, form, refusal)
         return to_page(f"/{self.of.plural}/{document_id}")
+
+    def _there_already(self, given: object) -> Refusal:
+        known = str(given["id"]) if isinstance(given, Mapping) else ""
+        there = link(f"/{self.of.plural}/{known}", f"the {self.of.kind} {known}")
+        said = html("There is ", there, " already: choose another id, or make its next version on its page.")
+        return Refusal(409, [FormFault(self.fields[0], said)])
 
     async def _refusal(self, request: Request, error: Exception) -> Refusal:
         if not self.is_whole:

@@ -206,7 +206,7 @@ def _manifest_form(form: TypedForm, refusal: Refusal) -> Html:
         for family, one in MANIFEST_EXAMPLES.items()
     ]
     usual = json.dumps(MANIFEST_EXAMPLES["survey"], indent=2)
-    hint = "The body of POST /api/evaluations."
+    hint = "What is asked, as a JSON object; below are examples to start from."
     return element(
         "form",
         element("h2", "Any family, by its manifest"),
