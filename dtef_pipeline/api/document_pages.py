@@ -25,7 +25,7 @@ _CHANGED_MEANWHILE = (
     "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
 )
 _AFTER_RETIRING = "Evaluations that run already end as they began; a new version can be made at any time."
-_MOVED = "moved"
+_AFTER_A_STEP = "moved"
 """In the address of a page that follows a step of the status."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
@@ -137,12 +137,12 @@ class DocumentPages:
                 raise
             said = f"somebody changed the {self.of.kind} {document_id} after you opened its page, so that nothing was done; look at it again"
             raise Problem(412, said) from None
-        return to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_MOVED}=1" if number else ""))
+        return to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 
 def _what_was_done(request: Request, document: versioned.Versioned) -> Content:
     """After a step of the status."""
-    if _MOVED not in request.query_params:
+    if _AFTER_A_STEP not in request.query_params:
         return None
     return element("p", f"Version {document.version} is {document.status} now.", role="status")
 

@@ -20,6 +20,7 @@ TypedForm = Mapping[str, Sequence[str]]
 _SHOWN_OF_JSON = 40
 _SAID_ON_FORMS: Mapping[str, str] = {
     "got []; allowed: at least 1 item": "choose at least one",
+    "got ''; allowed: at least 1 character": "this is needed",
     "is missing": "this is needed",
 }
 _PATTERNS_ON_FORMS: Mapping[str, str] = {

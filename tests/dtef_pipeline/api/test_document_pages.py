@@ -191,6 +191,8 @@ def test_what_is_wrong_is_told_in_words_of_forms_and_gets_the_focus(tmp_path: Pa
     with browsing(tmp_path) as client:
         refused = client.post("/personas", data={**PERSONA, "id": "Calm One"}, headers=OWN_ORIGIN).text
         assert "allowed: lower-case letters, digits, - and _, at most 61 characters" in refused
+        empty = client.post("/personas", data={**PERSONA, "display_name": ""}, headers=OWN_ORIGIN).text
+        assert 'id="display_name-fault">this is needed' in empty
         assert [one.get("role") for _, one in tags_of(refused) if "autofocus" in one] == ["alert"]
         assert "choose at least one" in client.post("/new", data={"models": "baselines"}, headers=OWN_ORIGIN).text
         for sent, said in ({"family": "qa", "models": []}, ">models: "), ([], ">got "):

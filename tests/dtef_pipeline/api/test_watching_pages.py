@@ -67,6 +67,17 @@ def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
     assert_inert(log)
 
 
+def test_the_words_of_the_chart_have_room_in_the_size_that_narrow_screens_give_them(tmp_path: Path) -> None:
+    """The upper half of the greatest number was cut off, and the dates touched the axis."""
+    size = 22
+    with browsing(tmp_path) as client:
+        shown = tags_of(client.get("/votes").text)
+    feet = [float(one["y"] or 0) for tag, one in shown if tag == "text"]
+    (axis,) = [float(one["y1"] or 0) for tag, one in shown if tag == "line"]
+    assert min(feet) >= size
+    assert sum(axis <= foot - size for foot in feet) == 2
+
+
 def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
     services = services_in(tmp_path)
     with browsing(tmp_path) as client:
