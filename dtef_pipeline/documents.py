@@ -153,10 +153,18 @@ def _echo(value: Any) -> str:
 
 
 def _bounds(model: type[BaseModel], place: Place, kind: str) -> str:
-    """`1 or more`, `more than 0 and less than 1`: both bounds of the number at a place; empty where a fault is of another kind."""
+    """`1 or more`, `more than 0 and less than 1`: both bounds of the number at a place, `a whole number, 1 or more` where it was no number at
+    all; empty where a fault is of another kind, or there are none.
+    """
     field = _owner(model, place).model_fields.get(str(place[-1])) if place else None
-    if field is None or not kind.startswith(("greater_than", "less_than")):
+    what = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
+    if field is None or (what is None and not kind.startswith(("greater_than", "less_than"))):
         return ""
+    said = _bounds_in_words(field)
+    return f"{what}, {said}" if what and said else said
+
+
+def _bounds_in_words(field: FieldInfo) -> str:
     found = {
         name: getattr(one, name) for one in _limits(field.annotation, field.metadata) for name in _LIMITS if hasattr(one, name)
     }

@@ -17,19 +17,30 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
     """The board of one family; without a name, of the first whose responses were voted on."""
     chapters = _chapters(services)
     if not chapters:
-        empty = element(
-            "p", "No votes were counted yet: ", element("code", "dtef preference rollup"), " makes this board of them."
-        )
-        return page(request, "Preference board", empty)
+        return page(request, "Preference board", element("p", "No votes were counted yet. ", _how_it_is_made()))
     shown = family if family in chapters else next(iter(chapters))
     others = [
         element("li", link(f"/board?family={name}", name, aria_current="page" if name == shown else None)) for name in chapters
     ]
     tabs = element("ul", others, class_="tabs") if len(chapters) > 1 else None
-    again = element(
-        "p", "Made by ", element("code", "dtef preference rollup"), ": run it again after further votes.", class_="how"
+    return page(
+        request,
+        "Preference board",
+        tabs,
+        element("p", _how_it_is_made(), class_="how"),
+        chapters[shown],
+        scripts=("tables.js",),
     )
-    return page(request, "Preference board", tabs, again, chapters[shown], scripts=("tables.js",))
+
+
+def _how_it_is_made() -> Html:
+    return html(
+        "Dagster makes this board of the votes, usually within a quarter of an hour after new ones (sensor ",
+        element("code", "scores_after_votes"),
+        "). In a shell, ",
+        element("code", "dtef preference rollup"),
+        " makes it at once.",
+    )
 
 
 def _chapters(services: Services) -> dict[str, Html]:

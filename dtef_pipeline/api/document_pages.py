@@ -16,7 +16,7 @@ from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.etags import weak_etag
 from dtef_pipeline.api.form_parts import FormFault, Refusal, TypedForm, faults_above, one_of, refusal_of
 from dtef_pipeline.api.layout import page, to_page
-from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of
+from dtef_pipeline.api.page_parts import badge, box_of_table, button_form, foreign, listed, moment, row_of, sure_button
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import DtefError
@@ -24,6 +24,9 @@ from dtef_pipeline.errors import DtefError
 _CHANGED_MEANWHILE = (
     "somebody changed it after you opened this form. Your text is still below: compare it with the latest version, then send it"
 )
+_AFTER_RETIRING = "Evaluations that run already end as they began; a new version can be made at any time."
+_AFTER_A_STEP = "moved"
+"""In the address of a page that follows a step of the status."""
 _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "retired": "Retire"}
 
 
@@ -65,6 +68,7 @@ class DocumentPages:
         seen = _seen_field(latest, one_of(form, "seen"), refusal)
         controls = self.controls(form, latest, refusal, services)
         body = (
+            _what_was_done(request, shown),
             listed({"Status": badge(shown.status), "Version": number, **self.terms_of(shown)}),
             _steps_of(self.of, shown),
             self.body_of(shown),
@@ -84,10 +88,15 @@ class DocumentPages:
 
     async def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
         """A new document, whose page follows; or the form again with why it was not taken."""
+        given: object = None
         try:
-            answer = await run_in_threadpool(versioned.make, self.of, services, self.sent(form, None), who)
+            given = self.sent(form, None)
+            answer = await run_in_threadpool(versioned.make, self.of, services, given, who)
         except (Problem, DtefError) as error:
-            refusal = await self._refusal(request, error)
+            if isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT:
+                refusal = self._there_already(given)
+            else:
+                refusal = await self._refusal(request, error)
             return await run_in_threadpool(self.list_page, request, services, None, form, refusal)
         return to_page(f"/{self.of.plural}/{json.loads(bytes(answer.body))['id']}")
 
@@ -104,6 +113,12 @@ class DocumentPages:
                 refusal = await self._refusal(request, error)
             return await run_in_threadpool(self.one_page, request, services, document_id, None, form, refusal)
         return to_page(f"/{self.of.plural}/{document_id}")
+
+    def _there_already(self, given: object) -> Refusal:
+        known = str(given["id"]) if isinstance(given, Mapping) else ""
+        there = link(f"/{self.of.plural}/{known}", f"the {self.of.kind} {known}")
+        said = html("There is ", there, " already: choose another id, or make its next version on its page.")
+        return Refusal(409, [FormFault(self.fields[0], said)])
 
     async def _refusal(self, request: Request, error: Exception) -> Refusal:
         if not self.is_whole:
@@ -122,17 +137,30 @@ class DocumentPages:
                 raise
             said = f"somebody changed the {self.of.kind} {document_id} after you opened its page, so that nothing was done; look at it again"
             raise Problem(412, said) from None
-        return to_page(f"/{self.of.plural}/{document_id}")
+        return to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
+
+
+def _what_was_done(request: Request, document: versioned.Versioned) -> Content:
+    """After a step of the status."""
+    if _AFTER_A_STEP not in request.query_params:
+        return None
+    return element("p", f"Version {document.version} is {document.status} now.", role="status")
 
 
 def _list_of(of: versioned.DocumentsOfKind, services: Services, status: str | None, name_of: Callable[[Any], str]) -> Html:
     """The latest versions, those of a status alone where one is given; with links to the other lists."""
-    documents = list(versioned.KnownDocuments.now(of, services).latest().values())
+    known = versioned.KnownDocuments.now(of, services)
+    documents, in_play = list(known.latest().values()), known.in_play()
     numbers = {one: sum(each.status == one for each in documents) for one in of.statuses}
     tabs = [_tab(f"/{of.plural}", f"all ({len(documents)})", status is None)]
     tabs += [_tab(f"/{of.plural}?status={one}", f"{one} ({n})", status == one) for one, n in numbers.items()]
     rows = [
-        row_of(link(f"/{of.plural}/{one.id}", one.id), badge(one.status), one.version, name_of(one))
+        row_of(
+            link(f"/{of.plural}/{one.id}", one.id),
+            html(badge(one.status), _else_in_play(of, one, in_play[one.id])),
+            one.version,
+            name_of(one),
+        )
         for one in documents
         if status in (None, one.status)
     ]
@@ -146,24 +174,38 @@ def _list_of(of: versioned.DocumentsOfKind, services: Services, status: str | No
     return html(element("ul", tabs, class_="tabs"), table)
 
 
+def _else_in_play(of: versioned.DocumentsOfKind, latest: versioned.Versioned, played: versioned.Versioned) -> Content:
+    """The version that evaluations take, where that is not the latest."""
+    if played.version == latest.version:
+        return None
+    is_retired = played.status == of.statuses[-1]
+    said = f"is {played.status}, and none is in play" if is_retired else f"({played.status}) is in play"
+    return element("span", f"version {played.version} {said}", class_="ci wrapped")
+
+
 def _tab(address: str, words: str, is_here: bool) -> Html:
     return element("li", link(address, words, aria_current="page" if is_here else None))
 
 
 def _steps_of(of: versioned.DocumentsOfKind, document: versioned.Versioned) -> Html:
     """Buttons for what may follow the status of a version."""
-    buttons = [
-        button_form(
-            f"/{of.plural}/{document.id}/status",
-            _STEP_WORDS.get(one, one),
-            "danger" if one == "retired" else "",
-            status=one,
-            version=str(document.version),
-            seen=weak_etag(versioned.body_of(document)),
-        )
-        for one in versioned.steps_from(of, document.status)
-    ]
-    return element("div", buttons)
+    return element("div", [_step_button(of, document, one) for one in versioned.steps_from(of, document.status)])
+
+
+def _step_button(of: versioned.DocumentsOfKind, document: versioned.Versioned, status: str) -> Html:
+    is_last = status == of.statuses[-1]
+    words = _STEP_WORDS.get(status, status)
+    sent = button_form(
+        f"/{of.plural}/{document.id}/status",
+        f"Yes, {words.lower()} it" if is_last else words,
+        "danger" if is_last else "",
+        status=status,
+        version=str(document.version),
+        seen=weak_etag(versioned.body_of(document)),
+    )
+    if not is_last:
+        return sent
+    return sure_button(f"{words} version {document.version}", f"It cannot be taken back. {_AFTER_RETIRING}", sent)
 
 
 def _versions_of(of: versioned.DocumentsOfKind, known: versioned.KnownDocuments, document_id: str) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +18,15 @@ SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
 TypedForm = Mapping[str, Sequence[str]]
 """Likewise; without any, nothing was sent yet."""
 _SHOWN_OF_JSON = 40
+_SAID_ON_FORMS: Mapping[str, str] = {
+    "got []; allowed: at least 1 item": "choose at least one",
+    "got ''; allowed: at least 1 character": "this is needed",
+    "is missing": "this is needed",
+}
+_PATTERNS_ON_FORMS: Mapping[str, str] = {
+    "^[a-z0-9][a-z0-9_-]{0,60}$": "lower-case letters, digits, - and _, at most 61 characters, the first a letter or a digit",
+    "^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$": "LEAGUE/NAME of lower-case letters, digits and -",
+}
 
 
 class FormFault(NamedTuple):
@@ -44,7 +54,8 @@ class Refusal(NamedTuple):
 
     def within(self, field: str) -> Refusal:
         """The same, of a field that has the whole document."""
-        return Refusal(self.status, [FormFault(f"{field}.{one.path}".rstrip("."), one.message) for one in self.faults])
+        parts = {one: "" if one.path == "body" else one.path for one in self.faults}
+        return Refusal(self.status, [FormFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
 
 
 NOT_REFUSED = Refusal(200, ())
@@ -58,15 +69,29 @@ async def refusal_of(request: Request, error: Exception, fields: Collection[str]
     told = json.loads(bytes(answer.body))
     errors = told.get("errors")
     if errors:
-        return Refusal(answer.status_code, [FormFault(one["path"], one["message"]) for one in errors])
+        return Refusal(answer.status_code, [FormFault(one["path"], _on_forms(one["message"])) for one in errors])
     field, _, message = told["detail"].partition(": ")
     found = FormFault(field, message) if field in fields else FormFault("", told["detail"])
     return Refusal(answer.status_code, [found])
 
 
+def _on_forms(message: str) -> str:
+    """What is wrong, in the words of who fills in a form."""
+    for pattern, words in _PATTERNS_ON_FORMS.items():
+        message = message.replace(f"text that matches '{pattern}'", words)
+    return _SAID_ON_FORMS.get(message, message)
+
+
 def one_of(form: TypedForm, name: str) -> str:
     """The last value of a field without white space around it; empty where it was not sent."""
     return form[name][-1].strip() if form.get(name) else ""
+
+
+def number_typed(said: str) -> Any:
+    """A number that was typed; what is none stays as it was typed, for the check to refuse."""
+    return (
+        float(said) if re.fullmatch(r"\d{1,15}\.\d{1,15}", said) else int(said) if re.fullmatch(r"[0-9]{1,15}", said) else said
+    )
 
 
 def read_json(words: str) -> Any:
@@ -88,18 +113,27 @@ def read_json(words: str) -> Any:
 
 
 def faults_above(refusal: Refusal, fields: Collection[str], said: str = "This was not taken:") -> Content:
-    """What is wrong with the form as a whole; nothing where nothing is."""
+    """What is wrong with the form as a whole, which gets the focus; nothing where nothing is."""
     if not refusal.faults:
         return None
     others = refusal.beside(fields)
-    items = [element("li", f"{one.path}: {one.message}" if one.path else one.message) for one in others]
+    items = [element("li", f"{one.path}: " if one.path else None, one.message) for one in others]
     words = said if others else "This was not taken; what is wrong stands beside the fields."
-    return element("div", element("p", words, class_="fault"), element("ul", items) if items else None, role="alert")
+    body = element("p", words, class_="fault"), element("ul", items) if items else None
+    return element("div", *body, role="alert", tabindex="-1", autofocus=True)
 
 
 def faults_of(refusal: Refusal, field: str) -> Content:
-    found = [one.message if one.path == field else f"{one.path}: {one.message}" for one in refusal.of(field)]
-    return element("p", "; ".join(found), class_="fault", id=f"{field}-fault") if found else None
+    """What is wrong with a field, and with which part of it where the field has several."""
+    found: list[Content] = []
+    for one in refusal.of(field):
+        part = one.path.removeprefix(field).strip(".[]")
+        found.append(html(f"{part}: " if part and not part.isdigit() else None, one.message))
+    return (
+        element("p", [["; " if at else None, one] for at, one in enumerate(found)], class_="fault", id=f"{field}-fault")
+        if found
+        else None
+    )
 
 
 def text_field(
@@ -128,6 +162,12 @@ def area_field(
     return _field(name, label, control, hint, refusal)
 
 
+def select_field(name: str, label: str, choices: Sequence[str], chosen: str, refusal: Refusal, hint: str = "") -> Html:
+    """One of several."""
+    options = [element("option", one, value=one, selected=one == chosen) for one in choices]
+    return _field(name, label, element("select", options, id=name, name=name, **_described(name, hint, refusal)), hint, refusal)
+
+
 def choices_field(
     name: str, label: str, choices: Mapping[str, Content], chosen: Collection[str], refusal: Refusal, hint: str = ""
 ) -> Html:
@@ -138,7 +178,12 @@ def choices_field(
     ]
     told = html(element("span", hint, class_="hint", id=f"{name}-hint") if hint else None, faults_of(refusal, name))
     return element(
-        "fieldset", element("legend", label), told, element("div", boxes, class_="boxes"), **_described(name, hint, refusal)
+        "fieldset",
+        element("legend", label),
+        told,
+        element("div", boxes, class_="boxes"),
+        id=name,
+        **_described(name, hint, refusal),
     )
 
 

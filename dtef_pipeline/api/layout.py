@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ LOGIN_PATH = "/login"
 _OF_PROGRAMS = ("/api/", "/static/", "/healthz")
 _TAKEN_LATER = (401, 429, 500, 503)
 _KEPT_OF_PROBLEM = ("Retry-After", "Allow")
+_OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
+"""What an error says for programs alone, such as `; those there are: GET /api/personas`."""
 _LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
 
 
@@ -142,6 +145,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
         return to_page(f"{LOGIN_PATH}?next={quote(request.url.path + query)}")
     told = json.loads(bytes(answer.body))
     said = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else told["detail"]
+    said = _OF_THE_API.sub("", said)
     if said == told["title"]:
         said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     detail = element("p", element("bdi", said), class_="fault", role="alert")
@@ -174,7 +178,10 @@ async def _sent_again(request: Request, status: int) -> Content:
 def _ways_back(request: Request) -> Html:
     """To the page that was left, to the part of the pages that the address is of, and to the first page."""
     here = request.url.path
-    part = next((one for one in NAVIGATION if here == one.path or here.startswith(f"{one.path}/")), None)
+    held = holder_of(request)
+    open_to = [one for one in NAVIGATION if held and held.may(one.role)]
+    part = next((one for one in open_to if here == one.path or here.startswith(f"{one.path}/")), None)
+    part = part or (open_to[0] if len(open_to) == 1 else None)
     left = urlsplit(request.headers.get("referer", ""))
     ways = {
         **({left.path: "Back to the page before"} if left.netloc == request.headers.get("host") and left.path != here else {}),

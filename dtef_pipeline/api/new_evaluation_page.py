@@ -22,6 +22,7 @@ from dtef_pipeline.api.form_parts import (
     area_field,
     choices_field,
     faults_above,
+    number_typed,
     one_of,
     read_json,
     refusal_of,
@@ -83,19 +84,13 @@ def games_manifest(form: TypedForm) -> dict[str, Any]:
         "opponents": _separated(one_of(form, "opponents")),
     }
     texts = {name: said for name in ("seeds", "snapshot") if (said := one_of(form, name))}
-    draws = {"draws": _number(said)} if (said := one_of(form, "draws")) else {}
-    bounds = {name: _number(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
+    draws = {"draws": number_typed(said)} if (said := one_of(form, "draws")) else {}
+    bounds = {name: number_typed(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
     return {"family": "games", **listed, **texts, **draws, **({"budget": bounds} if bounds else {})}
 
 
 def _separated(words: str) -> list[str]:
     return [one for one in re.split(r"[\s;]+", words) if one]
-
-
-def _number(said: str) -> Any:
-    return (
-        float(said) if re.fullmatch(r"\d{1,15}\.\d{1,15}", said) else int(said) if re.fullmatch(r"[0-9]{1,15}", said) else said
-    )
 
 
 def _parsed(words: str) -> dict[str, Any]:
@@ -165,12 +160,12 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
 
     settings, unplayed = services.settings, dict[str, str]()
     personas: dict[str, Content] = {
-        name: html(foreign(one.display_name), f" ({name})")
+        name: html(foreign(one.display_name), f" ({name}, version {one.version})")
         for name, one in known_personas(settings, conflicts=unplayed).items()
         if name == one.id and one.status == "approved"
     }
     scenarios: dict[str, Content] = {
-        name: html(f"{name} ", badge(one.status))
+        name: html(f"{name}, version {one.version} ", badge(one.status))
         for name, one in known_scenarios(settings, conflicts=unplayed).items()
         if one.status != "retired"
     }
@@ -192,11 +187,12 @@ def _manifest_form(services: Services, form: TypedForm, refusal: Refusal) -> Htm
             f"Example: {family}",
             element("pre", json.dumps(one, indent=2), class_="raw", tabindex="0"),
             element("p", link(f"/new?example={family}", f"Start from this example of {family}")),
+            level=3,
         )
         for family, one in shown.items()
     ]
     usual = json.dumps(shown["survey"], indent=2)
-    hint = "The body of POST /api/evaluations."
+    hint = "What is asked, as a JSON object; below are examples to start from."
     return element(
         "form",
         element("h2", "Any family, by its manifest"),

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from dtef_pipeline.api.elements import Content, Html, element, html
 from dtef_pipeline.text.counted import counted
 
-Tone = Literal["good", "busy", "waiting", "bad", "plain"]
+Tone = Literal["good", "partly", "busy", "waiting", "bad", "plain"]
 _TONES: Mapping[str, Tone] = {
     **dict.fromkeys(("completed", "approved", "production", "ok", "on"), "good"),
     **dict.fromkeys(("running", "started", "item"), "busy"),
@@ -23,9 +23,9 @@ _LONGEST_BRIEF = 240
 """Characters of a text that are shown before it is opened."""
 
 
-def badge(state: str) -> Html:
-    """A state as a word, with a colour beside it."""
-    return element("span", state, class_=f"badge {_TONES.get(state, 'plain')}")
+def badge(state: str, tone: Tone | None = None) -> Html:
+    """A state as a word, with a colour beside it. `tone`: None, as usual for this word."""
+    return element("span", state, class_=f"badge {tone or _TONES.get(state, 'plain')}")
 
 
 def asked_in_words(asks: Mapping[str, Any]) -> str:
@@ -124,9 +124,15 @@ def listed(terms: Mapping[str, Content]) -> Html:
     return element("dl", [[element("dt", name), element("dd", _cell(said))] for name, said in terms.items()])
 
 
-def folded(heading: str, *body: Content, is_open: bool = False) -> Html:
-    """A part that opens and closes."""
-    return element("details", element("summary", element("h3", heading)), *body, open=is_open)
+def folded(heading: str, *body: Content, is_open: bool = False, level: Literal[2, 3] = 2) -> Html:
+    """A part that opens and closes. `level`: of its heading, 3 within a part that has one of its own."""
+    return element("details", element("summary", element(f"h{level}", heading)), *body, open=is_open, class_="part")
+
+
+def sure_button(question: str, warning: str, *sent: Content, **attributes: str | None) -> Html:
+    """A button that asks once more: it opens the warning with `sent`, the button that sends."""
+    heading = element("summary", question, class_="button danger")
+    return element("details", heading, element("p", warning), *sent, class_="confirm", **attributes)
 
 
 def button_form(action: str, words: str, kind: str = "", **fields: str) -> Html:

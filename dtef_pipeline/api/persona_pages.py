@@ -73,7 +73,7 @@ def _controls(form: TypedForm, before: Persona | None, refusal: Refusal, service
     def value(name: str) -> str:
         return form[name][-1] if form.get(name) else usual.get(name, "")
 
-    id_hint = "Lower case letters, digits and hyphens, such as cautious."
+    id_hint = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
     hint = "Each on a line of its own, such as risk: low."
     return html(
         None if before else text_field("id", "Id", value("id"), refusal, id_hint),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Request, Response
@@ -28,9 +28,11 @@ from dtef_pipeline.api.page_parts import (
     long_text,
     moment,
     row_of,
+    sure_button,
 )
 from dtef_pipeline.api.progress_of import PartProgress
 from dtef_pipeline.api.queue_routes import QueueId, cancel_evaluation
+from dtef_pipeline.api.service_health import HealthLook, LookedAt
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.shown_evaluations import (
     ShownEvaluation,
@@ -53,32 +55,32 @@ router = page_router()
 
 
 @router.get("/queue")
-def queue_page(request: Request, services: Used, held: Operating, before: str | None = None) -> Response:
+def queue_page(request: Request, services: Used, look: LookedAt, held: Operating, before: str | None = None) -> Response:
     """The evaluations, newest first."""
     new = element("p", link("/new", "New evaluation", class_="button"))
-    return page(request, "Queue", new, _connection_note(), _live_list(services, before), scripts=("live.js",))
+    return page(request, "Queue", new, _connection_note(), _live_list(services, look, before), scripts=("live.js",))
 
 
 @router.get("/queue/now")
-def queue_now(request: Request, services: Used, held: Operating, before: str | None = None) -> Response:
+def queue_now(request: Request, services: Used, look: LookedAt, held: Operating, before: str | None = None) -> Response:
     """What changes on the page of the queue, as it is now."""
-    return _fragment(request, _live_list(services, before))
+    return _fragment(request, _live_list(services, look, before))
 
 
 @router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: QueueId, request: Request, services: Used, held: Operating) -> Response:
+def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: LookedAt, held: Operating) -> Response:
     """One evaluation."""
     shown = _found(services, queue_id)
     manifest = folded("Manifest", as_lines(shown.evaluation.manifest), is_open=True)
     plan = folded("The Dagster run that it comes to", as_lines(shown.evaluation.plan))
     title = f"Evaluation {queue_id[:_SHORT_ID]}"
-    return page(request, title, _connection_note(), _live_part(shown), manifest, plan, scripts=("live.js",))
+    return page(request, title, _connection_note(), _live_part(shown, look), manifest, plan, scripts=("live.js",))
 
 
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
+def evaluation_now(request: Request, queue_id: QueueId, services: Used, look: LookedAt, held: Operating) -> Response:
     """What changes on the page of an evaluation, as it is now."""
-    return _fragment(request, _live_part(_found(services, queue_id)))
+    return _fragment(request, _live_part(_found(services, queue_id), look))
 
 
 @router.post("/queue/{queue_id}/cancel")
@@ -109,10 +111,11 @@ def _events_of(shown: ShownEvaluation) -> str | None:
     return None if shown.is_over else f"/api/evaluations/queue/{shown.evaluation.queue_id}/events"
 
 
-def _live_list(services: Services, before: str | None) -> Html:
+def _live_list(services: Services, look: HealthLook, before: str | None) -> Html:
     """The evaluations of one page of the queue."""
     found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, runs=False)
-    rows = [_row(one) for one in shown_evaluations(services.evaluations, found)]
+    shown = shown_evaluations(services.evaluations, found)
+    rows = [_row(one) for one in shown]
     table = box_of_table(
         "Evaluations, newest first; times are UTC", _QUEUE_HEADINGS, rows, nothing="No evaluation was asked for yet."
     )
@@ -120,7 +123,7 @@ def _live_list(services: Services, before: str | None) -> Html:
     if len(found) == EVALUATIONS_A_PAGE:
         older = element("p", link(f"/queue?before={found[-1].queue_id}", "Older evaluations"))
     now = f"/queue/now?before={before}" if before else "/queue/now"
-    return element("div", table, older, id="live", data_now=now)
+    return element("div", _why_they_wait(shown, look), table, older, id="live", data_now=now)
 
 
 def _row(shown: ShownEvaluation) -> TableRow:
@@ -129,7 +132,7 @@ def _row(shown: ShownEvaluation) -> TableRow:
     asked: Content = brief(subject_of(one))
     if personas := personas_of(one):
         asked = html(asked, element("span", "as ", brief(personas), class_="ci wrapped"))
-    state = html(badge(shown.state), [brief(said, class_="ci wrapped") for said in _words_of_state(shown)])
+    state = html(_badge_of(shown), [brief(said, class_="ci wrapped") for said in _words_of_state(shown)])
     calls = shown.progress.calls
     far = _progress(shown) if not shown.is_over else _calls(calls) if calls else "–"
     cells = (state, far, one.family, asked, asked_models_of(one), one.submitted_by)
@@ -142,6 +145,11 @@ def _row(shown: ShownEvaluation) -> TableRow:
         data_events=_events_of(shown),
         data_state=shown.state,
     )
+
+
+def _badge_of(shown: ShownEvaluation) -> Html:
+    """The state; green only where nothing was left unanswered."""
+    return badge(shown.state, "partly" if shown.is_over and shown.progress.warning else None)
 
 
 def _words_of_state(shown: ShownEvaluation) -> list[str]:
@@ -188,12 +196,12 @@ def _calls_by_stage(calls: Mapping[str, Any] | None) -> Content:
     return html(_calls(calls), parts)
 
 
-def _live_part(shown: ShownEvaluation) -> Html:
+def _live_part(shown: ShownEvaluation, look: HealthLook) -> Html:
     one = shown.evaluation
     words = "; ".join(_words_of_state(shown))
     restarts = shown.progress.restarts
     terms: dict[str, Content] = {
-        "State": html(badge(shown.state), " ", long_text(words)),
+        "State": html(_badge_of(shown), " ", long_text(words)),
         "Progress": _progress(shown),
         "Calls": _calls_by_stage(shown.progress.calls),
         "Bought": cost_in_words(shown.progress.bought) if shown.progress.bought else "–",
@@ -210,7 +218,7 @@ def _live_part(shown: ShownEvaluation) -> Html:
     return element(
         "div",
         listed(terms),
-        _who_starts_it(shown),
+        _why_they_wait([shown], look) or _who_starts_it(shown),
         _cancelling(shown),
         _failures(shown),
         element("h2", "Runs"),
@@ -222,6 +230,13 @@ def _live_part(shown: ShownEvaluation) -> Html:
         data_events=_events_of(shown),
         data_state=shown.state,
     )
+
+
+def _why_they_wait(shown: Sequence[ShownEvaluation], look: HealthLook) -> Content:
+    """Why those that are queued do not start; nothing where none is, or nothing is known to be in the way."""
+    if all(one.progress.status != "queued" for one in shown) or (why := look.why_none_starts()) is None:
+        return None
+    return element("p", f"{why}. ", link("/health", "Health"), " says more.", class_="fault", role="status")
 
 
 def _who_starts_it(shown: ShownEvaluation) -> Content:
@@ -243,9 +258,8 @@ def _cancelling(shown: ShownEvaluation) -> Content:
         words = ("Its end was asked for by ", foreign(shown.cancelled_by), ". Calls that are under way end first.")
         return element("p", *words, class_="how")
     sent = button_form(f"/queue/{shown.evaluation.queue_id}/cancel", "Yes, cancel it", "danger")
-    sure = element("p", "It cannot be taken up again. What it has made so far stays, and is not paid for twice.")
-    heading = element("summary", "Cancel this evaluation", class_="button danger")
-    return element("details", heading, sure, sent, class_="confirm", id="cancel")
+    sure = "It cannot be taken up again. What it has made so far stays, and is not paid for twice."
+    return sure_button("Cancel this evaluation", sure, sent, id="cancel")
 
 
 def _failures(shown: ShownEvaluation) -> Content:

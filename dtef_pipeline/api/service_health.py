@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -33,7 +33,9 @@ FAILURES_OF_DAYS = 7
 _MOST_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
-NO_DAEMON = "no daemon is running: evaluations wait; start `dtef ui`"
+_DAEMON_KNOWN_S = 60.0
+"""How old what is known of the daemon may be on a page that does not wait for it."""
+NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 
 
@@ -97,6 +99,11 @@ class _KeptDaemon:
                     kept = self._found[str(home)] = now, daemon_state(home, QUEUE_SENSOR)
         return kept[1]
 
+    def last_state(self, services: Services, now: datetime) -> DaemonState | None:
+        """What was found lately, without asking; None: nothing was."""
+        kept = self._found.get(str(services.settings.dagster_home))
+        return kept[1] if kept and abs((now - kept[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
+
 
 _daemon = _KeptDaemon()
 
@@ -109,12 +116,24 @@ class HealthLook:
         self._at_database = ThreadPoolExecutor(1, "health of the database")
         self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
         self._under_way: asyncio.Task[ServiceHealth] | None = None
+        self._glance: Future[DaemonState] | None = None
 
     async def now(self) -> ServiceHealth:
         """What holds now. Who asks while a look is under way gets what that finds."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._looked(), name="health")
         return await asyncio.shield(self._under_way)
+
+    def why_none_starts(self) -> str | None:
+        """Why no queued evaluation starts, by what is known: None, where nothing is in the way or it is not known yet.
+
+        Waits for nothing. Whether the daemon runs is asked behind it, for the next call.
+        """
+        now = self._services.evaluations.clock()
+        known = _daemon.last_state(self._services, now)
+        if self._glance is None or self._glance.done():
+            self._glance = self._at_daemon.submit(_daemon.state, self._services, now)
+        return next(iter(_daemon_problems(known, now, 0)), None) if known else None
 
     async def _looked(self) -> ServiceHealth:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()

@@ -16,6 +16,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.identity import versions_in_play
 from resources.game_documents import DocumentChanged, DocumentVersion, GameDocumentKind, SaidStatus, StoredDocuments
 from resources.settings import Settings
 
@@ -78,6 +79,10 @@ class KnownDocuments:
     def latest(self) -> dict[str, Versioned]:
         """The latest version of each document, by id, in the order of ids."""
         return {name: one for (name, _), one in self.versions.items()}
+
+    def in_play(self) -> dict[str, Versioned]:
+        """The version of each document that evaluations take, by id: the latest that is past the first status."""
+        return versions_in_play(self.versions.values(), self.of.statuses[0])
 
     def one(self, document_id: str, version: int | None = None) -> Versioned:
         """A version; None: the latest. Raises Problem 404."""

@@ -10,12 +10,32 @@ from datetime import date, timedelta
 from typing import Annotated
 
 from fastapi import Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import ValidationError
 
 from dtef_pipeline.api.access import Administering, Operating
-from dtef_pipeline.api.elements import Html, element, html, link
-from dtef_pipeline.api.layout import page, page_router
+from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.feedback_routes import PairsWanted, make_pairs
+from dtef_pipeline.api.feedback_services import UsedForVotes
+from dtef_pipeline.api.form_parts import (
+    NOT_REFUSED,
+    Refusal,
+    SentForm,
+    TypedForm,
+    choices_field,
+    faults_above,
+    number_typed,
+    one_of,
+    refusal_of,
+    select_field,
+    text_field,
+)
+from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.page_parts import box_of_table, folded, listed, moment, row_of
+from dtef_pipeline.api.problems import Problem, as_errors, faulty
 from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.documents import reasons
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.vote_counts import VoteCounts, latest_actions, start_of_days, vote_counts
 from resources.vote_tables import time_of
@@ -23,23 +43,91 @@ from resources.vote_tables import time_of
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
 _ACTIONS_A_PAGE = 100
-_CHART_WIDTH, _CHART_HEIGHT, _CHART_FOOT = 760, 140, 20
+_CHART_WIDTH, _CHART_HEIGHT, _CHART_HEAD, _CHART_FOOT = 760, 170, 32, 32
+"""Room above and below the bars holds words of 22 units, as narrow screens have them."""
 
 router = page_router()
+_PAIRING_FIELDS = ("family", "most", "baselines")
+_Made = Annotated[int | None, Query(ge=1, le=2**31)]
 _Place = Annotated[int | None, Query(ge=0, le=2**62)]
 
 
 @router.get("/votes")
-def votes_page(request: Request, services: Used, held: Operating) -> Response:
-    """Votes by day, by reviewer and by choice."""
+def votes_page(request: Request, services: Used, held: Operating, made: _Made = None) -> Response:
+    """Votes by day, by reviewer and by choice, and a form that makes pairs; `made`: how many it has just made."""
+    return _votes_page(request, services, {}, NOT_REFUSED, made)
+
+
+@router.post("/votes")
+async def make_pairs_by_form(
+    request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm
+) -> Response:
+    """Makes pairs, as POST /api/feedback/pairs does."""
+    try:
+        done = await run_in_threadpool(make_pairs, _pairs_wanted(form), held, services, feedback)
+    except (Problem, DtefError) as error:
+        refusal = await refusal_of(request, error, _PAIRING_FIELDS)
+        return await run_in_threadpool(_votes_page, request, services, form, refusal)
+    return to_page(f"/votes?made={done.pairs}")
+
+
+def _votes_page(request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None) -> Response:
     first = start_of_days(services.votes.clock(), DAYS_OF_VOTES)
     found = vote_counts(services.votes.database, first)
     days = {day: found.by_day.get(day, 0) for day in (first.date() + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     caption = f"Votes a day (UTC), {days_in_words(days)}"
     rows = [row_of(day.isoformat(), n) for day, n in sorted(days.items(), reverse=True) if n]
     table = box_of_table("Days with votes, the last first", ("Day", "Votes"), rows, numbers=("Votes",), nothing="No votes.")
-    drawn = element("figure", _bars_of_days(days, caption), element("figcaption", caption), class_="days")
-    return page(request, "Votes", _all_votes(found), drawn, _reviewers(services, found), folded("Votes by day", table))
+    body = (
+        _pairs_made(made),
+        _all_votes(found),
+        element("figure", _bars_of_days(days, caption), element("figcaption", caption), class_="days"),
+        _reviewers(services, found),
+        folded("Votes by day", table),
+        _pairing_form(form, refusal),
+    )
+    return page(request, "Votes", *body, status=refusal.status)
+
+
+def _pairs_wanted(form: TypedForm) -> PairsWanted:
+    """What the form stands for. Raises Problem."""
+    most = {"most": number_typed(said)} if (said := one_of(form, "most")) else {}
+    values = {"family": one_of(form, "family"), "baselines": bool(form.get("baselines")), **most}
+    try:
+        return PairsWanted.model_validate(values)
+    except ValidationError as error:
+        raise faulty(as_errors(reasons(error, PairsWanted))) from None
+
+
+def _pairs_made(number: int | None) -> Content:
+    if number is None:
+        return None
+    words = (f"Made {counted(number, 'pair')}. Reviewers vote on the page ", link("/review", "Review"), ".")
+    return element("p", *words, role="status")
+
+
+def _pairing_form(form: TypedForm, refusal: Refusal) -> Html:
+    """Which stored responses are paired."""
+    # The families bring pandas, which the API starts without.
+    from dtef_pipeline.families import FAMILIES
+
+    families = [one.name for one in FAMILIES if one.paired]
+    controls = element(
+        "form",
+        element("p", "Two stored responses to the same item make a pair. Reviewers vote on pairs.", class_="how"),
+        faults_above(refusal, _PAIRING_FIELDS),
+        select_field("family", "Family", families, one_of(form, "family"), refusal),
+        text_field(
+            "most", "At most", one_of(form, "most") if form else "100", refusal, "How many pairs; empty: all there can be."
+        ),
+        choices_field(
+            "baselines", "Baselines", {"yes": "pair the answers of baselines too"}, form.get("baselines", ()), refusal
+        ),
+        element("button", "Make pairs", type="submit", class_="main"),
+        method="post",
+        action="/votes",
+    )
+    return html(element("h2", "Make pairs"), controls)
 
 
 @router.get("/actions")
@@ -117,7 +205,7 @@ def _bars_of_days(days: Mapping[date, int], caption: str) -> Html:
     bottom = _CHART_HEIGHT - _CHART_FOOT
     bars = []
     for at, (day, number) in enumerate(days.items()):
-        high = (bottom - _CHART_FOOT) * number / most
+        high = (bottom - _CHART_HEAD) * number / most
         title = element("title", f"{day.isoformat()}: {counted(number, 'vote')}")
         place = {
             "x": round(at * wide + 1, 1),
@@ -129,9 +217,9 @@ def _bars_of_days(days: Mapping[date, int], caption: str) -> Html:
     axis = element("line", x1=0, y1=bottom, x2=_CHART_WIDTH, y2=bottom, class_="axis")
     first, last = min(days).isoformat(), max(days).isoformat()
     words = [
-        element("text", first, x=0, y=_CHART_HEIGHT - 5, class_="soft"),
-        element("text", last, x=_CHART_WIDTH, y=_CHART_HEIGHT - 5, class_="soft", text_anchor="end"),
-        element("text", f"{most:,}", x=0, y=12, class_="soft"),
+        element("text", first, x=0, y=_CHART_HEIGHT - 6, class_="soft"),
+        element("text", last, x=_CHART_WIDTH, y=_CHART_HEIGHT - 6, class_="soft", text_anchor="end"),
+        element("text", f"{most:,}", x=0, y=_CHART_HEAD - 8, class_="soft"),
     ]
     size = f"0 0 {_CHART_WIDTH} {_CHART_HEIGHT}"
     return element("svg", html(axis, bars, words), viewBox=size, width="100%", role="img", aria_label=caption)

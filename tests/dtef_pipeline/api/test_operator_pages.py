@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,12 @@ import pytest
 from dtef_pipeline.api import versioned
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations import AskedRun, EvaluationStore
-from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields
+from tests.dtef_pipeline.api.browsed import HOSTILE, OPERATOR_PAGES, OWN_ORIGIN, assert_inert, browsing, hidden_fields, tags_of
 from tests.dtef_pipeline.api.made import settings_in
 
 PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base"}
 FORMS = (
+    "/votes",
     "/new",
     "/new/manifest",
     "/personas",
@@ -53,6 +54,7 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             assert answer.headers["content-type"].startswith("text/html")
             assert "this takes the role" in answer.text
             assert "poker" not in answer.text
+            assert '<a href="/review">To the page Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):
             assert client.post(path, headers=OWN_ORIGIN).status_code == 403
 
@@ -65,6 +67,8 @@ def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
             assert answer.headers["cache-control"] == "no-store"
             assert '"/actions"' not in answer.text
             assert_inert(answer.text)
+            levels = [int(tag[1]) for tag, _ in tags_of(answer.text) if tag in ("h1", "h2", "h3", "h4")]
+            assert all(below <= above + 1 for above, below in pairwise([0, *levels])), path
         assert client.get("/actions").status_code == 403
     with browsing(tmp_path, "admin") as client:
         assert client.get("/actions").status_code == 200
@@ -85,6 +89,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
         for path in ("/queue", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
             shown = client.get(path).text
             assert warning in shown, path
+            assert 'class="badge partly">completed' in shown
             assert "21 of 24 calls answered, 2 failed, 1 left out" in shown
         page = client.get(f"/queue/{queue_id}").text
     assert "b: 21 of 24 calls answered" in page
@@ -94,7 +99,7 @@ def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
 
 def test_forms_of_other_sites_change_nothing(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
-    foreign = ({}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"})
+    foreign: tuple[dict[str, str], ...] = ({}, {"Origin": "https://elsewhere.org"}, {"Origin": "null"})
     with browsing(tmp_path, "admin") as client:
         for path, origin in product((*FORMS, f"/queue/{queue_id}/cancel"), foreign):
             assert client.post(path, headers=origin).status_code == 403

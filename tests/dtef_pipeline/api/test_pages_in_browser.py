@@ -67,6 +67,10 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
         for path in (*OPERATOR_PAGES, f"/queue/{queue_id}", "/actions"):
             browser.visits(f"{api.address}{path}", 400)
             assert browser.does("document.documentElement.scrollWidth") <= 400, path
+            heights = browser.does(
+                "[...document.querySelectorAll('main summary')].map(one => one.offsetHeight).filter(Boolean)"
+            )
+            assert min(heights, default=44) >= 44, path
             assert browser.said == [], path
 
         browser.visits(f"{api.address}/queue/{submitted_to(services)}")
@@ -107,4 +111,4 @@ def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_
         services.evaluations.append(queue_id, "started", {}, "started")
         browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         until(lambda: "running" in browser.texts("#live")[0])
-        assert browser.does("document.getElementById('lost').hidden")
+        until(lambda: browser.does("document.getElementById('lost').hidden"))

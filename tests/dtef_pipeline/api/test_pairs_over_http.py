@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from resources.votes import VoteStore
 from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, assert_inert
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
 
@@ -80,3 +81,22 @@ def test_what_is_wrong_with_a_wish_is_said(client: TestClient, body: dict[str, A
 def test_where_nothing_fits_there_is_nothing_to_pair(client: TestClient, body: dict[str, Any]) -> None:
     answer = client.post(PAIRS_PATH, json=body)
     assert (answer.status_code, answer.json()["detail"]) == (409, "nothing is left to pair: no stored response fits")
+
+
+def test_pairs_are_made_by_a_form_and_it_says_how_many_or_why_none(client: TestClient) -> None:
+    """Votes could not be collected by pages alone: only programs could make pairs."""
+    assert 'action="/votes"' in client.get("/votes").text
+
+    def sent(**fields: str) -> str:
+        shown = client.post("/votes", data=fields, headers=OWN_ORIGIN).text
+        assert_inert(shown)
+        return shown
+
+    assert "Made 2 pairs." in sent(family="qa", most="2")
+    assert "Made 1 pair." in sent(family="qa", most="")
+    assert "nothing is left to pair: 3 stored responses found" in sent(family="qa", most="5")
+    assert "no stored response fits" in sent(family="games", most="5")
+    for most in ("0", "many"):
+        assert 'id="most-fault"' in sent(family="qa", most=most)
+    assert 'id="family-fault"' in sent(family="<b>")
+    assert len(votes_of(client).pairs()) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,12 +14,12 @@ from fastapi.testclient import TestClient
 from assets.daemon_state import DaemonState, daemon_state
 from dtef_pipeline.api import service_health
 from dtef_pipeline.api.health_pages import bytes_in_words, span_in_words
-from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR
+from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR, HealthLook, _KeptDaemon
 from dtef_pipeline.errors import StoreError
 from resources.vote_counts import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
-from tests.dtef_pipeline.api.test_operator_pages import submitted
+from tests.dtef_pipeline.api.test_operator_pages import PLANNED, submitted
 from tests.dtef_pipeline.api.voted import LAST_VOTE, with_board, with_votes
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
@@ -66,8 +67,21 @@ def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
     assert_inert(log)
 
 
+def test_the_words_of_the_chart_have_room_in_the_size_that_narrow_screens_give_them(tmp_path: Path) -> None:
+    """The upper half of the greatest number was cut off, and the dates touched the axis."""
+    size = 22
+    with browsing(tmp_path) as client:
+        shown = tags_of(client.get("/votes").text)
+    feet = [float(one["y"] or 0) for tag, one in shown if tag == "text"]
+    (axis,) = [float(one["y1"] or 0) for tag, one in shown if tag == "line"]
+    assert min(feet) >= size
+    assert sum(axis <= foot - size for foot in feet) == 2
+
+
 def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
     services = services_in(tmp_path)
+    with browsing(tmp_path) as client:
+        assert "scores_after_votes" in client.get("/board").text
     with_board(services)
     services.close()
     with browsing(tmp_path) as client:
@@ -102,6 +116,32 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
         assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
         daemon.append(DaemonState(None, True, "<b>broken</b>"))
         assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
+    """They said that the evaluation starts within half a minute."""
+    queue_id = services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
+    with browsing(tmp_path) as client:
+        look: HealthLook = client.app.state.health  # type: ignore[attr-defined]
+        assert look.why_none_starts() is None
+        assert look._glance is not None
+        look._glance.result()
+        for path in ("/queue", "/queue/now", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
+            shown = client.get(path).text
+            assert html.escape(NO_DAEMON) in shown
+            assert '<a href="/health">Health</a> says more' in shown
+            assert "usually within half a minute" not in shown
+        client.app.state.services.evaluations.append(queue_id, "started", {}, "started")  # type: ignore[attr-defined]
+        for path in ("/queue/now", f"/queue/{queue_id}/now"):
+            assert html.escape(NO_DAEMON) not in client.get(path).text
+
+
+def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonState], tmp_path: Path) -> None:
+    kept, services, now = _KeptDaemon(), services_in(tmp_path), datetime.now(UTC)
+    kept._found[str(services.settings.dagster_home)] = now, daemon[-1]
+    assert kept.last_state(services, now + timedelta(seconds=20)) is daemon[-1]
+    assert kept.last_state(services, now + timedelta(hours=1)) is None
+    services.close()
 
 
 def test_health_names_a_disk_that_is_almost_full(
