@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_PARTITIONS = 2_000
 """Of one evaluation."""
+MOST_ASKED_RESPONSES = 100_000
+"""Of each model, where prompts are asked more than once."""
 MOST_GIVEN = 1_000
 """Values of a list in a manifest."""
 LONGEST_GIVEN = 500
@@ -171,6 +173,24 @@ def require_askable(
             refuse_absent_imported(asked, snapshot, store)
         with refused(field):
             refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ)
+
+
+def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
+    """Raises UnfitManifest where the draws of all prompts are too many. `prompts`: numbers of them by partition, 0 where that is not known yet.
+
+    A single draw of each prompt is never too many. Partitions are looked up no further than needed.
+    """
+    if draws == 1:
+        return
+    in_all = 0
+    for number in prompts:
+        in_all += max(1, number) * draws
+        if in_all > MOST_ASKED_RESPONSES:
+            raise UnfitManifest(
+                field,
+                f"with so many draws each model would be asked more than {MOST_ASKED_RESPONSES:,} times; allowed: at most that often in one "
+                "evaluation, or 1 draw",
+            )
 
 
 def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:

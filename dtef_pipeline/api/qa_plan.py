@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,6 +15,7 @@ from dtef_pipeline.api.asked_settings import (
     models_named,
     refused,
     require_askable,
+    require_few_draws,
     require_label,
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest
@@ -58,11 +59,22 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     runs = a_run_each(keys, "parts")
     require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
     made = made_partitions(settings, "qa_items", QA_SPACE)
+    require_few_draws("draws", manifest.draws, _numbers_of_items(manifest, keys, settings))
     _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
     config = manifest.run_config(manifest.snapshot)
     if not made.issuperset(keys):
         config = {"qa_items": {}, **config}
     return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def _numbers_of_items(manifest: QaEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:
+    """By partition, of those that were made."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    for key in keys:
+        items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
+        yield items if manifest.limit is None else min(items, manifest.limit)
 
 
 def _require_askable(
