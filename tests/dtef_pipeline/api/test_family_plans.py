@@ -15,7 +15,7 @@ from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest, UnknownNam
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
 from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
-from dtef_pipeline.qa.tables import QA_ITEMS
+from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import rows_in
@@ -241,6 +241,31 @@ class TestDraws:
         with pytest.raises(UnfitManifest) as told:
             rubric(settings, draws=2, judge_draws=3)
         assert told.value.path == "judge_draws"
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "told"),
+    [
+        ({"few_shot": 3}, "few_shot", "gsm8k/all: few-shot 3: allowed: 0 to 0"),
+        ({"order": "rotated-1"}, "order", "gsm8k/all: order rotated-1, where there are no options"),
+        ({"few_shot": 3, "order": "rotated-1"}, "order", "gsm8k/all: order"),
+    ],
+)
+def test_a_part_that_cannot_be_asked_so_is_told_though_others_can(
+    tmp_path: Path, given: dict[str, Any], field: str, told: str
+) -> None:
+    """The run was taken, and failed in all parts but one."""
+    place = settings_in(tmp_path)
+    add_partitions(place, PARTITIONS)
+    keep_items(place, 2, suite="mmlu", part="law")
+    examples = [{"suite": "mmlu", "part": "law", "position": position} for position in range(5)]
+    Warehouse(place.warehouse).write("qa_examples", rows_in(QA_EXAMPLES, examples), suite="mmlu", part="law")
+    keep_items(place, 2, "number", suite="gsm8k", part="all")
+    assert qa(place, suites=[], parts=["mmlu/law"], **given).keys
+    with pytest.raises(UnfitManifest) as refused:
+        qa(place, suites=["*"], **given)
+    assert refused.value.path == field
+    assert refused.value.message.startswith(told)
 
 
 def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
