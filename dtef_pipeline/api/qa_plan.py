@@ -115,7 +115,8 @@ def _require_askable(
         try:
             require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
         except UnfitManifest as error:
-            raise UnfitManifest("judge", f"{error.message}; allowed: another judge, or none: nobody judges") from None
+            allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
+            raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
 
 
 def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, settings: Settings) -> bool:

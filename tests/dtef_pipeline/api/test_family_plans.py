@@ -134,6 +134,8 @@ def test_an_unknown_name_is_told_with_those_that_are_known(
         {"models": "gpt-4.1-mini"},
         {"models": ["x" * 501]},
         {"models": ["x"] * 1001},
+        {"models": [MODEL, MODEL]},
+        {"models": None},
         {"draws": 0},
         {"draws": 1_001},
         {"draws": 10**30},
@@ -210,7 +212,8 @@ def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
     settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UnfitManifest, match=f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set"):
+    said = f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set; allowed: a model that can be asked, such as .*local/"
+    with pytest.raises(UnfitManifest, match=said):
         FAMILIES[family](settings)
 
 
