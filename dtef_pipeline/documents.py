@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -21,6 +21,8 @@ Place = tuple[int | str, ...]
 """Where a value stands in a document: keys and places in lists, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
+_OF_KEY = "[key]"
+"""What pydantic adds to the place of a key that is wrong itself."""
 _IN_OUR_WORDS: Mapping[str, str] = {
     "string_type": "text",
     "bool_type": "true or false",
@@ -33,7 +35,10 @@ _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbe
 
 
 class Part(BaseModel):
-    """No unknown key, no infinity, no guessing of types; a key without a value was not given, unless null is one of its values."""
+    """No unknown key, no infinity, no guessing of types.
+
+    A key without a value was not given, unless null is one of its values or it must be given.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -47,7 +52,7 @@ class Part(BaseModel):
     @classmethod
     def _takes_null(cls, key: Any) -> bool:
         known = cls.model_fields.get(str(key))
-        return known is None or type(None) in get_args(known.annotation)
+        return known is None or known.is_required() or type(None) in get_args(known.annotation)
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
 def told_faults(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
     """The same of pydantic's own list of faults."""
     for fault in faults:
-        place, kind, message = fault["loc"], fault["type"], fault["msg"]
+        place, kind, message = tuple(one for one in fault["loc"] if one != _OF_KEY), fault["type"], fault["msg"]
         if kind == "extra_forbidden":
             yield Reason(place, _unknown(_owner(model, place).model_fields))
         elif kind == "missing":
@@ -148,7 +153,7 @@ def _unknown(known: Iterable[str]) -> str:
 
 
 def _echo(value: Any) -> str:
-    text = repr(value)
+    text = "null" if value is None else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
@@ -216,7 +221,7 @@ def _kinds_in_lists(annotation: Any) -> Iterator[Any]:
     """What `list[...]` holds, wherever in an annotation it stands: `str` of `list[str] | None`."""
     for argument in get_args(annotation):
         if get_origin(annotation) is list:
-            yield argument
+            yield get_args(argument)[0] if get_origin(argument) is Annotated else argument
         else:
             yield from _kinds_in_lists(argument)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.arbiter import Arbiter
@@ -15,13 +16,34 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
+class LookedAtParts(NamedTuple):
+    """What parts say of a way of asking."""
+
+    judged: bool
+    """Whether some of the items are for a judge."""
+    about_documents: bool
+    """Whether some of them are asked about documents."""
+    refused: Mapping[str, ConfigError]
+    """By part, why it cannot be asked so."""
+
+
 def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow, settings: Settings) -> bool:
     """Whether some of the items are for a judge.
 
     Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
     up chunks of documents and is not named.
     """
-    judged, asks_about, refused = False, False, list[ConfigError]()
+    found = looked_at_parts(warehouse, keys, how)
+    if keys and len(found.refused) == len(keys):
+        raise next(iter(found.refused.values()))
+    if found.about_documents:
+        require_server(how.retriever, settings)
+    return found.judged
+
+
+def looked_at_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> LookedAtParts:
+    """What each of these parts says."""
+    judged, asks_about, refused = False, False, dict[str, ConfigError]()
     for key in keys:
         at = QA_SPACE.levels(key)
         items = warehouse.read_or_empty("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
@@ -30,14 +52,10 @@ def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedH
         try:
             how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
         except ConfigError as error:
-            refused.append(error)
+            refused[key] = error
         asks_about = asks_about or about
         judged = judged or bool(judged_items(items))
-    if keys and len(refused) == len(keys):
-        raise refused[0]
-    if asks_about:
-        require_server(how.retriever, settings)
-    return judged
+    return LookedAtParts(judged, asks_about, refused)
 
 
 def require_server(retriever: str, settings: Settings) -> None:

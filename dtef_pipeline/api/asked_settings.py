@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, field_validator
 
-from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot
+from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot, each_once
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
 MOST_PARTITIONS = 2_000
 """Of one evaluation."""
+MOST_ASKED_RESPONSES = 100_000
+"""Of each model, where prompts are asked more than once."""
 MOST_GIVEN = 1_000
 """Values of a list in a manifest."""
 LONGEST_GIVEN = 500
 """Characters of a text in one."""
+_KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
 
@@ -47,6 +51,11 @@ class EvaluationAsked(Part):
             if isinstance(text, str) and len(text) > LONGEST_GIVEN:
                 raise ValueError(f"got a text of {counted(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
         return given
+
+    @field_validator("models", check_fields=False)
+    @classmethod
+    def _each_once(cls, models: list[str]) -> list[str]:
+        return each_once(models)
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -169,8 +178,45 @@ def require_askable(
     with ResponseStore(settings.responses_url) as store:
         with unknown(field):
             refuse_absent_imported(asked, snapshot, store)
-        with refused(field):
+        try:
             refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ)
+        except (ConfigError, GatewayError) as error:
+            raise UnfitManifest(
+                field, f"{error}{_other_models(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
+            ) from None
+
+
+def _other_models(asked: Sequence[ModelSpec], settings: Settings) -> str:
+    """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
+    from dtef_pipeline.families import COMPUTED_MODELS
+    from resources.gateway.askable import quick_problem
+
+    known = known_models(settings, COMPUTED_MODELS).specs
+    able = [
+        name
+        for name, spec in known.items()
+        if (spec.api_key_env or spec.api_base or spec.is_local) and quick_problem(spec, os.environ) is None
+    ]
+    others = f", such as {nearest(asked[0].name, able)}" if able else ""
+    return f"; allowed: a model that can be asked{others}; or have the variable set on the server"
+
+
+def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
+    """Raises UnfitManifest where the draws of all prompts are too many. `prompts`: numbers of them by partition, 0 where that is not known yet.
+
+    A single draw of each prompt is never too many. Partitions are looked up no further than needed.
+    """
+    if draws == 1:
+        return
+    in_all = 0
+    for number in prompts:
+        in_all += max(1, number) * draws
+        if in_all > MOST_ASKED_RESPONSES:
+            raise UnfitManifest(
+                field,
+                f"with so many draws each model would be asked more than {MOST_ASKED_RESPONSES:,} times; allowed: at most that often in one "
+                "evaluation, or 1 draw",
+            )
 
 
 def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -58,10 +59,13 @@ MOST_ASKED_EPISODES = 100_000
 """Of one manifest, over all its runs."""
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
+"""Characters of the text."""
 _Made = TypeVar("_Made")
 
 
 def _seeds(given: Any) -> Any:
+    if given is None:
+        return None
     if isinstance(given, str):
         return _spelled_seeds(given)
     if not isinstance(given, list) or not all(type(one) is int for one in given):
@@ -75,11 +79,15 @@ def _seeds(given: Any) -> Any:
 
 def _spelled_seeds(given: str) -> str:
     if not 0 < len(given) <= _LONGEST_SEEDS:
-        raise ValueError(f"got a text of {counted(len(given), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
+        told = f"text such as 1-20, of at most {counted(_LONGEST_SEEDS, 'character')}, or a list of whole numbers"
+        raise ValueError(f"got {repr(given)[:80]}; allowed: {told}")
     try:
-        seed_spans(given)
+        spans = sorted(seed_spans(given))
     except ConfigError as error:
         raise ValueError(f"got {repr(given)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
+    for (_, last), (first, _) in pairwise(spans):
+        if first <= last:
+            raise ValueError(f"got {first} more than once; allowed: each once")
     return given
 
 
@@ -136,6 +144,9 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     for one in packs.values():
         episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
     _require_askable(manifest, packs.values(), models, personas, names, settings)
+    _require_played(
+        names, [one for found in packs.values() for one in entrants(found, models, personas, manifest.models, names)]
+    )
     panel = _panel(manifest, names)
     pinned = {key: pinned_scenario(one, panel.seeds, manifest.opponents) for key, one in packs.items()}
     asked = [
@@ -224,6 +235,15 @@ def _pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     return pack(name, scenarios)
 
 
+def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
+    """Raises UnfitManifest for a persona that no player plays."""
+    if idle := [one for one in names if one != AS_ITSELF and all(player.persona_name != one for player in players)]:
+        raise UnfitManifest(
+            "models",
+            f"nobody would play {', '.join(idle)}: personas are played by models; allowed: a model, or persona_ids: {AS_ITSELF}",
+        )
+
+
 def _require_few_runs(manifest: GamesManifest) -> None:
     runs = len(manifest.persona_ids) * len(manifest.scenario_ids)
     if runs > MOST_ASKED_RUNS:
@@ -254,6 +274,9 @@ def _episodes(
     """How many episodes of a scenario are asked for. Raises UnfitManifest for more than `most`."""
     players = _fit("models", partial(entrants, found, models, personas, manifest.models, names))
     given = [opponent_item_name(found, one) for one in manifest.opponents]
+    if twice := {one for one in given if given.count(one) > 1}:
+        same = [one for one in manifest.opponents if opponent_item_name(found, one) in twice]
+        raise UnfitManifest("opponents", f"got {' and '.join(same)}, the same player more than once; allowed: each once")
     named = [one for one in _fit("opponents", partial(opponents_given, given, found.manifest)) if one != NO_OPPONENT]
     opponents = [_fit("opponents", partial(opponent_named, found, models, personas, one), UnknownName) for one in named]
     for path, found_players in (("models", players), ("opponents", opponents)):
@@ -296,12 +319,7 @@ def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:
         return len(manifest.seeds)
     if manifest.seeds is None:
         return found.manifest.seeds.count
-    spans = sorted(seed_spans(manifest.seeds))
-    number, after = 0, 0
-    for first, last in spans:
-        number += max(0, last + 1 - max(first, after))
-        after = max(after, last + 1)
-    return number
+    return sum(last + 1 - first for first, last in seed_spans(manifest.seeds))
 
 
 def _fit(path: str, made: Callable[[], _Made], refused: type[RefusedManifest] = UnfitManifest) -> _Made:

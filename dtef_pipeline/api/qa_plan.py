@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +16,7 @@ from dtef_pipeline.api.asked_settings import (
     models_named,
     refused,
     require_askable,
+    require_few_draws,
     require_label,
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, Refusals, UnfitManifest
@@ -28,7 +30,12 @@ from dtef_pipeline.qa.transcripts.metadata import written_filter
 from resources.gateway.budget import Accounts
 from resources.settings import Settings, shipped
 
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
 NO_PART_ADDED = "no suite of questions was added on this server yet"
+_SHOWN_BY_PARTS = ("few_shot", "order")
+"""Settings that a part can be at odds with."""
 _SHOWN_BY = {"template", "few_shot", "few_shot_as", "order", "retriever", "k"}
 
 
@@ -62,6 +69,7 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     runs = a_run_each(keys, "parts")
     require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
     made = made_partitions(settings, "qa_items", QA_SPACE)
+    require_few_draws("draws", manifest.draws, _numbers_of_items(manifest, keys, settings))
     _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
     config = manifest.run_config(manifest.snapshot)
     if not made.issuperset(keys):
@@ -69,20 +77,30 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs)
 
 
+def _numbers_of_items(manifest: QaEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:
+    """By partition, of those that were made."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    for key in keys:
+        items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
+        yield items if manifest.limit is None else min(items, manifest.limit)
+
+
 def _require_askable(
     manifest: QaEvaluation, settings: Settings, models: Models, arbiter: Arbiter | None, made: Sequence[str]
 ) -> None:
-    """What the command refuses before it asks: models, the judge, and ways of asking that no part allows. `made`: parts whose items are known.
+    """What is refused before anybody is asked: models, the judge, and ways of asking that a part does not allow. `made`: parts whose items
+    are known.
 
     Raises UnfitManifest, and UnknownName for models of which nothing was imported.
     """
-    from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
+    from assets.qa.askable_parts import refuse_unpriced_judge
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(settings.warehouse)
     how = AskedHow(**manifest.model_dump(include=_SHOWN_BY), filter=written_filter(manifest.filter))
-    with refused("parts"):
-        judged = require_askable_parts(warehouse, made, how, settings)
+    judged = _require_parts(warehouse, made, how, settings)
     with refused("filter"):
         filter_faults(
             made,
@@ -101,7 +119,26 @@ def _require_askable(
         try:
             require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
         except UnfitManifest as error:
-            raise UnfitManifest("judge", f"{error.message}; allowed: another judge, or none: nobody judges") from None
+            allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
+            raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
+
+
+def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, settings: Settings) -> bool:
+    """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
+    from assets.qa.askable_parts import looked_at_parts, require_server
+
+    found = looked_at_parts(warehouse, made, how)
+    for key, error in found.refused.items():
+        usual = AskedHow()
+        for field in _SHOWN_BY_PARTS:
+            without = looked_at_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
+            if str(without.refused.get(key)) != str(error):
+                raise UnfitManifest(field, str(error))
+        raise UnfitManifest("parts", str(error))
+    if found.about_documents:
+        with refused("retriever"):
+            require_server(how.retriever, settings)
+    return found.judged
 
 
 def _arbiter(manifest: QaEvaluation, models: Models) -> Arbiter | None:

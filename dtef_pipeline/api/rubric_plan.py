@@ -15,6 +15,7 @@ from dtef_pipeline.api.asked_settings import (
     models_named,
     refused,
     require_askable,
+    require_few_draws,
     require_label,
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, Refusals
@@ -66,6 +67,7 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
         if manifest.extract_points:
             analysts = (extracting_model(manifest.analysts, models), *analysts)
     runs = a_run_each(keys, "blueprints")
+    _require_few_draws(manifest, keys, settings)
     require_label(settings, "rubric_responses", RUBRIC_SPACE, keys, manifest.snapshot)
     asked, judges = _asked_of(manifest, keys, candidates, models, settings)
     in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
@@ -75,6 +77,26 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     if not made_partitions(settings, "rubric_blueprints", RUBRIC_SPACE).issuperset(keys):
         config = {"rubric_blueprints": {"snapshot": manifest.snapshot, **manifest.bounds}, **config}
     return PlannedEvaluation("rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def _require_few_draws(manifest: RubricEvaluation, keys: Sequence[str], settings: Settings) -> None:
+    """Raises UnfitManifest for more responses, or more judgements of a criterion by a judge, than an evaluation may ask for."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    drawn = {"draws": manifest.draws}
+    if manifest.judge_draws > 1:
+        drawn["judge_draws"] = manifest.draws * manifest.judge_draws
+    for field, draws in drawn.items():
+        prompts = (
+            warehouse.read_or_empty("rubric_prompts", columns=["systems", "temperatures"], blueprint=key).to_pylist()
+            for key in keys
+        )
+        require_few_draws(
+            field,
+            draws,
+            (sum(max(1, len(one["systems"] or ())) * len(one["temperatures"]) for one in rows) for rows in prompts),
+        )
 
 
 def _asked_of(

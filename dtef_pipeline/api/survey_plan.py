@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -13,6 +14,7 @@ from dtef_pipeline.api.asked_settings import (
     models_named,
     refused,
     require_askable,
+    require_few_draws,
     require_label,
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, Refusals
@@ -62,6 +64,7 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
         keys = chosen_partitions(settings, SPACE, ("rounds", NO_ROUND_INGESTED), manifest.partitions)
     refusals.raise_all()
     runs = a_run_each(keys, "rounds")
+    require_few_draws("draws", manifest.draws, _numbers_of_prompts(manifest, keys, settings))
     require_label(settings, "predictions", SPACE, keys, manifest.snapshot)
     specs = manifest.asked(models)
     budgets = {spec.name: spec.budget for spec in specs} | manifest.budgets_of(models)
@@ -70,3 +73,14 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
     how = {"conditions": manifest.conditions, "context_levels": manifest.context_levels}
     config = {"blueprints": how, **asked}
     return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def _numbers_of_prompts(manifest: SurveyEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:
+    """By partition, of the questions that were ingested."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    ways = len(manifest.conditions) * len(manifest.context_levels)
+    for key in keys:
+        questions = len(warehouse.read_or_empty("survey_responses", columns=["question_id"], **SPACE.levels(key)))
+        yield ways * (questions if manifest.questions is None else min(questions, manifest.questions))

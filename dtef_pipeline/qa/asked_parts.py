@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.chosen_parts import parts_that_fit
+from dtef_pipeline.qa.conditions import MOST_SHOTS
 from dtef_pipeline.qa.transcripts.metadata import written_filter
 
 QA_PANEL_SECTION = "qa"
@@ -28,15 +30,15 @@ class QaAsked(Part):
     parts: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Parts of these suites (`college_*`), or suite and part (`mmlu/*`)."""
     models: list[str] = []  # noqa: RUF012 - pydantic copies it
-    draws: Annotated[int, Field(ge=1)] = 1
-    limit: Annotated[int, Field(ge=1)] | None = None
+    draws: Draws = 1
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """At most so many items of each part, spread over it: the same ones every night."""
     template: Literal["letters", "parens", "cot"] = "letters"
-    few_shot: Annotated[int, Field(ge=0)] = 0
+    few_shot: Annotated[int, Field(ge=0, le=MOST_SHOTS)] = 0
     few_shot_as: Literal["message", "turns"] = "message"
     order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
     retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
-    k: Annotated[int, Field(ge=1)] = 10
+    k: Annotated[int, Field(ge=1, le=1_000)] = 10
     filter: list[str] = []  # noqa: RUF012 - pydantic copies it
     """Metadata that the documents must have, KEY=VALUE each."""
     judge: Annotated[str, Field(min_length=1)] | None = None

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
@@ -37,8 +38,8 @@ class RubricAsked(Part):
     judges: list[str] = []
     """APPROACH=MODEL each."""
     analysts: list[str] = []
-    draws: Annotated[int, Field(ge=1)] = 1
-    judge_draws: Annotated[int, Field(ge=1)] = 1
+    draws: Draws = 1
+    judge_draws: Draws = 1
     scale: Literal[5, 10] = 5
     """Classes that judges choose from."""
     extract_points: bool = False

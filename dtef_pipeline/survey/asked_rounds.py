@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
@@ -27,9 +28,9 @@ class SurveyAsked(Part):
     segments: list[str] = []  # noqa: RUF012 - pydantic copies it
     context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []  # noqa: RUF012 - pydantic copies it
     conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]  # noqa: RUF012 - pydantic copies it
-    questions: Annotated[int, Field(ge=1)] | None = None
-    draws: Annotated[int, Field(ge=1)] = 1
-    temperature: Annotated[float, Field(ge=0)] | None = 0.0
+    questions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    draws: Draws = 1
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     """Of every language model that takes one; None: each model's own."""
     budgets: dict[str, Budget] = {}  # noqa: RUF012 - pydantic copies it
     """By selector, what a run may use of a model, over the bounds of the models file."""

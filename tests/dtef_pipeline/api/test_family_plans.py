@@ -15,7 +15,10 @@ from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest, UnknownNam
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
 from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
+from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.asked_runs import rows_in
 from tests.dtef_pipeline.api.made import add_partitions, settings_in
 
 PARTITIONS = {
@@ -47,6 +50,11 @@ def rubric(settings: Settings, **given: Any) -> PlannedEvaluation:
 
 def qa(settings: Settings, **given: Any) -> PlannedEvaluation:
     return planned_qa(QaEvaluation(**{"family": "qa", "suites": ["mmlu"], "models": [MODEL], **given}), settings)
+
+
+def keep_items(settings: Settings, number: int, type: str = "choice", **at: str) -> None:
+    rows = [{**at, "item_id": f"item {position}", "type": type} for position in range(number)]
+    Warehouse(settings.warehouse).write("qa_items", rows_in(QA_ITEMS, rows), **at)
 
 
 FAMILIES: dict[str, Planned] = {"survey": survey, "rubric": rubric, "qa": qa}
@@ -146,7 +154,11 @@ def test_an_unknown_name_is_told_with_those_that_are_known(
         {"models": "gpt-4.1-mini"},
         {"models": ["x" * 501]},
         {"models": ["x"] * 1001},
+        {"models": [MODEL, MODEL]},
+        {"models": None},
         {"draws": 0},
+        {"draws": 1_001},
+        {"draws": 10**30},
         {"snapshot": "../x"},
         {"budget": {"max_cost_usd": -1}},
         {"budget": {"max_tokens": 1}},
@@ -169,6 +181,12 @@ def test_values_that_cannot_be_are_refused(settings: Settings, family: str, give
         ("survey", {"context_levels": []}),
         ("survey", {"conditions": ["shift+system=mine"]}),
         ("survey", {"max_tokens": 1}),
+        ("survey", {"temperature": 9}),
+        ("survey", {"questions": 10**30}),
+        ("rubric", {"judge_draws": 10**30}),
+        ("qa", {"limit": 10**30}),
+        ("qa", {"k": 10**30}),
+        ("qa", {"few_shot": 101}),
         ("rubric", {"blueprints": []}),
         ("rubric", {"scale": 7}),
         ("qa", {"suites": []}),
@@ -214,8 +232,63 @@ def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
     settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UnfitManifest, match=f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set"):
+    said = f"models: .*{MODEL}: environment variable OPENAI_API_KEY is not set; allowed: a model that can be asked, such as .*local/"
+    with pytest.raises(UnfitManifest, match=said):
         FAMILIES[family](settings)
+
+
+class TestDraws:
+    """A thousand million draws were taken, and would have filled the memory of the server."""
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_the_draws_of_all_prompts_together_have_a_bound(
+        self, settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.asked_settings.MOST_ASKED_RESPONSES", 10)
+        assert FAMILIES[family](settings, draws=5).keys  # two partitions, of which nothing is known yet
+        with pytest.raises(UnfitManifest, match=r"draws: with so many draws .* more than 10 times; allowed: at most"):
+            FAMILIES[family](settings, draws=6)
+
+    def test_items_that_are_known_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.asked_settings.MOST_ASKED_RESPONSES", 10)
+        place = settings_in(tmp_path)
+        add_partitions(place, PARTITIONS)
+        keep_items(place, 6, suite="mmlu", part="law")
+        assert qa(place, suites=[], parts=["mmlu/law"], draws=1).keys
+        assert qa(place, suites=[], parts=["mmlu/law"], draws=2, limit=5).keys
+        with pytest.raises(UnfitManifest, match="draws: "):
+            qa(place, suites=[], parts=["mmlu/law"], draws=2)
+
+    def test_judges_draw_for_each_response(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dtef_pipeline.api.asked_settings.MOST_ASKED_RESPONSES", 10)
+        with pytest.raises(UnfitManifest) as told:
+            rubric(settings, draws=2, judge_draws=3)
+        assert told.value.path == "judge_draws"
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "told"),
+    [
+        ({"few_shot": 3}, "few_shot", "gsm8k/all: few-shot 3: allowed: 0 to 0"),
+        ({"order": "rotated-1"}, "order", "gsm8k/all: order rotated-1, where there are no options"),
+        ({"few_shot": 3, "order": "rotated-1"}, "order", "gsm8k/all: order"),
+    ],
+)
+def test_a_part_that_cannot_be_asked_so_is_told_though_others_can(
+    tmp_path: Path, given: dict[str, Any], field: str, told: str
+) -> None:
+    """The run was taken, and failed in all parts but one."""
+    place = settings_in(tmp_path)
+    add_partitions(place, PARTITIONS)
+    keep_items(place, 2, suite="mmlu", part="law")
+    examples = [{"suite": "mmlu", "part": "law", "position": position} for position in range(5)]
+    Warehouse(place.warehouse).write("qa_examples", rows_in(QA_EXAMPLES, examples), suite="mmlu", part="law")
+    keep_items(place, 2, "number", suite="gsm8k", part="all")
+    assert qa(place, suites=[], parts=["mmlu/law"], **given).keys
+    with pytest.raises(UnfitManifest) as refused:
+        qa(place, suites=["*"], **given)
+    assert refused.value.path == field
+    assert refused.value.message.startswith(told)
 
 
 def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ class TestNewEvaluations:
         fields = {
             "persona_ids": ["cautious", "none"],
             "scenario_ids": "poker/kuhn",
-            "models": "baselines",
+            "models": ["local/smollm2-135m", "baselines"],
             "seeds": "1-3",
             "max_cost_usd": "2.5",
             "once": "one",

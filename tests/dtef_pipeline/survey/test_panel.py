@@ -84,7 +84,7 @@ class TestReading:
             ("models:\n- cold\n- 5\n", 3, "models.1: got 5; allowed: text"),
             ("models: []\n", 1, "models: got []; allowed: at least 1 item"),
             ("rounds: GD4\n", 1, "rounds: got 'GD4'; allowed: a list of texts"),
-            ("\ndraws: 0\n", 2, "draws: got 0; allowed: 1 or more"),
+            ("\ndraws: 0\n", 2, "draws: got 0; allowed: 1 to 1,000"),
             ("draws: yes\n", 1, "draws: got True; allowed: a whole number"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: more than 0 and less than 1"),

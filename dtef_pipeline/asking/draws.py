@@ -1,0 +1,11 @@
+"""How often a prompt may be asked: the bound that manifests and panel files share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+MOST_DRAWS_ASKED = 1_000
+"""Of one prompt, or of one judgement: all draws of a partition are in memory together."""
+Draws = Annotated[int, Field(ge=1, le=MOST_DRAWS_ASKED)]
