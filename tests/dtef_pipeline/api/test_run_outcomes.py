@@ -16,7 +16,6 @@ from assets.stage.resources import Store
 from dtef_pipeline.api.results_of import Results, ResultsKept, RunAsked, Spent
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
-from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
@@ -30,6 +29,7 @@ from tests.dtef_pipeline.api.asked_runs import (
     asked_qa,
     asked_rubric,
     asked_survey,
+    keep_prompts,
     key_of,
     partition,
     rows_in,
@@ -78,12 +78,7 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     """Answers to other conditions and items, and further draws, were taken for the run's own."""
     rows = [qa_row(1.0, item_id=f"law/{at}") for at in range(4)]
     rows += [qa_row(0.0, item_id="law/0", draw=1), qa_row(0.0, item_id="law/0", condition="parens")]
-    house = Warehouse(settings_in(tmp_path).warehouse)
-    at = {"suite": "mmlu", "part": "law"}
-    items = [{**at, "item_id": f"law/{number}", "type": "choice"} for number in range(8)]
-    house.write("qa_items", rows_in(QA_ITEMS, items), **at)
-    prompts = [{**one, "condition": condition} for condition in ("letters", "parens") for one in items]
-    house.write("qa_prompts", rows_in(QA_PROMPTS, prompts), **at)
+    keep_prompts(tmp_path, 8, ("letters", "parens"))
     calls = [{**row, "call_status": "answered", "request_key": key_of(row["condition"], row["item_id"])} for row in rows]
     keep_in(Path(settings_in(tmp_path).warehouse), {"qa_scores": rows, "qa_responses": calls})
     asked = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 4}}, partition(LAW))
@@ -92,6 +87,15 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     assert body["outcomes"]["warning"] == "2 of 4 responses were given: 2 are not made yet"
     assert [(one["condition"], one["value"], one["n"]) for one in body["metrics"]] == [("letters", 1.0, 2)]
     assert len(body["traces"]) == 2
+
+
+@pytest.mark.parametrize("told", [{"template": "cot"}, {"order": "unknown"}])
+def test_a_run_that_was_never_asked_has_nothing_of_another_one(tmp_path: Path, told: dict[str, str]) -> None:
+    """Cancelled before its prompts were made, it showed the answers to the prompts of another evaluation as its own."""
+    asked_qa(tmp_path)
+    body = run_of(tmp_path, submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 2, **told}}, partition(LAW)))
+    assert (body["outcomes"]["asked"], body["outcomes"]["answered"], body["outcomes"]["scored"]) == (None, 0, 0)
+    assert (body["metrics"], body["traces"], body["cost"]["calls"]) == ([], [], 0)
 
 
 def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: Path) -> None:
