@@ -256,3 +256,27 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
         after = asked.written(["qa_scores"])
     assert before == same
     assert before != after
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"]}, None),
+        ({"judges": ["standard=gpt-4.1-mini"]}, "not by standard(gpt-4.1-mini)"),
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "judge_draws": 2}, "in 2 draws"),
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "scale": 10}, "[scale:10]"),
+        ({"judges": ["standard=a-model-that-has-gone"]}, None),
+    ],
+)
+def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: dict[str, Any], said: str | None) -> None:
+    """A finished run had the numbers of whoever judged the same responses last."""
+    asked_rubric(tmp_path)
+    config = {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}, "rubric_judgements": asked}
+    evaluation = submitted(tmp_path, "rubric", config, partition(BLUEPRINT))
+    body = run_of(tmp_path, evaluation)
+    assert {one["value"] is None for one in body["metrics"]} == {said is not None}
+    assert (body["outcomes"]["scored"] == 0) == (said is not None)
+    assert {(said or "") in (one["reason"] or "") for one in body["metrics"]} == {True}
+    with client_in(tmp_path, "operator") as client:
+        trace = client.get(body["traces"][0]).json()
+    assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
