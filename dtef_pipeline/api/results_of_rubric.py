@@ -59,6 +59,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         connection.register("rows_of_run", rows)
         frame = connection.execute("FROM rows_of_run").df()
     names, found, others = _models(asked), list[dict[str, Any]](), judged_by_others(asked)
+    reasons = _unscored(asked)
     for row in board(frame, [asked.snapshot], {}, "blueprint").to_dict("records"):
         if row["model"] not in names:
             continue
@@ -72,13 +73,22 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         for part in ("score", "coverage", "similarity"):
             ends = (row["low"], row["high"]) if part == "score" and not others else (None, None)
             value = None if others else row[part]
-            found.append(measured(row["model"], part, value, n, ends, others or _why(row, part), **told))
+            found.append(measured(row["model"], part, value, n, ends, others or _why(row, part, reasons), **told))
     return found
 
 
-def _why(row: dict[Any, Any], part: str) -> str:
-    """Why there is no interval."""
-    return str(row["note"]) if part == "score" else _ALONE
+def _why(row: dict[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
+    """Why there is no value, or no interval. `reasons`: of models whose responses have no score."""
+    if in_json(row[part]) is None:
+        return reasons.get(row["model"]) or f"there is no {part}"
+    return row["note"] if part == "score" else _ALONE
+
+
+def _unscored(asked: RunAsked) -> dict[str, str]:
+    """By model why responses have no score."""
+    rows = asked.rows("rubric_scores", ["level", "model", "reasons"]).to_pylist()
+    told = {row["model"]: row["reasons"] or () for row in rows if row["level"] == MODEL_LEVEL}
+    return {model: ", ".join(f"{reason}: {counted(n, 'response')}" for reason, n in found) for model, found in told.items()}
 
 
 def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:

@@ -16,7 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.api.results_of import Results, ResultsKept, RunAsked, Spent
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
-from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
 from resources.responses.store import ResponseStore
@@ -280,3 +280,19 @@ def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: d
     with client_in(tmp_path, "operator") as client:
         trace = client.get(body["traces"][0]).json()
     assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
+
+
+def test_answers_of_which_none_is_scored_are_told(tmp_path: Path) -> None:
+    """A judge whose replies could not be read left no word of it beside two answers."""
+    asked_rubric(tmp_path)
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}
+    lost = {"coverage": None, "similarity": None, "hybrid": None, "n_scored": 0, "n_responses_scored": 0}
+    rows = [
+        {**row, **lost, "reasons": [("no criterion could be scored", 6)]}
+        for row in house.read("rubric_scores", **at).to_pylist()
+    ]
+    house.write("rubric_scores", rows_in(RUBRIC_SCORES, rows), **at)
+    config = {"rubric_responses": {"models": ["openai/model-0"]}}
+    body = run_of(tmp_path, submitted(tmp_path, "rubric", config, partition(BLUEPRINT)))
+    assert body["outcomes"]["warning"].endswith("none of 6 responses has a score")
+    assert {one["reason"] for one in body["metrics"]} == {"no criterion could be scored: 6 responses"}
