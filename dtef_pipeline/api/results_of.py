@@ -31,6 +31,7 @@ _RESULTS_MADE_OF: Mapping[str, tuple[str, ...]] = {
     "qa": ("qa_scores", "qa_responses", "qa_judgements", "qa_prompts", "qa_items"),
     "rubric": (
         *("rubric_scores", "rubric_responses", "rubric_judgements", "rubric_summaries", "rubric_extractions", "rubric_prompts"),
+        *("rubric_blueprints", "rubric_runs"),
     ),
     "survey": ("scores", "predictions", "reference_scores", "survey_responses", "blueprints"),
 }

@@ -49,7 +49,7 @@ def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
     scored = {tuple(row[name] for name in _ANSWER) for row in scores.filter(pc.is_valid(scores["score"])).to_pylist()}
     told = [(row["model"], row["call_status"], tuple(row[name] for name in _ANSWER) in scored) for row in rows.to_pylist()]
     prompts = _prompts(asked)
-    if prompts is None:
+    if not len(prompts):
         return counts_by(told, None)
     specs = resolved(asked.models, asked.told("qa_responses").get("models", ()))
     each = len(prompts) * int(asked.told("qa_responses").get("draws", 1))
@@ -161,24 +161,19 @@ def _own(asked: RunAsked, table: str, columns: tuple[str, ...] | None = None) ->
     rows = asked.of_models(asked.rows(table, columns), asked.names(told.get("models", ())))
     rows = rows.filter(pc.less(rows["draw"], int(told.get("draws", 1))))
     prompts = _prompts(asked)
-    if prompts is None:
-        return rows
     rows = rows.filter(pc.is_in(rows["condition"].cast(pa.string()), pc.unique(prompts["condition"]).cast(pa.string())))
     return rows.filter(pc.is_in(rows["item_id"].cast(pa.string()), prompts["item_id"].combine_chunks().cast(pa.string())))
 
 
-def _prompts(asked: RunAsked) -> pa.Table | None:
-    """`item_id` and `condition` of the prompts of the plan; None where they are not made, or the settings fit the part no more."""
+def _prompts(asked: RunAsked) -> pa.Table:
+    """`item_id` and `condition` of the prompts of the plan; none where they are not made, or the settings fit the part no more."""
     told = asked.told("qa_responses")
     prompts, types = asked.rows("qa_prompts", ["item_id", "condition"]), asked.rows("qa_items", ["type"])
-    if not len(prompts):
-        return None
     about_documents = bool(len(asked.rows("qa_documents", ["doc_id"])))
     try:
         shown = {name: told[name] for name in _HOW_SHOWN if name in told}
         how = AskedHow(**shown, filter=written_filter(told.get("filter", [])))
         condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
     except ConfigError:
-        return None
-    found = prompts_of(prompts, condition, told.get("limit"))
-    return found if len(found) else None
+        return prompts.slice(0, 0)
+    return prompts_of(prompts, condition, told.get("limit"))

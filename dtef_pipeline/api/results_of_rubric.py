@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
+from dtef_pipeline.api.stored_judges import judged_by_others, own_judgement_keys
 from dtef_pipeline.boards.used_calls import spent_in_all
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -41,6 +42,8 @@ def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
     for row in levels:
         if row["level"] == MODEL_LEVEL and row["model"] in names:
             scored[row["model"]] += row["n_responses_scored"]
+    if judged_by_others(asked):
+        scored.clear()
     came = counts_by(((row["model"], row["status"], False) for row in _responses(asked, ("model", "status"))), _planned(asked))
     return {model: one._replace(scored=scored[str(model)]) for model, one in came.items()}
 
@@ -55,22 +58,37 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         connection.execute("SET threads = 1")
         connection.register("rows_of_run", rows)
         frame = connection.execute("FROM rows_of_run").df()
-    names, found = _models(asked), list[dict[str, Any]]()
+    names, found, others = _models(asked), list[dict[str, Any]](), judged_by_others(asked)
+    reasons = _unscored(asked)
     for row in board(frame, [asked.snapshot], {}, "blueprint").to_dict("records"):
         if row["model"] not in names:
             continue
         told: dict[str, Any] = {
             "direction": "higher",
             "n_planned": int(row["n_planned"]),
-            "n_responses": int(row["n_responses_scored"]),
+            "n_responses": 0 if others else int(row["n_responses_scored"]),
+            "remark": _remark(row, counts),
         }
-        ends, n = (row["low"], row["high"]), (row["n_parts"], row["n_planned"])
-        told["remark"] = _remark(row, counts)
-        found.append(measured(row["model"], "score", row["score"], n, ends, row["note"], **told))
-        found += [
-            measured(row["model"], part, row[part], n, (None, None), _ALONE, **told) for part in ("coverage", "similarity")
-        ]
+        n = (0 if others else row["n_parts"], row["n_planned"])
+        for part in ("score", "coverage", "similarity"):
+            ends = (row["low"], row["high"]) if part == "score" and not others else (None, None)
+            value = None if others else row[part]
+            found.append(measured(row["model"], part, value, n, ends, others or _why(row, part, reasons), **told))
     return found
+
+
+def _why(row: dict[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
+    """Why there is no value, or no interval. `reasons`: of models whose responses have no score."""
+    if in_json(row[part]) is None:
+        return reasons.get(row["model"]) or f"there is no {part}"
+    return row["note"] if part == "score" else _ALONE
+
+
+def _unscored(asked: RunAsked) -> dict[str, str]:
+    """By model why responses have no score."""
+    rows = asked.rows("rubric_scores", ["level", "model", "reasons"]).to_pylist()
+    told = {row["model"]: row["reasons"] or () for row in rows if row["level"] == MODEL_LEVEL}
+    return {model: ", ".join(f"{reason}: {counted(n, 'response')}" for reason, n in found) for model, found in told.items()}
 
 
 def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
@@ -87,9 +105,11 @@ def cost_of(asked: RunAsked) -> Spent:
 
     What embedders cost is known of the whole store alone.
     """
+    others = judged_by_others(asked)
     with duckdb.connect() as connection:
         for table in _TABLES_BY_MODEL:
-            connection.register(table, _own(asked, table))
+            rows = _own(asked, table)
+            connection.register(table, rows.slice(0, 0) if others and table == "rubric_judgements" else rows)
         for table in _TABLES_OF_ANALYSTS:
             connection.register(table, asked.rows(table))
         costs_table(connection, asked.stored(), SUMMARY.empty_table())
@@ -97,10 +117,11 @@ def cost_of(asked: RunAsked) -> Spent:
 
 
 def request_keys_of(asked: RunAsked) -> set[str]:
-    """Of the same calls as the cost."""
+    """Of the same calls as the cost; where others judged since, of what the run's own judges said too."""
+    own_judges = own_judgement_keys(asked) if judged_by_others(asked) else set()
     of_responses = [_own(asked, table, ("model", "draw", "request_keys")) for table in _TABLES_BY_MODEL]
     lists = [rows["request_keys"] for rows in (*of_responses, *(asked.rows(table) for table in _TABLES_OF_ANALYSTS))]
-    return {key for column in lists for keys in column.to_pylist() for key in keys or ()}
+    return own_judges | {key for column in lists for keys in column.to_pylist() for key in keys or ()}
 
 
 def traces_of(asked: RunAsked) -> list[str]:
@@ -114,8 +135,9 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
     if named is None:
         return None
     (row,) = (one for one in asked.rows("rubric_responses").to_pylist() if _trace_id(one) == trace_id)
+    others = judged_by_others(asked)
     points, verdicts = (
-        [in_json({name: one.get(name) for name in names}) for one in _beside(asked, table, named)]
+        [] if others else [in_json({name: one.get(name) for name in names}) for one in _beside(asked, table, named)]
         for table, names in (("rubric_points", _TOLD_OF_POINTS), ("rubric_judgements", _TOLD_OF_VERDICTS))
     )
     told = response_told({**row, "prompt_id": row["asked_hash"]}, "status", "text", "error")
@@ -126,6 +148,7 @@ def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any] | None:
         "transcript": in_json(row["transcript"]),
         "points": points,
         "judgements": verdicts,
+        "remark": others,
     }
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.shortfall import shortfall
 
 ItemOutcome = Literal["answered", "failed", "skipped"]
@@ -45,8 +46,9 @@ class OutcomeCounts(NamedTuple):
     scored: int = 0
 
     def told(self, unit: Unit) -> str | None:
-        """How much is missing and why, in words; None where all that was asked for was answered."""
-        return shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit) or None
+        """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
+        unscored = f"none of {counted(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
+        return in_words(shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
 
 
 def counts_by(

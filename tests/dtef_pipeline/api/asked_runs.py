@@ -11,6 +11,7 @@ import pyarrow as pa
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.identity import digest
+from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
@@ -102,6 +103,16 @@ def _wins(player: str) -> list[dict[str, Any]]:
     return list(scored_games(player, "baseline/random", dict.fromkeys(range(1, 7), (10.0, 20.0))))
 
 
+def keep_prompts(folder: Path, number: int = 5, conditions: Sequence[str] = ("letters",)) -> None:
+    """The items `law/0`, ... and how they are asked."""
+    at = {"suite": "mmlu", "part": "law"}
+    items = [{**at, "item_id": f"law/{place}", "type": "choice"} for place in range(number)]
+    house = Warehouse(settings_in(folder).warehouse)
+    house.write("qa_items", rows_in(QA_ITEMS, items), **at)
+    prompts = [{**one, "condition": condition} for condition in conditions for one in items]
+    house.write("qa_prompts", rows_in(QA_PROMPTS, prompts), **at)
+
+
 def asked_qa(folder: Path) -> Evaluation:
     """Three of four answers are right, the fifth was never given; another model is no part of it."""
     scores = [1.0, 1.0, 0.0, 1.0, None]
@@ -124,6 +135,7 @@ def asked_qa(folder: Path) -> Evaluation:
         }
         for row in rows
     ]
+    keep_prompts(folder)
     keep_in(Path(settings_in(folder).warehouse), {"qa_scores": rows, "qa_responses": responses})
     return submitted(folder, "qa", {"qa_responses": {"models": ["m"]}}, partition(LAW))
 

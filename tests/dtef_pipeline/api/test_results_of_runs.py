@@ -23,6 +23,7 @@ from tests.dtef_pipeline.api.asked_runs import (
     asked_qa,
     asked_rubric,
     asked_survey,
+    keep_prompts,
     key_of,
     partition,
     submitted,
@@ -225,6 +226,7 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
 
 def test_what_has_no_score_is_null_with_a_reason_and_never_0(tmp_path: Path) -> None:
     keep_in(Path(settings_in(tmp_path).warehouse), {"qa_scores": [qa_row(None, item_id=f"law/{at}") for at in range(3)]})
+    keep_prompts(tmp_path, 3)
     evaluation = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"]}}, partition(LAW))
     with client_in(tmp_path, "operator") as client:
         (own,) = told(client, run_path(evaluation))["metrics"]

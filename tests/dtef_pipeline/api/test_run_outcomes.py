@@ -16,8 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.api.results_of import Results, ResultsKept, RunAsked, Spent
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
-from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS
-from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
 from resources.responses.store import ResponseStore
@@ -30,6 +29,7 @@ from tests.dtef_pipeline.api.asked_runs import (
     asked_qa,
     asked_rubric,
     asked_survey,
+    keep_prompts,
     key_of,
     partition,
     rows_in,
@@ -78,12 +78,7 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     """Answers to other conditions and items, and further draws, were taken for the run's own."""
     rows = [qa_row(1.0, item_id=f"law/{at}") for at in range(4)]
     rows += [qa_row(0.0, item_id="law/0", draw=1), qa_row(0.0, item_id="law/0", condition="parens")]
-    house = Warehouse(settings_in(tmp_path).warehouse)
-    at = {"suite": "mmlu", "part": "law"}
-    items = [{**at, "item_id": f"law/{number}", "type": "choice"} for number in range(8)]
-    house.write("qa_items", rows_in(QA_ITEMS, items), **at)
-    prompts = [{**one, "condition": condition} for condition in ("letters", "parens") for one in items]
-    house.write("qa_prompts", rows_in(QA_PROMPTS, prompts), **at)
+    keep_prompts(tmp_path, 8, ("letters", "parens"))
     calls = [{**row, "call_status": "answered", "request_key": key_of(row["condition"], row["item_id"])} for row in rows]
     keep_in(Path(settings_in(tmp_path).warehouse), {"qa_scores": rows, "qa_responses": calls})
     asked = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 4}}, partition(LAW))
@@ -92,6 +87,15 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     assert body["outcomes"]["warning"] == "2 of 4 responses were given: 2 are not made yet"
     assert [(one["condition"], one["value"], one["n"]) for one in body["metrics"]] == [("letters", 1.0, 2)]
     assert len(body["traces"]) == 2
+
+
+@pytest.mark.parametrize("told", [{"template": "cot"}, {"order": "unknown"}])
+def test_a_run_that_was_never_asked_has_nothing_of_another_one(tmp_path: Path, told: dict[str, str]) -> None:
+    """Cancelled before its prompts were made, it showed the answers to the prompts of another evaluation as its own."""
+    asked_qa(tmp_path)
+    body = run_of(tmp_path, submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 2, **told}}, partition(LAW)))
+    assert (body["outcomes"]["asked"], body["outcomes"]["answered"], body["outcomes"]["scored"]) == (None, 0, 0)
+    assert (body["metrics"], body["traces"], body["cost"]["calls"]) == ([], [], 0)
 
 
 def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: Path) -> None:
@@ -252,3 +256,43 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
         after = asked.written(["qa_scores"])
     assert before == same
     assert before != after
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"]}, None),
+        ({"judges": ["standard=gpt-4.1-mini"]}, "not by standard(gpt-4.1-mini)"),
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "judge_draws": 2}, "in 2 draws"),
+        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "scale": 10}, "[scale:10]"),
+        ({"judges": ["standard=a-model-that-has-gone"]}, None),
+    ],
+)
+def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: dict[str, Any], said: str | None) -> None:
+    """A finished run had the numbers of whoever judged the same responses last."""
+    asked_rubric(tmp_path)
+    config = {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}, "rubric_judgements": asked}
+    evaluation = submitted(tmp_path, "rubric", config, partition(BLUEPRINT))
+    body = run_of(tmp_path, evaluation)
+    assert {one["value"] is None for one in body["metrics"]} == {said is not None}
+    assert (body["outcomes"]["scored"] == 0) == (said is not None)
+    assert {(said or "") in (one["reason"] or "") for one in body["metrics"]} == {True}
+    with client_in(tmp_path, "operator") as client:
+        trace = client.get(body["traces"][0]).json()
+    assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
+
+
+def test_answers_of_which_none_is_scored_are_told(tmp_path: Path) -> None:
+    """A judge whose replies could not be read left no word of it beside two answers."""
+    asked_rubric(tmp_path)
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}
+    lost = {"coverage": None, "similarity": None, "hybrid": None, "n_scored": 0, "n_responses_scored": 0}
+    rows = [
+        {**row, **lost, "reasons": [("no criterion could be scored", 6)]}
+        for row in house.read("rubric_scores", **at).to_pylist()
+    ]
+    house.write("rubric_scores", rows_in(RUBRIC_SCORES, rows), **at)
+    config = {"rubric_responses": {"models": ["openai/model-0"]}}
+    body = run_of(tmp_path, submitted(tmp_path, "rubric", config, partition(BLUEPRINT)))
+    assert body["outcomes"]["warning"].endswith("none of 6 responses has a score")
+    assert {one["reason"] for one in body["metrics"]} == {"no criterion could be scored: 6 responses"}
