@@ -27,6 +27,8 @@ from resources.vote_tables import time_of
 router = APIRouter()
 OVER_HTTP = "HTTP"
 """What the log of actions calls the file that is sent, or came in."""
+LARGEST_PLACE = 2**31 - 1
+"""Of the log of actions."""
 _SENT_BODY = "body"
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
@@ -88,7 +90,7 @@ def void_over_http(vote_id: str, given: VoidReason, held: Administering, service
 def list_actions_over_http(
     held: Administering,
     services: Used,
-    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> dict[str, Any]:
     """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""

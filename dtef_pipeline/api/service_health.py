@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from resources.vote_counts import votes_since
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
 
+_log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
 """Free bytes below which the disk is called almost full."""
 QUEUE_SENSOR = "evaluation_queue"
@@ -43,8 +45,7 @@ class ServiceHealth(NamedTuple):
     at: datetime
     problems: Sequence[str]
     """What is to be mended, in words; none: all is well."""
-    database: str | None
-    """Why the database does not answer; None: it does."""
+    database_answers: bool
     store_bytes: int | None
     open_evaluations: int | None
     last_event_at: datetime | None
@@ -60,7 +61,7 @@ class ServiceHealth(NamedTuple):
             "status": "degraded" if self.problems else "ok",
             "at": self.at.isoformat(timespec="milliseconds"),
             "problems": list(self.problems),
-            "database": {"answers": self.database is None, "bytes": self.store_bytes},
+            "database": {"answers": self.database_answers, "bytes": self.store_bytes},
             "evaluations": {
                 "open": self.open_evaluations,
                 "last_event_at": last.isoformat() if last else None,
@@ -140,7 +141,7 @@ LookedAt = Annotated[HealthLook, Depends(_look_of)]
 class _DatabaseHealth(NamedTuple):
     """What the database tells; nothing, where it does not answer."""
 
-    problem: str | None = None
+    answers: bool = True
     size: int | None = None
     n_open: int | None = None
     last_event_at: datetime | None = None
@@ -164,7 +165,8 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
             further=[*_disk_problems(services), *_document_problems(services)],
         )
     except StoreError as error:
-        return _DatabaseHealth(str(error))
+        _log.error("the database does not answer: %s", error)
+        return _DatabaseHealth(answers=False)
 
 
 def _disk_problems(services: Services) -> list[str]:
@@ -179,11 +181,12 @@ def _disk_problems(services: Services) -> list[str]:
 
 
 def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> ServiceHealth:
-    away = [] if found.problem is None else [f"the database does not answer: {found.problem}"]
+    # Whose error names the server and the user.
+    away = [] if found.answers else ["the database does not answer; the log says why"]
     return ServiceHealth(
         at=now,
         problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.further],
-        database=found.problem,
+        database_answers=found.answers,
         store_bytes=found.size,
         open_evaluations=found.n_open,
         last_event_at=found.last_event_at,

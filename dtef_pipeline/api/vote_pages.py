@@ -13,6 +13,7 @@ from fastapi import Query, Request, Response
 
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.elements import Html, element, html, link
+from dtef_pipeline.api.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.page_parts import box_of_table, folded, listed, moment, row_of
 from dtef_pipeline.api.services import Services, Used
@@ -26,7 +27,7 @@ _ACTIONS_A_PAGE = 100
 _CHART_WIDTH, _CHART_HEIGHT, _CHART_FOOT = 760, 140, 20
 
 router = page_router()
-_Place = Annotated[int | None, Query(ge=0, le=2**62)]
+_Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
 
 
 @router.get("/votes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,27 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         for kind in ("application/json", "application/merge-patch+json; charset=utf-8"):
             answer = client.post("/api/personas", content=twice, headers={"Content-Type": kind})
             assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "patience"), kind
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"\xed\xa0\x80": 1, "\xed\xa0\x80": 2}',
+        b'{"id": "calm", "traits": {"\xed\xa0\x80": "x"}}',
+        b'{"id": "caf\xe9"}',
+        '{"id": "calm"}'.encode("utf-16"),
+        '{"id": "calm"}'.encode("utf-16-le"),
+        '{"id": "calm"}'.encode("utf-32-be"),
+    ],
+)
+def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
+    """Half a surrogate pair as bytes was an error of the server, and UTF-16 brought in what is refused otherwise."""
+    with client_in(tmp_path) as client:
+        for path, kind in product(
+            ("/api/personas", "/api/evaluations", "/api/feedback/votes"), ("application/json", "application/a+b+json")
+        ):
+            answer = client.post(path, content=body, headers={"Content-Type": kind})
+            assert (answer.status_code, "UTF-8, which JSON is sent in" in answer.json()["detail"]) == (400, True), (path, kind)
 
 
 def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:

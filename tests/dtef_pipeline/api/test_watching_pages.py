@@ -113,7 +113,7 @@ def test_health_names_a_disk_that_is_almost_full(
 
 
 def test_health_lists_failures_and_a_database_that_is_away(
-    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue_id = submitted(tmp_path)
     services = services_in(tmp_path)
@@ -126,13 +126,15 @@ def test_health_lists_failures_and_a_database_that_is_away(
         assert "no &lt;b&gt;key" in client.get("/health", headers=BEARER_OF_OPERATOR).text
 
         def away(*_: object) -> None:
-            raise StoreError("nobody answers")
+            raise StoreError("me@secret.example does not answer")
 
         monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", away)
         told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
         assert (told["database"]["answers"], told["status"]) == (False, "degraded")
         page = client.get("/health", headers=BEARER_OF_OPERATOR)
-        assert (page.status_code, "the database does not answer" in page.text) == (200, True)
+        assert (page.status_code, "the database does not answer; the log says why" in page.text) == (200, True)
+        assert "secret.example" not in page.text + str(told)
+        assert "secret.example" in caplog.text
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/api/health").status_code == 401
 
