@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import shutil
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ FAILURES_OF_DAYS = 7
 _MOST_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
+_FIRST_LOOK_WITHIN_S = 20
+"""Until Dagster is imported, which takes a moment on a machine that is busy."""
 NO_DAEMON = "no daemon is running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 
@@ -110,6 +113,12 @@ class HealthLook:
         self._at_database = ThreadPoolExecutor(1, "health of the database")
         self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
         self._under_way: asyncio.Task[ServiceHealth] | None = None
+        self._is_first = True
+
+    def prepare(self) -> None:
+        """Has Dagster imported where its home is looked at, so that the first look takes no longer than others."""
+        if (self._services.settings.dagster_home / "dagster.yaml").is_file():
+            self._at_daemon.submit(importlib.import_module, "dagster")
 
     async def now(self) -> ServiceHealth:
         """What holds now. Who asks while a look is under way gets what that finds."""
@@ -121,12 +130,14 @@ class HealthLook:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
         looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
         found = loop.run_in_executor(self._at_database, _database_health, self._services, now)
+        patience = _FIRST_LOOK_WITHIN_S if self._is_first else _DAEMON_WITHIN_S
+        self._is_first = False
         try:
-            daemon = await asyncio.wait_for(looking, _DAEMON_WITHIN_S)
+            daemon = await asyncio.wait_for(looking, patience)
         except TimeoutError:
             from assets.daemon_state import DaemonState
 
-            daemon = DaemonState(None, True, f"it does not answer within {counted(_DAEMON_WITHIN_S, 'second')}")
+            daemon = DaemonState(None, True, f"it does not answer within {counted(patience, 'second')}")
         return _with_daemon(await found, daemon, now)
 
 

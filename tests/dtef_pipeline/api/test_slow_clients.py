@@ -93,6 +93,13 @@ def test_a_second_request_on_a_connection_has_to_come_in_time_too(address: str) 
         assert answered(connection)[0].startswith("http/1.1 408 ")
 
 
+def test_the_methods_of_the_server_are_told(address: str) -> None:
+    with opened(address, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") as connection:
+        headers, _ = answered(connection)
+    assert headers.startswith("http/1.1 204 ")
+    assert "allow: get, head, options, post, put\r\n" in headers
+
+
 def test_what_is_no_http_is_a_problem(address: str) -> None:
     with opened(address, "NO HTTP AT ALL\r\n\r\n") as connection:
         headers, body = answered(connection)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +19,8 @@ from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR
 from dtef_pipeline.errors import StoreError
 from resources.vote_counts import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
+from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.test_operator_pages import submitted
 from tests.dtef_pipeline.api.voted import LAST_VOTE, with_board, with_votes
 
@@ -102,6 +105,30 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
         assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
         daemon.append(DaemonState(None, True, "<b>broken</b>"))
         assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that the home cannot be read, though all was well."""
+    monkeypatch.setattr(service_health, "_DAEMON_WITHIN_S", 0)
+
+    def slow(*_: object) -> DaemonState:
+        time.sleep(0.3)
+        return DaemonState(datetime.now(UTC), True)
+
+    monkeypatch.setattr(service_health._KeptDaemon, "state", slow)
+    with client_in(tmp_path, None) as client:
+        assert health_told(client) == []
+        assert "cannot be read" in health_told(client)[0]
+
+
+def test_dagster_is_imported_before_anybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = Event()
+    monkeypatch.setattr(service_health.importlib, "import_module", lambda _: imported.set())
+    home = settings_in(tmp_path).dagster_home
+    home.mkdir()
+    (home / "dagster.yaml").write_text("{}\n", encoding="utf-8")
+    with client_in(tmp_path):
+        assert imported.wait(PATIENCE_OF_TESTS_S)
 
 
 def test_health_names_a_disk_that_is_almost_full(
