@@ -33,7 +33,7 @@ _LONGEST_ECHOED = 80
 _JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
 # Of its own: those of the routes may all be waiting for the database.
 _reading = ThreadPoolExecutor(1, "keys of bodies")
-_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
 # Steps over what is no escape, pairs of surrogates, and all other escapes but those that make no text. Nothing is looked at twice.
 _UNSTORABLE_ESCAPE = re.compile(
     rb"(?:[^\\]++|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})).))*+\\u",
@@ -48,7 +48,7 @@ class BodyLimit:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _WITHOUT_BODY:
+        if scope["type"] != "http" or scope["method"] in WITHOUT_BODY:
             await self.app(scope, receive, send)
             return
         request = Request(scope)

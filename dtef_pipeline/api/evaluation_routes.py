@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
-from dtef_pipeline.api.problems import Problem, faulty
+from dtef_pipeline.api.problems import Problem, faulty, refused_with
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
@@ -63,6 +63,7 @@ class QueuedEvaluation(BaseModel):
     "/api/evaluations",
     status_code=202,
     response_model=QueuedEvaluation,
+    responses=refused_with(404, 409, 429),
     dependencies=[Depends(_refuse_two_keys)],
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
 )

@@ -13,10 +13,10 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
-from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_routes import FamilyAsked
 from dtef_pipeline.api.feedback_services import UsedForVotes
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -77,7 +77,7 @@ async def import_over_http(request: Request, held: Administering, services: Used
     return JSONResponse(await run_in_threadpool(add), 201)
 
 
-@router.post("/api/feedback/votes/{vote_id}/void", status_code=201)
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, responses=refused_with(409))
 def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):
@@ -109,7 +109,7 @@ def list_actions_over_http(
     return {"actions": told, "next": told[-1]["place"] if len(rows) > limit else None}
 
 
-@router.get("/api/feedback/scores")
+@router.get("/api/feedback/scores", responses=UNCHANGED)
 def list_scores(
     request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
