@@ -5,6 +5,7 @@ panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -153,7 +154,8 @@ def _unknown(known: Iterable[str]) -> str:
 
 
 def _echo(value: Any) -> str:
-    text = "null" if value is None else repr(value)
+    # As JSON and YAML spell them: null, true, false.
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 

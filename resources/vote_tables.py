@@ -257,9 +257,14 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
 
 def note_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
     """One row per action of an administrator, in the transaction of the action itself."""
-    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=str) for one in (before, after)]
+    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_spelled) for one in (before, after)]
     row = {"who": well_formed(who), "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
     connection.execute(sa.insert(actions).values(**row))
+
+
+def _spelled(value: object) -> str:
+    """A time as answers spell it; what JSON has no form for, as text."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:

@@ -51,6 +51,11 @@ def _at_least(role: TokenRole, request: Request) -> HeldToken:
     return held
 
 
+def require_operator(request: Request) -> HeldToken:
+    """For answers that come long after their request: a token may have been taken out since. Raises Problem 401 or 403, and ConfigError."""
+    return _at_least("operator", request)
+
+
 # Without async these, which wait for nothing, would take a thread each.
 async def _reviewer(request: Request) -> HeldToken:
     return _at_least("reviewer", request)

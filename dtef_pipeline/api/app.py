@@ -60,6 +60,7 @@ def make_app(services: Services) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.health.prepare()
         try:
             yield
         finally:
@@ -73,6 +74,7 @@ def make_app(services: Services) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        redirect_slashes=False,
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
     app.state.services, app.state.watch, app.state.health = services, watch, HealthLook(services)

@@ -27,13 +27,13 @@ LARGEST_OPEN_BODY = 10_000
 """Bytes, of who holds no token: what a form of the login takes, and more."""
 BODY_WITHIN_S = 30.0
 """How long a body may take to come, from the end of its headers on."""
-_LINGER_S = 1.0
+LINGER_S = 1.0
 """How long what a refused client still sends is read and thrown away."""
 _LONGEST_ECHOED = 80
-_JSON_TYPE = re.compile(r"\s*application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
 # Of its own: those of the routes may all be waiting for the database.
 _reading = ThreadPoolExecutor(1, "keys of bodies")
-_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
 # Steps over what is no escape, pairs of surrogates, and all other escapes but those that make no text. Nothing is looked at twice.
 _UNSTORABLE_ESCAPE = re.compile(
     rb"(?:[^\\]++|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})).))*+\\u",
@@ -48,7 +48,7 @@ class BodyLimit:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _WITHOUT_BODY:
+        if scope["type"] != "http" or scope["method"] in WITHOUT_BODY:
             await self.app(scope, receive, send)
             return
         request = Request(scope)
@@ -80,8 +80,19 @@ async def _checked_body(request: Request, receive: Receive) -> bytes | None:
     if body is not None and _UNSTORABLE_ESCAPE.match(body):
         raise Problem(400, "the body has a character that is no text: NUL, or half a surrogate pair")
     if body and _JSON_TYPE.match(request.headers.get("content-type", "")):
+        _require_utf8(body)
         await asyncio.get_running_loop().run_in_executor(_reading, _refuse_repeated_keys, body)
     return body
+
+
+def _require_utf8(body: bytes) -> None:
+    """Python would read UTF-16 and UTF-32 too, and half a surrogate pair as bytes. Raises Problem 400."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"the body is not UTF-8, which JSON is sent in: {error.reason} at byte {error.start + 1}") from None
+    if b"\0" in body:
+        raise Problem(400, "the body has a character that is no text, NUL, or is not UTF-8, which JSON is sent in")
 
 
 def _refuse_repeated_keys(body: bytes) -> None:
@@ -125,7 +136,7 @@ async def _refuse(answer: Response, scope: Scope, receive: Receive, send: Send) 
         await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
 
     await answer(scope, receive, but_the_end)
-    with anyio.move_on_after(_LINGER_S):
+    with anyio.move_on_after(LINGER_S):
         while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
             pass
     await send({"type": "http.response.body", "body": b"", "more_body": False})

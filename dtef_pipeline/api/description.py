@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -12,6 +13,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 
 from dtef_pipeline.api.access import LOWEST_ROLE_OF, Operating
+from dtef_pipeline.api.bodies import WITHOUT_BODY
 from dtef_pipeline.api.problems import PROBLEM_TYPE
 from dtef_pipeline.api.tokens import TokenRole
 
@@ -19,6 +21,8 @@ router = APIRouter()
 ROLE_MEMBER = "x-dtef-role"
 """Of an operation: the least role that may use it."""
 _BEARER_SCHEME = "bearer"
+_ANY_REFUSAL = "4XX"
+"""Whose schema the application gives for all."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
 _STORE_AWAY = {
     "description": "The store of the server cannot be reached or written now; the header Retry-After says when to try again."
@@ -59,13 +63,41 @@ def _completed(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRo
             operation[ROLE_MEMBER] = role
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
+        _add_headers(operation)
         answers.setdefault("503", dict(_STORE_AWAY))
-        problem = answers["4XX"].get("content")
+        problem = next(iter(answers.pop(_ANY_REFUSAL)["content"].values()))
+        for status in _refusals(method, path, operation):
+            answers.setdefault(str(status), {"description": f"{HTTPStatus(status).phrase}, as problem+json (RFC 9457)."})
         for status, answer in answers.items():
             if status[0] in "45":
-                given = answer.get("content") or problem or {}
-                answer["content"] = {PROBLEM_TYPE: next(iter(given.values()), {})}
+                answer["content"] = {PROBLEM_TYPE: problem}
     return document
+
+
+def _refusals(method: str, path: str, operation: Mapping[str, Any]) -> set[int]:
+    """What an operation may refuse by its kind; what it refuses beside that, its route says."""
+    found = {401, 403} if ROLE_MEMBER in operation else set()
+    if "{" in path:
+        found.add(404)
+    if operation.get("parameters") or "requestBody" in operation:
+        found.add(422)
+    return found if method in WITHOUT_BODY else found | {400, 408, 413}
+
+
+def _add_headers(operation: dict[str, Any]) -> None:
+    """The headers that routes read by themselves."""
+    answers, given = operation["responses"], operation.setdefault("parameters", [])
+    read = {
+        "If-None-Match": ("304" in answers, "ETags of what is known already."),
+        "If-Match": ("412" in answers, "The ETag of what is to be changed, as it was read."),
+        "Last-Event-ID": ("text/event-stream" in answers.get("200", {}).get("content", {}), "The last event that came."),
+    }
+    known = {one["name"] for one in given}
+    for name, (is_read, told) in read.items():
+        if is_read and name not in known:
+            given.append({"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": told})
+    if not given:
+        del operation["parameters"]
 
 
 def _roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:

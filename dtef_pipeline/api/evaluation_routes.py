@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header
+from fastapi import APIRouter, Body, Depends, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, faulty, refused_with
 from dtef_pipeline.api.progress_of import progress_of
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
@@ -31,6 +31,11 @@ _IdempotencyKey = Annotated[
         description="Sent again with the same manifest, it gives the ids of the first time.",
     ),
 ]
+
+
+async def _refuse_two_keys(request: Request) -> None:
+    if len(set(request.headers.getlist("idempotency-key"))) > 1:
+        raise faulty([{"path": "header.Idempotency-Key", "message": "got more than one; allowed: one"}])
 
 
 class AskedRunBody(BaseModel):
@@ -58,10 +63,15 @@ class QueuedEvaluation(BaseModel):
     "/api/evaluations",
     status_code=202,
     response_model=QueuedEvaluation,
+    responses=refused_with(404, 409, 429),
+    dependencies=[Depends(_refuse_two_keys)],
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
 )
 def post_evaluation(
-    services: Used, holder: Operating, values: Annotated[dict[str, Any], Body()], idempotency_key: _IdempotencyKey = None
+    services: Used,
+    holder: Operating,
+    values: Annotated[dict[str, Any], Body()],
+    idempotency_key: _IdempotencyKey = None,
 ) -> JSONResponse:
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
     sent, store = read_manifest(values, services.settings), services.evaluations

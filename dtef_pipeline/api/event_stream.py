@@ -10,8 +10,9 @@ from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from dtef_pipeline.api.access import holder_of
+from dtef_pipeline.api.access import require_operator
 from dtef_pipeline.api.etags import header_of
+from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.watch import watch_of
 from dtef_pipeline.errors import DtefError, UnknownEvaluation
 from resources.evaluations import TERMINAL, EvaluationStore
@@ -91,7 +92,7 @@ class EventStream(EventSourceResponse):
 def _may_still_watch(request: Request) -> bool:
     """A token that was taken out gets no further event."""
     try:
-        held = holder_of(request)
-    except DtefError:
+        require_operator(request)
+    except (Problem, DtefError):
         return False
-    return held is not None and held.may("operator")
+    return True

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from dtef_pipeline.api.access import Operating, Reviewing
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.plans import checked_snapshot
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
@@ -81,7 +81,7 @@ class TakenVote(Part):
     vote_id: str
 
 
-@router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
+@router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs, responses=refused_with(409))
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
     from dtef_pipeline.api.paired_answers import PairsAsked, pair_stored
@@ -118,7 +118,7 @@ def next_pair(
     return JSONResponse(pair.as_json(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
-@router.post("/api/feedback/votes", status_code=201, response_model=TakenVote)
+@router.post("/api/feedback/votes", status_code=201, response_model=TakenVote, responses=refused_with(404, 409, 429))
 def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):

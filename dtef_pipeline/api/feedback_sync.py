@@ -13,10 +13,10 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
-from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_routes import FamilyAsked
 from dtef_pipeline.api.feedback_services import UsedForVotes
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -27,6 +27,8 @@ from resources.vote_tables import time_of
 router = APIRouter()
 OVER_HTTP = "HTTP"
 """What the log of actions calls the file that is sent, or came in."""
+LARGEST_PLACE = 2**31 - 1
+"""Of the log of actions."""
 _SENT_BODY = "body"
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
@@ -75,7 +77,7 @@ async def import_over_http(request: Request, held: Administering, services: Used
     return JSONResponse(await run_in_threadpool(add), 201)
 
 
-@router.post("/api/feedback/votes/{vote_id}/void", status_code=201)
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, responses=refused_with(409))
 def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):
@@ -88,7 +90,7 @@ def void_over_http(vote_id: str, given: VoidReason, held: Administering, service
 def list_actions_over_http(
     held: Administering,
     services: Used,
-    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> dict[str, Any]:
     """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
@@ -107,7 +109,7 @@ def list_actions_over_http(
     return {"actions": told, "next": told[-1]["place"] if len(rows) > limit else None}
 
 
-@router.get("/api/feedback/scores")
+@router.get("/api/feedback/scores", responses=UNCHANGED)
 def list_scores(
     request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:

@@ -60,7 +60,7 @@ def _terms(found: ServiceHealth) -> dict[str, Content]:
     )
     votes = "–" if found.votes_of_days is None else counted(found.votes_of_days, "vote")
     return {
-        "Database": badge("ok" if found.database is None else "down"),
+        "Database": badge("ok" if found.database_answers else "down"),
         "Size of the store": "–" if found.store_bytes is None else bytes_in_words(found.store_bytes),
         "Open evaluations": html(link("/queue", "–" if found.open_evaluations is None else f"{found.open_evaluations:,}")),
         "Last event": _ago(found, found.last_event_at) if found.last_event_at else "none yet",

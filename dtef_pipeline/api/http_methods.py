@@ -6,13 +6,17 @@ from fastapi import Request
 from fastapi.routing import iter_route_contexts
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+SERVER_ITSELF = ("*", "/*")
+"""The path of `OPTIONS *`."""
+
 
 def methods_of(request: Request) -> str:
-    """The methods of the path, as the header Allow names them."""
+    """The methods of the path, as the header Allow names them; of the server, where the request is about `*`."""
+    path = request.scope["path"]
     found = {"OPTIONS"}
     for one in iter_route_contexts(request.app.routes):
         pattern = getattr(one, "path_regex", None)
-        if pattern is not None and pattern.match(request.scope["path"]):
+        if pattern is not None and (path in SERVER_ITSELF or pattern.match(path)):
             found.update(one.methods or ())
     return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
 

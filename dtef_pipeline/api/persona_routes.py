@@ -18,6 +18,7 @@ from dtef_pipeline.api.document_schemas import (
     made_answered,
     one_answered,
 )
+from dtef_pipeline.api.problems import refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.games.personas import Persona, PersonaStatus
@@ -69,7 +70,9 @@ def list_personas(
     return versioned.listed(PERSONAS, request, services, status, cursor, limit)
 
 
-@router.post("", status_code=201, responses={201: made_answered(Persona)}, openapi_extra=body_sent(Persona))
+@router.post(
+    "", status_code=201, responses={201: made_answered(Persona), **refused_with(409)}, openapi_extra=body_sent(Persona)
+)
 def make_persona(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
     """Make a persona: version 1, a draft."""
     return versioned.make(PERSONAS, services, given, holder.name)
@@ -89,7 +92,9 @@ def show_persona_versions(request: Request, services: Used, _: Operating, person
     return versioned.history(PERSONAS, request, services, persona_id)
 
 
-@router.put("/{persona_id}", responses={200: _PERSONA_ANSWERED}, openapi_extra=change_sent(Persona))
+@router.put(
+    "/{persona_id}", responses={200: _PERSONA_ANSWERED, **refused_with(409, 412, 428)}, openapi_extra=change_sent(Persona)
+)
 def change_persona(
     request: Request, services: Used, holder: Operating, persona_id: PersonaName, given: Annotated[Any, Body()]
 ) -> Response:
@@ -97,7 +102,7 @@ def change_persona(
     return versioned.change(PERSONAS, request, services, persona_id, given, holder.name)
 
 
-@router.post("/{persona_id}/status", responses={200: _PERSONA_ANSWERED})
+@router.post("/{persona_id}/status", responses={200: _PERSONA_ANSWERED, **refused_with(409, 412)})
 def move_persona(request: Request, services: Used, holder: Operating, persona_id: PersonaName, step: PersonaStep) -> Response:
     """Approve a draft, or retire what is approved."""
     return versioned.move(PERSONAS, request, services, persona_id, step.status, step.version, holder.name)

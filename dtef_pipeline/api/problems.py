@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.http_methods import methods_of
+from dtef_pipeline.api.http_methods import SERVER_ITSELF, methods_of
 from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
@@ -75,6 +75,11 @@ class ProblemBody(BaseModel):
     status: int
     detail: str
     errors: list[dict[str, str]] | None = None
+
+
+def refused_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For the description of a route: what it refuses beside what all of its kind refuse."""
+    return {one: {"description": f"{HTTPStatus(one).phrase}, as problem+json (RFC 9457)."} for one in statuses}
 
 
 def problem_answer(
@@ -158,12 +163,22 @@ async def _of_framework(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = methods_of(request)
-    return problem_answer(error.status_code, str(error.detail), headers)
+    return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), headers)
+
+
+def _unread_body(cause: BaseException | None) -> str | None:
+    """Why a body could not be read, of which the framework says no more than that; None: the error is another."""
+    if isinstance(cause, RecursionError):
+        return "the body nests too deeply"
+    # A fault of the JSON itself is told elsewhere, with its place.
+    return "the body has a number with too many digits" if isinstance(cause, ValueError) else None
 
 
 def told_methods(request: Request, error: Exception) -> Response | None:
     """The methods of the path, which are the answer to OPTIONS; None: that was not what the request asked, or there is no such path."""
-    if not isinstance(error, HTTPException) or (request.method, error.status_code) != ("OPTIONS", 405):
+    if not isinstance(error, HTTPException) or request.method != "OPTIONS":
+        return None
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED and request.scope["path"] not in SERVER_ITSELF:
         return None
     return Response(status_code=204, headers={"Allow": methods_of(request)})
 

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import Operating, require_operator
 from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, refused_with
 from dtef_pipeline.api.progress_of import ProgressStatus, last_kinds
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
@@ -80,10 +80,14 @@ async def read_evaluation(
     """
     read = partial(run_in_threadpool, evaluation_body, services.evaluations, queue_id)
     known = header_of(request, "if-none-match")
-    return tagged(request, await (_changed(request, queue_id, read, known, wait) if wait and known else read()))
+    if not (wait and known):
+        return tagged(request, await read())
+    body = await _changed(request, queue_id, read, known, wait)
+    require_operator(request)
+    return tagged(request, body)
 
 
-@router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202)
+@router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202, responses=refused_with(409))
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
     services.evaluations.ask_to_cancel(queue_id, held.name)

@@ -19,6 +19,7 @@ from dtef_pipeline.api.document_schemas import (
 )
 from dtef_pipeline.api.engine_check import engine_faults
 from dtef_pipeline.api.etags import tagged
+from dtef_pipeline.api.problems import refused_with
 from dtef_pipeline.api.scenario_templates import scenario_templates
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
@@ -72,7 +73,12 @@ def list_scenarios(
     return versioned.listed(SCENARIOS, request, services, status, cursor, limit)
 
 
-@router.post("", status_code=201, responses={201: made_answered(ScenarioManifest)}, openapi_extra=body_sent(ScenarioManifest))
+@router.post(
+    "",
+    status_code=201,
+    responses={201: made_answered(ScenarioManifest), **refused_with(409)},
+    openapi_extra=body_sent(ScenarioManifest),
+)
 def make_scenario(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
     """Make a scenario: version 1, experimental. Its engine has to be able to play it."""
     return versioned.make(SCENARIOS, services, given, holder.name)
@@ -103,7 +109,11 @@ def show_scenario_versions(request: Request, services: Used, _: Operating, leagu
     return versioned.history(SCENARIOS, request, services, f"{league}/{name}")
 
 
-@router.put("/{league}/{name}", responses={200: _SCENARIO_ANSWERED}, openapi_extra=change_sent(ScenarioManifest))
+@router.put(
+    "/{league}/{name}",
+    responses={200: _SCENARIO_ANSWERED, **refused_with(409, 412, 428)},
+    openapi_extra=change_sent(ScenarioManifest),
+)
 def change_scenario(
     request: Request,
     services: Used,
@@ -116,7 +126,7 @@ def change_scenario(
     return versioned.change(SCENARIOS, request, services, f"{league}/{name}", given, holder.name)
 
 
-@router.post("/{league}/{name}/status", responses={200: _SCENARIO_ANSWERED})
+@router.post("/{league}/{name}/status", responses={200: _SCENARIO_ANSWERED, **refused_with(409, 412)})
 def move_scenario(
     request: Request, services: Used, holder: Operating, league: LeagueName, name: NameInLeague, step: ScenarioStep
 ) -> Response:

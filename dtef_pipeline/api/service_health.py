@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import logging
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +28,7 @@ from resources.vote_counts import votes_since
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
 
+_log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
 """Free bytes below which the disk is called almost full."""
 QUEUE_SENSOR = "evaluation_queue"
@@ -35,6 +38,8 @@ _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
 _DAEMON_KNOWN_S = 60.0
 """How old what is known of the daemon may be on a page that does not wait for it."""
+_FIRST_LOOK_WITHIN_S = 20
+"""Until Dagster is imported, which takes a moment on a machine that is busy."""
 NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 
@@ -45,8 +50,7 @@ class ServiceHealth(NamedTuple):
     at: datetime
     problems: Sequence[str]
     """What is to be mended, in words; none: all is well."""
-    database: str | None
-    """Why the database does not answer; None: it does."""
+    database_answers: bool
     store_bytes: int | None
     open_evaluations: int | None
     last_event_at: datetime | None
@@ -62,7 +66,7 @@ class ServiceHealth(NamedTuple):
             "status": "degraded" if self.problems else "ok",
             "at": self.at.isoformat(timespec="milliseconds"),
             "problems": list(self.problems),
-            "database": {"answers": self.database is None, "bytes": self.store_bytes},
+            "database": {"answers": self.database_answers, "bytes": self.store_bytes},
             "evaluations": {
                 "open": self.open_evaluations,
                 "last_event_at": last.isoformat() if last else None,
@@ -117,6 +121,12 @@ class HealthLook:
         self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
         self._under_way: asyncio.Task[ServiceHealth] | None = None
         self._glance: Future[DaemonState] | None = None
+        self._is_first = True
+
+    def prepare(self) -> None:
+        """Has Dagster imported where its home is looked at, so that the first look takes no longer than others."""
+        if (self._services.settings.dagster_home / "dagster.yaml").is_file():
+            self._at_daemon.submit(importlib.import_module, "dagster")
 
     async def now(self) -> ServiceHealth:
         """What holds now. Who asks while a look is under way gets what that finds."""
@@ -139,12 +149,14 @@ class HealthLook:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
         looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
         found = loop.run_in_executor(self._at_database, _database_health, self._services, now)
+        patience = _FIRST_LOOK_WITHIN_S if self._is_first else _DAEMON_WITHIN_S
+        self._is_first = False
         try:
-            daemon = await asyncio.wait_for(looking, _DAEMON_WITHIN_S)
+            daemon = await asyncio.wait_for(looking, patience)
         except TimeoutError:
             from assets.daemon_state import DaemonState
 
-            daemon = DaemonState(None, True, f"it does not answer within {counted(_DAEMON_WITHIN_S, 'second')}")
+            daemon = DaemonState(None, True, f"it does not answer within {counted(patience, 'second')}")
         return _with_daemon(await found, daemon, now)
 
 
@@ -159,7 +171,7 @@ LookedAt = Annotated[HealthLook, Depends(_look_of)]
 class _DatabaseHealth(NamedTuple):
     """What the database tells; nothing, where it does not answer."""
 
-    problem: str | None = None
+    answers: bool = True
     size: int | None = None
     n_open: int | None = None
     last_event_at: datetime | None = None
@@ -183,7 +195,8 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
             further=[*_disk_problems(services), *_document_problems(services)],
         )
     except StoreError as error:
-        return _DatabaseHealth(str(error))
+        _log.error("the database does not answer: %s", error)
+        return _DatabaseHealth(answers=False)
 
 
 def _disk_problems(services: Services) -> list[str]:
@@ -198,11 +211,12 @@ def _disk_problems(services: Services) -> list[str]:
 
 
 def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> ServiceHealth:
-    away = [] if found.problem is None else [f"the database does not answer: {found.problem}"]
+    # Whose error names the server and the user.
+    away = [] if found.answers else ["the database does not answer; the log says why"]
     return ServiceHealth(
         at=now,
         problems=[*away, *_daemon_problems(daemon, now, found.n_open or 0), *found.further],
-        database=found.problem,
+        database_answers=found.answers,
         store_bytes=found.size,
         open_evaluations=found.n_open,
         last_event_at=found.last_event_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
@@ -227,7 +228,7 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     """The document of a body as `version`, with the first status. Raises Problem 422."""
     known = [name for name in of.model.model_fields if name not in MADE_HERE]
     if not isinstance(given, Mapping):
-        arrived = "no JSON" if isinstance(given, bytes) else repr(given)[:_ECHOED_OF_BODY]
+        arrived = "no JSON" if isinstance(given, bytes) else json.dumps(given, ensure_ascii=False)[:_ECHOED_OF_BODY]
         raise faulty(
             [{"path": "body", "message": f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}"}]
         )

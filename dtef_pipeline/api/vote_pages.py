@@ -17,6 +17,7 @@ from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.feedback_routes import PairsWanted, make_pairs
 from dtef_pipeline.api.feedback_services import UsedForVotes
+from dtef_pipeline.api.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.form_parts import (
     NOT_REFUSED,
     Refusal,
@@ -48,8 +49,8 @@ _CHART_WIDTH, _CHART_HEIGHT, _CHART_HEAD, _CHART_FOOT = 760, 170, 32, 32
 
 router = page_router()
 _PAIRING_FIELDS = ("family", "most", "baselines")
-_Made = Annotated[int | None, Query(ge=1, le=2**31)]
-_Place = Annotated[int | None, Query(ge=0, le=2**62)]
+_Made = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
+_Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
 
 
 @router.get("/votes")

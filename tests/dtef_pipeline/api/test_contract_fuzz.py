@@ -81,13 +81,13 @@ def offence(answer: Any, operation: dict[str, Any]) -> str | None:
         return f"status {answer.status_code}"
     if shown := [inside for inside in INSIDES if inside in answer.text]:
         return f"shows {shown}"
-    if answer.status_code >= 400:
-        if kind != "application/problem+json" or answer.json()["status"] != answer.status_code:
-            return f"an error as {kind}"
-        return None
+    if answer.status_code >= 400 and (kind != "application/problem+json" or answer.json()["status"] != answer.status_code):
+        return f"an error as {kind}"
     known = operation["responses"].get(str(answer.status_code))
     if known is None:
         return f"status {answer.status_code} is not described"
+    if answer.status_code >= 400:
+        return None
     allowed = [*known.get("content", {})]
     if kind not in (allowed or [""]) and answer.content:
         return f"{kind} is not described: {allowed}"

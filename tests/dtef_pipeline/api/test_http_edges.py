@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,54 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         for kind in ("application/json", "application/merge-patch+json; charset=utf-8"):
             answer = client.post("/api/personas", content=twice, headers={"Content-Type": kind})
             assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "patience"), kind
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"\xed\xa0\x80": 1, "\xed\xa0\x80": 2}',
+        b'{"id": "calm", "traits": {"\xed\xa0\x80": "x"}}',
+        b'{"id": "caf\xe9"}',
+        '{"id": "calm"}'.encode("utf-16"),
+        '{"id": "calm"}'.encode("utf-16-le"),
+        '{"id": "calm"}'.encode("utf-32-be"),
+    ],
+)
+def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
+    """Half a surrogate pair as bytes was an error of the server, and UTF-16 brought in what is refused otherwise."""
+    with client_in(tmp_path) as client:
+        for path, kind in product(
+            ("/api/personas", "/api/evaluations", "/api/feedback/votes"), ("application/json", "application/a+b+json")
+        ):
+            answer = client.post(path, content=body, headers={"Content-Type": kind})
+            assert (answer.status_code, "UTF-8, which JSON is sent in" in answer.json()["detail"]) == (400, True), (path, kind)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('{"id": ' + "1" * 5_000 + "}", "a number with too many digits"),
+        ('{"id": ' + "[" * 200_000 + "]" * 200_000 + "}", "nests too deeply"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_told_why(body: str, told: str, tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        answer = client.post("/api/personas", content=body, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has ' if 'number' in told else ''}{told}")
+
+
+def test_what_arrived_is_told_as_json(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        persona = {"id": "calm", "display_name": True, "system_prompt": "x"}
+        assert "display_name: got true;" in client.post("/api/personas", json=persona).json()["detail"]
+        assert "got [null, true];" in client.post("/api/personas", json=[None, True]).json()["detail"]
+
+
+def test_a_path_has_one_spelling(tmp_path: Path) -> None:
+    """A further slash led to an address of the name that the client had given."""
+    with client_in(tmp_path) as client:
+        for path in ("/api/personas/", "/queue/"):
+            assert client.get(path, headers={"Host": "elsewhere.org"}, follow_redirects=False).status_code == 404
 
 
 def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:

@@ -52,6 +52,23 @@ def test_errors_are_described_as_problem_json(script: ModuleType) -> None:
                 assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
 
 
+def test_refusals_are_described_per_operation_and_so_are_headers(script: ModuleType) -> None:
+    found = {f"{method} {path}": one for method, path, one in operations(script.described())}
+    refused = {name: {int(status) for status in one["responses"] if status[0] == "4"} for name, one in found.items()}
+    assert refused["GET /api/health"] == {401, 403}
+    assert refused["GET /api/personas/{persona_id}"] == {401, 403, 404, 422}
+    assert refused["PUT /api/personas/{persona_id}"] == {400, 401, 403, 404, 408, 409, 412, 413, 422, 428}
+    assert refused["POST /api/feedback/votes"] == {400, 401, 403, 404, 408, 409, 413, 422, 429}
+    headers = {
+        name: {header["name"]: header["required"] for header in one.get("parameters", []) if header["in"] == "header"}
+        for name, one in found.items()
+    }
+    assert headers["GET /api/personas"] == {"If-None-Match": False}
+    assert headers["PUT /api/personas/{persona_id}"] == {"If-Match": True}
+    assert headers["POST /api/personas/{persona_id}/status"] == {"If-Match": False}
+    assert headers["GET /api/evaluations/queue/{queue_id}/events"] == {"Last-Event-ID": False}
+
+
 @pytest.mark.parametrize(("role", "status"), [(None, 401), ("reviewer", 403), ("operator", 200), ("admin", 200)])
 def test_operators_are_served_the_description(tmp_path: Path, role: str | None, status: int) -> None:
     with client_in(tmp_path, role) as client:

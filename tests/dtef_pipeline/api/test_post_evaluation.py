@@ -128,7 +128,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"seeds": ",".join(f"{n}00000-{n}99999" for n in range(1, 90))}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
     ({"draws": 0}, 422, "draws: got 0; allowed: "),
     ({"draws": 100_000}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
-    ({"draws": True}, 422, "draws: got True; allowed: a whole number"),
+    ({"draws": True}, 422, "draws: got true; allowed: a whole number"),
     ({"budget": {"max_cost_usd": -1}}, 422, "budget.max_cost_usd: got -1"),
     ({"budget": {"dollars": 1}}, 422, "budget.dollars: unknown key; known: max_cost_usd, max_calls"),
     ({"snapshot": "../x"}, 422, "snapshot: "),
@@ -248,6 +248,9 @@ def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
     for key in ("", "x" * 201, "tab\there", "\u00e9"):
         answer = client.post("/api/evaluations", json=KUHN, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
         assert answer.status_code == 422, key
+    for keys, status in ((("x", "y"), 422), (("x", "x"), 202)):
+        answer = client.post("/api/evaluations", json=KUHN, headers=[("Idempotency-Key", key) for key in keys])
+        assert answer.status_code == status, keys
 
 
 def test_a_body_that_is_no_manifest_is_refused(client: TestClient) -> None:

@@ -110,7 +110,7 @@ FAULTY: dict[str, tuple[Any, str, str]] = {
     "seeds beyond all": ({**FAST, "seeds": {"first": 10**30, "count": 1}}, "seeds.first", "allowed: at most 2147483647"),
     "too many seeds": ({**FAST, "seeds": {"first": 1, "count": 10**7}}, "seeds.count", "allowed: at most 100000"),
     "part of a part": ({**FAST, "evaluation": {"robot": 1}}, "evaluation.robot", "unknown key; known: algorithmic, human"),
-    "a text": ("poker/fast", "body", "got 'poker/fast'"),
+    "a text": ("poker/fast", "body", 'got "poker/fast"'),
 }
 
 

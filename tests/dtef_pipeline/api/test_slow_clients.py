@@ -93,11 +93,47 @@ def test_a_second_request_on_a_connection_has_to_come_in_time_too(address: str) 
         assert answered(connection)[0].startswith("http/1.1 408 ")
 
 
+def test_the_methods_of_the_server_are_told(address: str) -> None:
+    with opened(address, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") as connection:
+        headers, _ = answered(connection)
+    assert headers.startswith("http/1.1 204 ")
+    assert "allow: get, head, options, post, put\r\n" in headers
+
+
 def test_what_is_no_http_is_a_problem(address: str) -> None:
     with opened(address, "NO HTTP AT ALL\r\n\r\n") as connection:
         headers, body = answered(connection)
     assert headers.startswith("http/1.1 400 bad request\r\n")
     assert json.loads(body)["title"] == "Bad Request"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity", "xchunked"])
+def test_a_coding_that_is_not_read_is_a_problem(address: str, coding: str) -> None:
+    """The connection was closed without a word."""
+    begun = f"POST /api/personas HTTP/1.1\r\nHost: localhost\r\n{AS_OPERATOR}Transfer-Encoding: {coding}\r\n\r\n{{}}"
+    with opened(address, begun) as connection:
+        headers, body = answered(connection)
+    assert headers.startswith("http/1.1 400 ")
+    assert json.loads(body)["status"] == 400
+
+
+def test_a_body_that_breaks_off_wrongly_is_a_problem(address: str) -> None:
+    begun = f"POST /api/personas HTTP/1.1\r\nHost: localhost\r\n{AS_OPERATOR}Transfer-Encoding: chunked\r\n\r\nno number\r\n"
+    with opened(address, begun) as connection:
+        assert answered(connection)[0].startswith("http/1.1 400 ")
+
+
+@pytest.mark.parametrize("headers", ["X: " + "x" * 2_000_000, "X: y\r\n" * 100_000], ids=["one header", "many headers"])
+def test_headers_have_a_size(address: str, headers: str) -> None:
+    """Without a token, 49 MB of them were read and kept."""
+    with opened(address, f"GET /healthz HTTP/1.1\r\nHost: localhost\r\n{headers}") as connection:
+        told, body = answered(connection)
+    assert told.startswith("http/1.1 431 ")
+    assert "content-type: application/problem+json" in told
+    assert "64,000 bytes" in json.loads(body)["detail"]
+    fitting = "X: y\r\n" * 9_000
+    with opened(address, f"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fitting}\r\n") as connection:
+        assert answered(connection)[0].startswith("http/1.1 200 ")
 
 
 def test_half_open_requests_hold_up_nobody(tmp_path: Path) -> None:

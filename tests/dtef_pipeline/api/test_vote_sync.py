@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -130,6 +131,8 @@ def test_the_log_of_actions_is_read_page_by_page(client: TestClient) -> None:
     ]
     assert found == client.get(ACTIONS).json()["actions"]
     assert found[2]["after"]["reason"] == "x"
+    for said in (found[2]["before"]["voted_at"], found[2]["after"]["voided_at"]):
+        assert said == datetime.fromisoformat(said).isoformat()
     assert client.get(ACTIONS, params={"limit": 0}).status_code == 422
 
 

@@ -197,6 +197,21 @@ def test_a_database_that_is_away_for_a_while_loses_no_event(
     assert [event.number for event in told] == list(range(1, 23))
 
 
+def test_a_token_that_was_taken_out_gets_no_answer_of_a_long_poll(
+    http: httpx2.Client, api: ServedApi, tmp_path: Path, writer: EvaluationStore
+) -> None:
+    queue_id = asked_evaluation(writer)
+    path = f"{api.address}/api/evaluations/queue/{queue_id}"
+    tag = http.get(path).headers["etag"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": tag})
+        until(lambda: watch_in(api).watchers == 1, "it to wait")
+        (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")
+        writer.append(queue_id, "started", {}, "start")
+        answer = waiting.result(PATIENCE_OF_TESTS_S)
+    assert (answer.status_code, answer.headers.get("www-authenticate")) == (401, "Bearer")
+
+
 def test_a_long_poll_says_that_the_database_is_away(
     http: httpx2.Client, api: ServedApi, services: Services, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

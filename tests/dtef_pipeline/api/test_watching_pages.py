@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +20,8 @@ from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR,
 from dtef_pipeline.errors import StoreError
 from resources.vote_counts import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
+from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.test_operator_pages import PLANNED, submitted
 from tests.dtef_pipeline.api.voted import LAST_VOTE, with_board, with_votes
 
@@ -144,6 +147,30 @@ def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonSt
     services.close()
 
 
+def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that the home cannot be read, though all was well."""
+    monkeypatch.setattr(service_health, "_DAEMON_WITHIN_S", 0)
+
+    def slow(*_: object) -> DaemonState:
+        time.sleep(0.3)
+        return DaemonState(datetime.now(UTC), True)
+
+    monkeypatch.setattr(service_health._KeptDaemon, "state", slow)
+    with client_in(tmp_path, None) as client:
+        assert health_told(client) == []
+        assert "cannot be read" in health_told(client)[0]
+
+
+def test_dagster_is_imported_before_anybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = Event()
+    monkeypatch.setattr(service_health.importlib, "import_module", lambda _: imported.set())
+    home = settings_in(tmp_path).dagster_home
+    home.mkdir()
+    (home / "dagster.yaml").write_text("{}\n", encoding="utf-8")
+    with client_in(tmp_path):
+        assert imported.wait(PATIENCE_OF_TESTS_S)
+
+
 def test_health_names_a_disk_that_is_almost_full(
     daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +180,7 @@ def test_health_names_a_disk_that_is_almost_full(
 
 
 def test_health_lists_failures_and_a_database_that_is_away(
-    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue_id = submitted(tmp_path)
     services = services_in(tmp_path)
@@ -166,13 +193,15 @@ def test_health_lists_failures_and_a_database_that_is_away(
         assert "no &lt;b&gt;key" in client.get("/health", headers=BEARER_OF_OPERATOR).text
 
         def away(*_: object) -> None:
-            raise StoreError("nobody answers")
+            raise StoreError("me@secret.example does not answer")
 
         monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", away)
         told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
         assert (told["database"]["answers"], told["status"]) == (False, "degraded")
         page = client.get("/health", headers=BEARER_OF_OPERATOR)
-        assert (page.status_code, "the database does not answer" in page.text) == (200, True)
+        assert (page.status_code, "the database does not answer; the log says why" in page.text) == (200, True)
+        assert "secret.example" not in page.text + str(told)
+        assert "secret.example" in caplog.text
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/api/health").status_code == 401
 

@@ -78,7 +78,7 @@ class TestFaults:
             (TWO + "\ndraws: 2\ndraws: 3", "the key 'draws' is given twice"),
             (TWO + "\ndraw: 2", "draw: unknown key; known: name, hypothesis, conditions, models, contexts"),
             (TWO + "\ndraws: 0", "draws: got 0; allowed: 1 or more"),
-            (TWO + "\ndraws: true", "draws: got True; allowed: a whole number"),
+            (TWO + "\ndraws: true", "draws: got true; allowed: a whole number"),
             (TWO + "\nmodels: mini", "models: got 'mini'; allowed: a list of texts"),
             ("conditions: 4", "conditions: got 4; allowed: a list of mappings with name, condition, task"),
             ("conditions: [{name: a}, {name: b, contexts: 5}]", "condition 'b': contexts: got 5; allowed: a list of texts"),

@@ -85,7 +85,7 @@ class TestReading:
             ("models: []\n", 1, "models: got []; allowed: at least 1 item"),
             ("rounds: GD4\n", 1, "rounds: got 'GD4'; allowed: a list of texts"),
             ("\ndraws: 0\n", 2, "draws: got 0; allowed: 1 to 1,000"),
-            ("draws: yes\n", 1, "draws: got True; allowed: a whole number"),
+            ("draws: yes\n", 1, "draws: got true; allowed: a whole number, 1 to 1,000"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: more than 0 and less than 1"),
             ("drift: {since: {warm: soon}}\n", 1, "drift.since: since 'warm=soon': allowed: a date such as 2026-03-01"),
@@ -101,7 +101,7 @@ class TestReading:
             ),
             ("drift: {tell: drift}\n", 1, "drift.tell: got 'drift'; allowed: a list of any of watch, drift"),
             ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
-            ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a mapping"),
+            ("drift: {severity: OFF}\n", 1, "drift.severity: got false; allowed: a mapping"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: 2 or more"),
             (
                 "context_levels: [0, some]\n",
