@@ -7,6 +7,7 @@ import math
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -115,6 +116,14 @@ class RunAsked(NamedTuple):
     def models(self) -> Models:
         """The models that are known now."""
         return _models_of(self.settings, _stamp(self.settings.models))
+
+    def computed(self, selectors: Iterable[str]) -> set[str]:
+        """The names of those of these models that are computed, and not asked."""
+        found = set[str]()
+        for selector in selectors:
+            with suppress(ConfigError):
+                found.update(spec.name for spec in self.models.resolve([selector]) if spec.is_computed)
+        return found
 
     def names(self, selectors: Iterable[str]) -> set[str]:
         """The names that models have in tables which these selectors stand for. One that is not known any more is taken for a name."""

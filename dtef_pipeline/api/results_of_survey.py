@@ -29,19 +29,37 @@ _UNREAD_IN_WORDS = {
 }
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
 _TOLD_OF_PREDICTED = ("status", "reason", "metric", "score", "predicted")
+_MISSING = "missing"
+"""The status of a call to which there is no answer, though none failed."""
 _WAY_ASKED = ("model", "condition", "context_level")
 
 
 def counts_of(asked: RunAsked) -> dict[Hashable, OutcomeCounts]:
-    """Of the predictions, by model, condition and context level. What a computed model has nothing to say of has failed."""
+    """Of the predictions, by model, condition and context level. Where a computed model has nothing to go by, none is asked of it."""
     scores = asked.rows("scores", [*_PREDICTED, "score"])
     scored = {tuple(row[name] for name in _PREDICTED) for row in scores.filter(pc.is_valid(scores["score"])).to_pylist()}
     rows = _own(asked, (*_PREDICTED, "model", "call_status")).to_pylist()
+    silent = Counter[Hashable](_way(row) for row in _silent(asked))
     told = (
-        (tuple(row[name] for name in _WAY_ASKED), row["call_status"], tuple(row[name] for name in _PREDICTED) in scored)
+        (_way(row), row["call_status"], tuple(row[name] for name in _PREDICTED) in scored)
         for row in rows
+        if not (row["call_status"] == _MISSING and _way(row) in silent)
     )
-    return counts_by(told, _planned(asked))
+    planned = _planned(asked)
+    return counts_by(told, None if planned is None else {way: number - silent[way] for way, number in planned.items()})
+
+
+def _way(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Who was asked, and how."""
+    return tuple(row[name] for name in _WAY_ASKED)
+
+
+def _silent(asked: RunAsked) -> list[dict[str, Any]]:
+    """Predictions that a computed model could not make, such as one from the round before where there is none; `error` says why."""
+    rows = _own(asked, (*_WAY_ASKED, "call_status", "error"))
+    rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
+    found: list[dict[str, Any]] = asked.of_models(rows, asked.computed(asked.told("predictions").get("models", ()))).to_pylist()
+    return found
 
 
 def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> list[dict[str, Any]]:
@@ -57,15 +75,15 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         & found["condition"].isin(told.get("conditions") or found["condition"])
         & found["context_level"].isin(told.get("context_levels") or found["context_level"])
     ]
-    n_asked = _n_asked(asked)
+    n_asked, silent = _n_asked(asked), {_way(row): row["error"] for row in _silent(asked)}
     return [
         measured(
             row["model"],
             options.metric,
             row["score"],
-            (row["n_pairs"], n_asked.get(tuple(row[name] for name in _WAY_ASKED))),
+            (row["n_pairs"], n_asked.get(_way(row))),
             (row["score_low"], row["score_high"]),
-            _why(row),
+            _why(row, silent.get(_way(row))),
             remark=_remark(row, counts),
             condition=row["condition"],
             context_level=row["context_level"],
@@ -77,10 +95,10 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
     ]
 
 
-def _why(row: dict[Any, Any]) -> str | None:
-    """Why there is no score, or no interval."""
+def _why(row: dict[Any, Any], silent: str | None) -> str | None:
+    """Why there is no score, or no interval. `silent`: why a computed model could make no prediction."""
     if in_json(row["score"]) is None:
-        return "no prediction of the segment has a score"
+        return silent or "no prediction of the segment has a score"
     return _TOO_FEW if in_json(row["score_low"]) is None else None
 
 
@@ -94,7 +112,7 @@ def _n_asked(asked: RunAsked) -> dict[tuple[str, ...], int]:
 
 def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
     """What is missing, and what has the score of an answer that could not be read."""
-    own = counts.get(tuple(row[name] for name in _WAY_ASKED))
+    own = counts.get(_way(row))
     unread = [f"{int(row[name]):,} {words}" for name, words in _UNREAD_IN_WORDS.items() if row[name]]
     said = f"of {counted(int(row['n_total']), 'prediction')} {', '.join(unread)}" if unread else None
     return in_words(own.told(OUTCOME_UNITS["survey"]) if own else None, said)

@@ -14,11 +14,13 @@ import pytest
 from assets.games.known_games import known_scenarios
 from assets.stage.resources import Store
 from dtef_pipeline.api.results_of import Results, ResultsKept, RunAsked, Spent
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
-from dtef_pipeline.survey.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS, SCORES
 from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
+from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -120,6 +122,30 @@ def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: 
     assert (body["outcomes"]["asked"], body["outcomes"]["failed"]) == (len(own_rows), failed)
     remarks = {one["model"]: one["remark"] or "" for one in body["metrics"]}
     assert "failed" in remarks[own_rows[0]["model"]]
+
+
+def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: Path) -> None:
+    """In a first round, a third of the predictions of all baselines had failed, as it seemed."""
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"round": "S1", "segment": "country:kenya", "snapshot": "base"}
+    plan = asked_survey(tmp_path).plan["config"]["predictions"]
+    (name,) = (spec.name for spec in known_models(settings_in(tmp_path), COMPUTED_MODELS).resolve(["baseline/previous-round"]))
+    silent = {
+        "model": name,
+        "model_variant": name,
+        "call_status": "missing",
+        "error": "there is no round before",
+        "response": None,
+    }
+    rows = house.read("predictions", **at).to_pylist()
+    rows += [{**row, **silent, "request_key": key_of(name, row["condition"])} for row in rows if row["model"] == "m"]
+    house.write("predictions", rows_in(PREDICTIONS, rows), **at)
+    scores = house.read("scores", **at).to_pylist()
+    unscored = {"model": name, "model_variant": name, "score": None, "status": "missing"}
+    house.write("scores", rows_in(SCORES, scores + [{**row, **unscored} for row in scores if row["model"] == "m"]), **at)
+    asked = submitted(tmp_path, "survey", {"predictions": {**plan, "models": ["m", name]}}, partition("S1/country:kenya"))
+    body = run_of(tmp_path, asked)
+    assert (body["outcomes"]["asked"], body["outcomes"]["failed"], body["outcomes"]["warning"]) == (6, 0, None)
+    assert {one["model"]: one["reason"] for one in body["metrics"]}[name] == "there is no round before"
 
 
 def asked_kuhn(folder: Path, rows: list[dict[str, Any]], further: list[dict[str, Any]]) -> Evaluation:
