@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, response_told, spent_in
-from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
 from dtef_pipeline.api.stored_judges import judged_by_others, own_judgement_keys
 from dtef_pipeline.boards.used_calls import spent_in_all
 from dtef_pipeline.errors import ConfigError
@@ -59,7 +59,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         connection.register("rows_of_run", rows)
         frame = connection.execute("FROM rows_of_run").df()
     names, found, others = _models(asked), list[dict[str, Any]](), judged_by_others(asked)
-    reasons = _unscored(asked)
+    reasons, further = _unscored(asked), _further(asked)
     for row in board(frame, [asked.snapshot], {}, "blueprint").to_dict("records"):
         if row["model"] not in names:
             continue
@@ -67,7 +67,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
             "direction": "higher",
             "n_planned": int(row["n_planned"]),
             "n_responses": 0 if others else int(row["n_responses_scored"]),
-            "remark": _remark(row, counts),
+            "remark": in_words(_remark(row, counts), further_in_words(further[row["model"]], "response")),
         }
         n = (0 if others else row["n_parts"], row["n_planned"])
         for part in ("score", "coverage", "similarity"):
@@ -75,6 +75,12 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
             value = None if others else row[part]
             found.append(measured(row["model"], part, value, n, ends, others or _why(row, part, reasons), **told))
     return found
+
+
+def _further(asked: RunAsked) -> Counter[str]:
+    """By model, responses that the run did not ask for: further draws."""
+    whole = asked.of_models(asked.rows("rubric_responses", ["model"]), _models(asked))["model"].to_pylist()
+    return Counter(whole) - Counter(row["model"] for row in _responses(asked, ("model",)))
 
 
 def _why(row: dict[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:

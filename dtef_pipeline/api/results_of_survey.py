@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
-from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, in_words
+from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -76,6 +76,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         & found["context_level"].isin(told.get("context_levels") or found["context_level"])
     ]
     n_asked, silent = _n_asked(asked), {_way(row): row["error"] for row in _silent(asked)}
+    further = _further(asked)
     return [
         measured(
             row["model"],
@@ -84,7 +85,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
             (row["n_pairs"], n_asked.get(_way(row))),
             (row["score_low"], row["score_high"]),
             _why(row, silent.get(_way(row))),
-            remark=_remark(row, counts),
+            remark=in_words(_remark(row, counts), further_in_words(further[_way(row)], "prediction")),
             condition=row["condition"],
             context_level=row["context_level"],
             direction="higher",
@@ -100,6 +101,12 @@ def _why(row: dict[Any, Any], silent: str | None) -> str | None:
     if in_json(row["score"]) is None:
         return silent or "no prediction of the segment has a score"
     return _TOO_FEW if in_json(row["score_low"]) is None else None
+
+
+def _further(asked: RunAsked) -> Counter[tuple[str, ...]]:
+    """Predictions of the same models, asked in the same ways, that the run did not ask for: of other questions, or further draws."""
+    whole = asked.of_models(asked.rows("predictions", _WAY_ASKED), _models(asked))
+    return Counter(map(_way, whole.to_pylist())) - Counter(map(_way, _own(asked, _WAY_ASKED).to_pylist()))
 
 
 def _n_asked(asked: RunAsked) -> dict[tuple[str, ...], int]:

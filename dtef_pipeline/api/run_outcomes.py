@@ -84,6 +84,15 @@ def outcomes_told(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[
     return {"unit": unit.noun, **found._asdict(), "warning": found.told(unit)}
 
 
+def further_in_words(further: int, noun: str) -> str | None:
+    """That a value rests on more than the run asked for: rows of its models that another run of the snapshot has added."""
+    return (
+        f"the value takes in {counted(further, f'further {noun}')} that another run of this snapshot asked for"
+        if further
+        else None
+    )
+
+
 def in_words(*parts: str | None) -> str | None:
     """What is to be said, behind each other; None: nothing."""
     return "; ".join(filter(None, parts)) or None

@@ -124,6 +124,24 @@ def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: 
     assert "failed" in remarks[own_rows[0]["model"]]
 
 
+def test_a_value_that_rests_on_more_than_the_run_asked_for_says_so(tmp_path: Path) -> None:
+    plan = asked_survey(tmp_path).plan["config"]["predictions"]
+    few = submitted(tmp_path, "survey", {"predictions": {**plan, "questions": 2}}, partition("S1/country:kenya"))
+    body = run_of(tmp_path, few)
+    assert body["outcomes"]["asked"] == 2
+    (own,) = body["metrics"]
+    assert own["remark"] == "the value takes in 4 further predictions that another run of this snapshot asked for"
+
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}
+    rubric = asked_rubric(tmp_path)
+    rows = house.read("rubric_responses", **at).to_pylist()
+    again = [{**row, "draw": row["draw"] + 7} for row in rows if row["model"] == "openai/model-0"]
+    house.write("rubric_responses", rows_in(RUBRIC_RESPONSES, rows + again), **at)
+    remarks = {one["model"]: one["remark"] for one in run_of(tmp_path, rubric)["metrics"]}
+    assert f"takes in {len(again)} further responses" in remarks["openai/model-0"]
+    assert "further" not in (remarks["openai/model-1"] or "")
+
+
 def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: Path) -> None:
     """In a first round, a third of the predictions of all baselines had failed, as it seemed."""
     house, at = Warehouse(settings_in(tmp_path).warehouse), {"round": "S1", "segment": "country:kenya", "snapshot": "base"}
