@@ -23,7 +23,7 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
     return {
         "games": {
             "family": "games",
-            "persona_ids": ["cautious", "none"],
+            "persona_ids": ["cautious", "none"] if asked else ["none"],
             "scenario_ids": ["poker/kuhn"],
             "models": [*asked, "baselines"],
             "seeds": "1-20",
