@@ -78,9 +78,10 @@ def _seeds(given: Any) -> Any:
 
 
 def _spelled_seeds(given: str) -> str:
-    if not 0 < len(given) <= _LONGEST_SEEDS:
-        told = f"text such as 1-20, of at most {counted(_LONGEST_SEEDS, 'character')}, or a list of whole numbers"
-        raise ValueError(f"got {repr(given)[:80]}; allowed: {told}")
+    if not given:
+        raise ValueError(f"got {given!r}; allowed: text such as 1-20, or a list of whole numbers")
+    if len(given) > _LONGEST_SEEDS:
+        raise ValueError(f"got a text of {counted(len(given), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
     try:
         spans = sorted(seed_spans(given))
     except ConfigError as error:
