@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from dtef_pipeline.api import bodies
 from dtef_pipeline.cli.serve_api import _app
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, operator_client
 from tests.dtef_pipeline.api.made import client_in, services_in
@@ -74,8 +75,9 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         '{"id": "calm"}'.encode("utf-32-be"),
     ],
 )
-def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
+def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a surrogate pair as bytes was an error of the server, and UTF-16 brought in what is refused otherwise."""
+    monkeypatch.setattr(bodies, "LINGER_S", 0.0)
     with client_in(tmp_path) as client:
         for path, kind in product(
             ("/api/personas", "/api/evaluations", "/api/feedback/votes"), ("application/json", "application/a+b+json")
