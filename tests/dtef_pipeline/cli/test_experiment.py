@@ -55,7 +55,7 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     assert "2 partitions, 1 Dagster run" in printed
     assert "experiment warmer: Warm answers that were told to reason are no better." in printed
     assert server.answered == 2 * 2 * 2 * 2
-    asked = query("SELECT DISTINCT condition, model, context_level FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
+    asked = query("SELECT DISTINCT condition, model, context_level FROM scores WHERE model LIKE 'fake%' ORDER BY ALL")
     assert asked == [
         {"condition": "distribution/attribute-label", "model": "fake", "context_level": "2"},
         {"condition": "distribution/attribute-label+cot", "model": "fake@temperature=0.7", "context_level": "2"},
@@ -107,7 +107,7 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
 def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:
     single = ["--questions", "1", "--draws", "1"]
     printed = run_stages(*ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--context", "2", *single)
-    asked = query("SELECT DISTINCT model, context_level, draw, question_id FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
+    asked = query("SELECT DISTINCT model, context_level, draw, question_id FROM scores WHERE model LIKE 'fake%' ORDER BY ALL")
     assert [(row["model"], row["context_level"], row["draw"]) for row in asked] == [
         ("fake@seed=5", "0", 0),
         ("fake@seed=5", "2", 0),
