@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import TOKEN_COOKIE
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.report.browser import Browser, until
 
 OWN_ORIGIN = {"Origin": "http://testserver"}
 OPERATOR_PAGES = (
@@ -35,6 +36,14 @@ def browsing(folder: Path, role: str | None = "operator") -> Iterator[TestClient
         if role is not None:
             client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
         yield client
+
+
+def log_in(browser: Browser, address: str, role: str = "operator") -> None:
+    """Log in by the form of the page, and wait for the queue."""
+    browser.visits(f"{address}/login")
+    browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS[role]!r}")
+    browser.does("document.querySelector('form').requestSubmit()")
+    until(lambda: browser.does("location.pathname") == "/queue")
 
 
 class _Found(HTMLParser):

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from tests.postgres import NoPostgres, Postgres, running_postgres
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    """A PostgreSQL of the module's own, which its tests may stop."""
+    try:
+        with running_postgres() as found:
+            yield found
+    except NoPostgres as why:
+        pytest.skip(f"without PostgreSQL: {why}")
 
 
 @pytest.fixture(autouse=True)

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from tests.dtef_pipeline.api.followed import operator_client
 from tests.dtef_pipeline.api.started import started
-from tests.postgres import NoPostgres, Postgres, running_postgres
+from tests.postgres import Postgres
 
 HANGING = 100
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    try:
-        with running_postgres() as found:
-            yield found
-    except NoPostgres as why:
-        pytest.skip(f"without PostgreSQL: {why}")
 
 
 def ask(http: httpx2.Client, address: str, answers: list[int]) -> None:

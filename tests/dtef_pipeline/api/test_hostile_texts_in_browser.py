@@ -13,8 +13,8 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations import AskedRun
 from tests.apt import NotInstalled
-from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
+from tests.dtef_pipeline.api.made import services_in
 from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
@@ -65,10 +65,7 @@ def test_no_page_obeys_a_text_or_becomes_wider_than_the_screen_by_it(browser: Br
     services = services_in(tmp_path)
     further = filled(services)
     with served(services) as api:
-        browser.visits(f"{api.address}/login")
-        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['admin']!r}")
-        browser.does("document.querySelector('form').requestSubmit()")
-        until(lambda: browser.does("location.pathname") == "/queue")
+        log_in(browser, api.address, "admin")
         for path in (*OPERATOR_PAGES, *further, "/actions", "/review"):
             browser.visits(f"{api.address}{path}", 400)
             browser.does("for (const one of document.querySelectorAll('details')) one.open = true")

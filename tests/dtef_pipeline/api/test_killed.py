@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
-import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.preference.pairing import new_pairs
@@ -16,18 +14,9 @@ from resources.evaluations import AskedRun, EvaluationStore
 from resources.votes import VoteStore
 from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, awaited, started
 from tests.made.stored_votes import written
-from tests.postgres import NoPostgres, Postgres, running_postgres
+from tests.postgres import Postgres
 
 ITEMS = 25
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    try:
-        with running_postgres() as found:
-            yield found
-    except NoPostgres as why:
-        pytest.skip(f"without PostgreSQL: {why}")
 
 
 def queued(store: EvaluationStore) -> str:

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.api.services import Services
 from resources.evaluations import AskedRun
 from tests.apt import NotInstalled
-from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES
+from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
@@ -84,10 +84,7 @@ def test_what_runs_has_a_stream_and_the_rest_of_the_list_comes_too(browser: Brow
     runs, *waiting = [submitted_to(services) for _ in range(5)]
     services.evaluations.append(runs, "started", {}, "started")
     with served(services) as api:
-        browser.visits(f"{api.address}/login")
-        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['operator']!r}")
-        browser.does("document.querySelector('form').requestSubmit()")
-        until(lambda: browser.does("location.pathname") == "/queue")
+        log_in(browser, api.address)
         until(lambda: browser.does("typeof streams === 'object' && streams.size") == 2)
         assert runs in browser.does("[...streams.keys()][0]")
         new = submitted_to(services)
@@ -100,10 +97,7 @@ def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_
     services = services_in(tmp_path)
     queue_id = submitted_to(services)
     with served(services) as api:
-        browser.visits(f"{api.address}/login")
-        browser.does(f"document.querySelector('[name=token]').value = {ROLE_TOKENS['operator']!r}")
-        browser.does("document.querySelector('form').requestSubmit()")
-        until(lambda: browser.does("location.pathname") == "/queue")
+        log_in(browser, api.address)
         browser.visits(f"{api.address}/queue/{queue_id}")
         browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
