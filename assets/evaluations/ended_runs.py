@@ -19,8 +19,8 @@ MOST_TOLD_PARTITIONS = 200
 _LONGEST_TOLD_REASON = 2_000
 _WORKER_IS_GONE = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
 """How Dagster begins what it says of a run whose process is not there any more."""
-_CANCELLED_TAG = "dtef/cancelled_by"
-"""Of a run that failed and would have been started once more: who wanted its evaluation to end."""
+CANCELLED_TAG = "dtef/cancelled_by"
+"""Of a run: who wanted its evaluation to end."""
 
 
 class Ending(NamedTuple):
@@ -40,14 +40,14 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | N
         return Ending("cancelled", {**of_run, **_by(asked_by)})
     if run.status is not dg.DagsterRunStatus.FAILURE:
         return None
-    if asked_by is not None and run.tags.get(_CANCELLED_TAG):
+    if asked_by is not None and run.tags.get(CANCELLED_TAG):
         return Ending("cancelled", {**of_run, **_by(asked_by)})
     if not _will_start_again(instance, record):
         return Ending("failed", {**of_run, **why_it_failed(instance, run)})
     if asked_by is None:
         return None
     # Nobody wants it to go on. The second tag tells the next tick of it, should this one not come to the end.
-    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", _CANCELLED_TAG: asked_by})
+    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", CANCELLED_TAG: asked_by})
     return Ending("cancelled", {**of_run, **_by(asked_by)})
 
 
@@ -57,7 +57,7 @@ def with_calls(end: Ending, told: EvaluationCalls | None, left: int = 0) -> Endi
         return end
     data, words = {**end.data, "calls": told.as_json()}, told.unanswered
     if end.kind == "cancelled" and left:
-        never = f"about {counted(left, 'further request')} {'was' if left == 1 else 'were'} not made before the end"
+        never = f"at least {counted(left, 'further request')} {'was' if left == 1 else 'were'} not made before the end"
         words = f"{words}; {never}" if words else never
     if end.kind == "completed" and told.is_without_answer:
         return Ending("failed", {**data, "reason": words})

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.ended_runs import ending, why_it_failed, with_calls
+from assets.evaluations.ended_runs import CANCELLED_TAG, ending, why_it_failed, with_calls
+from assets.stage.dagster_internals import MAX_RETRIES_TAG
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
@@ -125,7 +126,7 @@ def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     if run.parent_run_id is not None:
         _tell_restart(tick, one.queue_id, run, run.parent_run_id)
     if asked_by is not None and run.status in _IS_ALIVE:
-        _cancel(tick.context, run.run_id)
+        _cancel(tick.context, run, asked_by)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
         events = tick.store.events(one.queue_id)
         end = with_calls(end, calls_told(events), calls_left(events))
@@ -139,16 +140,23 @@ def _tell_restart(tick: _Tick, queue_id: str, run: dg.DagsterRun, parent_id: str
     if tick.store.has_event(queue_id, source):
         return
     parent = tick.context.instance.get_run_by_id(parent_id)
+    if parent is not None and CANCELLED_TAG in parent.tags:
+        return  # nobody wanted it to go on: it ends at once
     why = why_it_failed(tick.context.instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
     tick.store.append(queue_id, "item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, source)
 
 
-def _cancel(context: dg.SensorEvaluationContext, run_id: str) -> None:
-    """Queued or at work. Where the worker cannot be reached, run monitoring ends the run, or the next tick tries again."""
+def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -> None:
+    """Queued or at work. Where the worker cannot be reached, run monitoring ends the run, or the next tick tries again.
+
+    A worker that does not end by itself, as it was still starting, fails: its run is not to be started once more.
+    """
+    if CANCELLED_TAG not in run.tags:
+        context.instance.add_run_tags(run.run_id, {MAX_RETRIES_TAG: "0", CANCELLED_TAG: who})
     try:
-        context.instance.run_coordinator.cancel_run(run_id)
+        context.instance.run_coordinator.cancel_run(run.run_id)
     except Exception as error:
-        context.log.warning(f"run {run_id} could not be told to end: {one_line(links(error))}")
+        context.log.warning(f"run {run.run_id} could not be told to end: {one_line(links(error))}")
 
 
 def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:

@@ -1,6 +1,5 @@
 """Stage 3 of the games family: `episodes`, and the texts of models in them, `episode_turns`."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -93,9 +92,8 @@ def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: S
             require_snapshot(store.warehouse, "episodes", LEAGUE_SPACE, [key], config.snapshot)
             plans.append(_planned(store, models, config, key))
     specs = models_among([one for planned in plans for one in (*planned.plan.players, *planned.plan.opponents.values())])
-    seats = [match.by_seat(planned.plan.n_seats) for planned in plans for match in planned.plan.matches()]
-    expected = Counter(spec.name for players in seats for spec in models_among(players))
-    with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), expected) as ask:
+    # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
+    with asking(context, store, config, list({spec.variant: spec for spec in specs}.values()), {}) as ask:
         for group in groups(plans, [len(planned.asked) for planned in plans], EPISODES_AT_A_TIME):
             _play(run, store, group, ask)
     return run.result()

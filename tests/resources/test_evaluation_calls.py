@@ -87,5 +87,5 @@ def test_what_a_cancel_left_unasked_is_told() -> None:
     assert calls_left(events[:2]) == 640
     assert calls_left(events) == 581
     end = with_calls(Ending("cancelled", {}), calls_told(events), calls_left(events))
-    assert end.data["warning"] == "about 581 further requests were not made before the end"
+    assert end.data["warning"] == "at least 581 further requests were not made before the end"
     assert "warning" not in with_calls(Ending("completed", {}), calls_told(events), 581).data

@@ -43,6 +43,9 @@ def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeyp
     assert answered
     assert {one["stage"] for one in answered} == {"episodes"}
     assert all(0 <= one["answered"] <= one["of"] for one in answered)
+    # Episodes share requests, and were counted once each: what was expected fell.
+    expected = [*(one["of"] for one in answered), events[-1].data["calls"]["asked"]]
+    assert expected == sorted(expected)
     assert queue.tick() == []
     assert queue.kinds(queue_id)[-1] == "completed"
 
@@ -84,6 +87,35 @@ def test_what_nobody_wants_any_more_is_cancelled(queue: Queue, monkeypatch: pyte
     queue.instance.report_run_canceled(run)
     queue.tick()
     assert queue.events(running)[-1].data | {"bought": {}} == {"by": "boss", "dagster_run_id": run.run_id, "bought": {}}
+
+
+def test_a_run_that_fails_as_it_is_cancelled_is_cancelled_and_not_started_again(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was still starting did not hear of the end: its run failed, was started once more, and that was told as a crash."""
+    monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: True)
+    queue_id = queue.submit()
+    run = queue.made_up(queue_id, dg.DagsterRunStatus.STARTING)
+    queue.store.ask_to_cancel(queue_id, "boss")
+    queue.tick()
+    queue.instance.report_run_failed(run, "Detected run worker status FAILED")
+    failed = queue.instance.get_run_by_id(run.run_id)
+    assert failed
+    assert failed.tags["dagster/will_retry"] == "false"
+    queue.tick()
+    assert queue.kinds(queue_id) == ["queued", "cancelled"]
+
+
+def test_a_run_that_was_started_again_though_cancelled_is_no_restart(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(queue.instance.run_coordinator), "cancel_run", lambda *_: True)
+    queue_id = queue.submit()
+    run = queue.made_up(queue_id, dg.DagsterRunStatus.STARTED)
+    queue.store.ask_to_cancel(queue_id, "boss")
+    queue.tick()
+    queue.instance.report_run_failed(run)
+    queue.started_again(queue_id)
+    queue.tick()
+    assert queue.kinds(queue_id) == ["queued", "started"]
 
 
 def test_a_worker_that_cannot_be_told_to_end_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
