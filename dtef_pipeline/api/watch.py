@@ -23,6 +23,8 @@ WATCH_EVERY_S = 0.2
 """Between two looks at the table."""
 MOST_WATCHERS = 500
 """Streams and long polls of one process at once; more are sent away."""
+_PLACES_EVERY_S = 1.0
+"""Between two looks at which evaluations wait, while somebody watches one of them: that those before it began is no event of its own."""
 _AWAY_S = 1.0
 """Between two looks while the database is away."""
 _READ_TOGETHER = 1_000
@@ -88,6 +90,8 @@ class Watch:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looking: asyncio.Task[None] | None = None
         self._is_away = False
+        self._waiting: list[str] | None = None
+        """The evaluations that waited at the last look; None: nobody watched one that did."""
 
     @contextmanager
     def watching(self, queue_id: str) -> Iterator[WatchedEvaluation]:
@@ -164,6 +168,7 @@ class Watch:
         """As long as somebody waits. The look at the server does not wait for a database that is away."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_at_table())
+            group.create_task(self._look_at_places())
             group.create_task(self._look_at_server())
 
     async def _look_at_table(self) -> None:
@@ -179,6 +184,23 @@ class Watch:
             for queue_id, head in heads.items():
                 if one := self.watched.get(queue_id):
                     one.advance(head)
+
+    async def _look_at_places(self) -> None:
+        while not self.closing:
+            await asyncio.sleep(_PLACES_EVERY_S)
+            # The first event of an evaluation is that it waits, and with the second it waits no more.
+            if not any(one.head <= 1 for one in self.watched.values()):
+                self._waiting = None
+                continue
+            try:
+                waiting = await self._in_thread(self._evaluations.waiting)
+            except StoreError as error:
+                self._note_away(error)
+                continue
+            if waiting != self._waiting:
+                for queue_id in waiting:
+                    self._nudge(queue_id)
+            self._waiting = waiting
 
     async def _look_at_server(self) -> None:
         """A signal that ends the server sets `AppStatus`; the server itself waits for open connections before it tells the application."""

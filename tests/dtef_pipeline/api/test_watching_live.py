@@ -167,6 +167,23 @@ def test_the_wish_for_an_end_wakes_a_long_poll(
         assert time.monotonic() - began < SOON_S
 
 
+def test_a_long_poll_is_answered_when_the_place_in_the_queue_changes(
+    http: httpx2.Client, api: ServedApi, writer: EvaluationStore
+) -> None:
+    """It waited to its end, though the tag was another one."""
+    before, queue_id = asked_evaluation(writer), asked_evaluation(writer)
+    path = f"{api.address}/api/evaluations/queue/{queue_id}"
+    first = http.get(path)
+    with ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        waiting = pool.submit(http.get, f"{path}?wait=30", headers={"If-None-Match": first.headers["etag"]})
+        until(lambda: watch_in(api).watchers == 1, "it to wait")
+        writer.append(before, "started", {}, "start")
+        answer = waiting.result(PATIENCE_OF_TESTS_S)
+        assert time.monotonic() - began < SOON_S
+    assert [one.json()["waiting_before"] for one in (first, answer)] == [1, 0]
+
+
 def test_a_database_that_is_away_for_a_while_loses_no_event(
     http: httpx2.Client, api: ServedApi, services: Services, writer: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
