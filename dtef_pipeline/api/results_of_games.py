@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import duckdb
@@ -28,12 +28,13 @@ _COLUMNS_OF_RESULTS = (
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
 _OF_EVERY_EPISODE = (SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS)
-_FORM_IN_WORDS = {
-    "default_rate": "a move was made for the player in {} of its turns, for want of a legal one",
-    "forfeit_rate": "the player forfeited {} of the episodes for want of a legal move",
-    "refused_rate": "the player declined to play in {} of its turns",
+_FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "default_rate": ("a move was made for the player in {} of its turns, for want of a legal one", percent),
+    "forfeit_rate": ("the player forfeited {} of the episodes for want of a legal move", percent),
+    # A turn that is tried again can be declined more than once.
+    "refused_rate": ("the player declined to play {} times per turn", lambda rate: f"{rate:.2g}"),
 }
-"""By a rate of BESIDE_METRICS, what is said where it is above 0."""
+"""By a rate of BESIDE_METRICS, what is said where it is above 0, and how the rate is spelled in it."""
 _CALLS_PAID = """
     SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
@@ -101,7 +102,7 @@ def _n_asked(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> i
 def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
     """What is missing, and what the player did not do itself."""
     own = counts.get(row["model"])
-    formed = [words.format(percent(row[name])) for name, words in _FORM_IN_WORDS.items() if in_json(row[name])]
+    formed = [words.format(spelled(row[name])) for name, (words, spelled) in _FORM_IN_WORDS.items() if in_json(row[name])]
     return in_words(own.told(OUTCOME_UNITS["games"]) if own else None, *formed)
 
 

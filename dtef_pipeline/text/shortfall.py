@@ -6,7 +6,7 @@ from dtef_pipeline.text.counted import counted
 
 
 def shortfall(asked: int, done: int, stopped: int, failed: int, what: tuple[str, str]) -> str:
-    """`12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made yet`; empty where all came.
+    """`12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made`; empty where all came.
 
     `what`: the noun, and what was to be done: `("episode", "played")`. `stopped`: those that a budget ended.
     """
@@ -16,7 +16,7 @@ def shortfall(asked: int, done: int, stopped: int, failed: int, what: tuple[str,
     why = [
         *([f"a budget ended {stopped:,}"] if stopped else []),
         *([f"{failed:,} failed"] if failed else []),
-        *([f"{left:,} {'is' if left == 1 else 'are'} not made yet"] if left > 0 else []),
+        *([f"{left:,} {'is' if left == 1 else 'are'} not made"] if left > 0 else []),
     ]
     noun, verb = what
     return f"{done:,} of {counted(asked, noun)} {'was' if asked == 1 else 'were'} {verb}: {', '.join(why)}"

@@ -86,7 +86,7 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     asked = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 4}}, partition(LAW))
     body = run_of(tmp_path, asked)
     assert (body["outcomes"]["asked"], body["outcomes"]["answered"]) == (4, 2)  # law/0 and law/2: each second item
-    assert body["outcomes"]["warning"] == "2 of 4 responses were given: 2 are not made yet"
+    assert body["outcomes"]["warning"] == "2 of 4 responses were given: 2 are not made"
     assert [(one["condition"], one["value"], one["n"]) for one in body["metrics"]] == [("letters", 1.0, 2)]
     assert len(body["traces"]) == 2
 
@@ -191,8 +191,13 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     """The mean of the episodes that happened to be played had no remark; moves made for a player were not told."""
     rows = games_of()
     rows[3] = {**rows[3], "status": "unscored", "total": None, "of": None, "value": None, "reason": "the budget ended"}
-    rate = {**CHIPS_WON, "metric": "default_rate", "unit": "share", "direction": "lower"}
-    body = run_of(tmp_path, asked_kuhn(tmp_path, rows, [{**row, "total": 1.0, "of": 4.0} for row in games_of(rate)[:3]]))
+    rates = {("default_rate", "share"): 1.0, ("refused_rate", "per turn"): 6.0}
+    form = [
+        {**row, "total": total, "of": 4.0}
+        for (name, unit), total in rates.items()
+        for row in games_of({**CHIPS_WON, "metric": name, "unit": unit, "direction": "lower"})[:3]
+    ]
+    body = run_of(tmp_path, asked_kuhn(tmp_path, rows, form))
     said = "3 of 4 episodes were played: a budget ended 1"
     assert body["outcomes"] == {
         "unit": "episode",
@@ -206,13 +211,15 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     own = {one["metric"]: one for one in body["metrics"]}["expected_return"]
     assert (own["value"], own["n"], own["n_asked"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)
-    assert own["remark"] == f"{said}; a move was made for the player in 25 % of its turns, for want of a legal one"
+    # A turn can be declined several times over: 6 texts in 4 turns are no share of the turns.
+    formed = "a move was made for the player in 25 % of its turns, for want of a legal one; the player declined to play 1.5 times per turn"
+    assert own["remark"] == f"{said}; {formed}"
 
 
 def test_games_that_are_still_to_be_played_are_asked_for(tmp_path: Path) -> None:
     body = run_of(tmp_path, asked_kuhn(tmp_path, games_of()[:1], []))
     assert (body["outcomes"]["asked"], body["outcomes"]["answered"]) == (4, 1)
-    assert body["outcomes"]["warning"] == "1 of 4 episodes were played: 3 are not made yet"
+    assert body["outcomes"]["warning"] == "1 of 4 episodes were played: 3 are not made"
 
 
 def test_what_the_evaluation_bought_is_told_from_what_was_there(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from dtef_pipeline.text.shortfall import shortfall
     ("counts", "said"),
     [
         ((20, 20, 0, 0), ""),
-        ((24, 12, 9, 2), "12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made yet"),
+        ((24, 12, 9, 2), "12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made"),
         ((1, 0, 0, 1), "0 of 1 episode was played: 1 failed"),
-        ((3, 0, 0, 0), "0 of 3 episodes were played: 3 are not made yet"),
+        ((3, 0, 0, 0), "0 of 3 episodes were played: 3 are not made"),
     ],
 )
 def test_it_says_how_many_came_and_what_became_of_the_others(counts: tuple[int, int, int, int], said: str) -> None:
