@@ -88,7 +88,7 @@ class Document:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self.error(place, f"got {_echo(value)}; allowed: a mapping")
+            raise self.error(place, f"got {echoed(value)}; allowed: a mapping")
         if known is not None and (unknown := [str(key) for key in value if key not in (known := list(known))]):
             # The keys alone: a value may be an API key in the wrong place.
             raise ConfigError("; ".join(self._located((*place, key), _unknown(known)) for key in unknown))
@@ -136,7 +136,7 @@ def told_faults(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> 
             yield Reason(place, message.removeprefix("Value error, "))
         else:
             allowed = _listed(model, place) if kind == "list_type" else _bounds(model, place, kind) or _allowed(kind, message)
-            yield Reason(place, f"got {_echo(fault['input'])}; allowed: {allowed}")
+            yield Reason(place, f"got {echoed(fault['input'])}; allowed: {allowed}")
 
 
 def in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
@@ -153,7 +153,8 @@ def _unknown(known: Iterable[str]) -> str:
     return f"unknown key; known: {', '.join(known)}"
 
 
-def _echo(value: Any) -> str:
+def echoed(value: Any) -> str:
+    """A value that arrived, as an error says it."""
     # As JSON and YAML spell them: null, true, false.
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
@@ -272,7 +273,7 @@ def read_document(
         line, problem = yaml_problem(error, text)
         raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
     if not isinstance(values, dict | None):
-        raise ConfigError(f"{where}:1: not a readable {kind}: got {_echo(values)}; allowed: a mapping with {', '.join(known)}")
+        raise ConfigError(f"{where}:1: not a readable {kind}: got {echoed(values)}; allowed: a mapping with {', '.join(known)}")
     return Document(where, text, values or {}, members or {})
 
 
@@ -313,7 +314,7 @@ class UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, f"{_echo(key)} is no key", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{echoed(key)} is no key", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":

@@ -22,7 +22,7 @@ DtefError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DtefError(Exception):
@@ -60,7 +60,14 @@ class NewerSchema(StoreError):
 
 
 class BallotError(DtefError):
-    """A vote cannot be taken as it is."""
+    """A vote cannot be taken as it is.
+
+    `faults`: (field, what arrived there and what is allowed) of each field at fault; empty where no field is.
+    """
+
+    def __init__(self, message: str, faults: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.faults = faults
 
 
 class UnknownPair(BallotError):

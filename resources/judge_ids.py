@@ -31,7 +31,8 @@ def judges_among(connection: sa.Connection, database: ResponseDatabase, ids: Col
 def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:
     """Raises BallotError where the id of a person is that of a judge."""
     if database.read(lambda connection: judges_among(connection, database, [reviewer_id])):
-        raise BallotError(f"{of_a_judge(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}")
+        said = f"{of_a_judge(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
+        raise BallotError(said, [(field, said.removeprefix(f"{field}: "))])
 
 
 def of_a_judge(reviewer_id: str, field: str = "reviewer_id") -> str:

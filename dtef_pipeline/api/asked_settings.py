@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, field_validator
 
-from dtef_pipeline.api.plans import EvaluationBudget, UnfitManifest, UnknownName, checked_snapshot, each_once
+from dtef_pipeline.api.plans import EvaluationBudget, Refusals, UnfitManifest, UnknownName, checked_snapshot, each_once
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError
@@ -151,6 +151,27 @@ def chosen_partitions(
     except ConfigError as error:
         field, _, message = str(error).partition(": ")
         raise UnknownName(field.rpartition(".")[2], message) from None
+
+
+def refuse_absent_names(
+    settings: Settings,
+    selectors: Mapping[str, Sequence[str]],
+    space: Space,
+    lacking: tuple[str, str],
+    choose: Callable[[list[str]], list[str]] | None,
+) -> None:
+    """For a manifest whose settings are at fault: raises RefusedManifest with all models and partitions that are not there.
+
+    `selectors`: of models, by field. `space`, `lacking` and `choose`: as of `chosen_partitions`; None: no partition is named.
+    """
+    refusals = Refusals()
+    for field, given in selectors.items():
+        with refusals.kept():
+            models_named(settings, field, given)
+    if choose is not None:
+        with refusals.kept():
+            chosen_partitions(settings, space, lacking, choose)
+    refusals.raise_all()
 
 
 def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:

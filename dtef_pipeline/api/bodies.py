@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.access import holder_of, token_missing
 from dtef_pipeline.api.layout import told_error
-from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.api.problems import Problem, is_json
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 
@@ -30,7 +30,6 @@ BODY_WITHIN_S = 30.0
 LINGER_S = 1.0
 """How long what a refused client still sends is read and thrown away."""
 _LONGEST_ECHOED = 80
-_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
 # Of its own: those of the routes may all be waiting for the database.
 _reading = ThreadPoolExecutor(1, "keys of bodies")
 WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
@@ -79,7 +78,7 @@ async def _checked_body(request: Request, receive: Receive) -> bytes | None:
         raise Problem(408, f"the body did not come within {counted(int(BODY_WITHIN_S), 'second')}") from None
     if body is not None and _UNSTORABLE_ESCAPE.match(body):
         raise Problem(400, "the body has a character that is no text: NUL, or half a surrogate pair")
-    if body and _JSON_TYPE.match(request.headers.get("content-type", "")):
+    if body and is_json(request):
         _require_utf8(body)
         await asyncio.get_running_loop().run_in_executor(_reading, _refuse_repeated_keys, body)
     return body

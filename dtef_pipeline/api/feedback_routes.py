@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from dtef_pipeline.api.access import Operating, Reviewing
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.plans import checked_snapshot
-from dtef_pipeline.api.problems import Problem, refused_with
+from dtef_pipeline.api.problems import Problem, is_json, not_json, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
@@ -81,6 +81,11 @@ class TakenVote(Part):
     vote_id: str
 
 
+async def _require_json(request: Request) -> None:
+    if not is_json(request):
+        raise not_json(request)
+
+
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs, responses=refused_with(409))
 def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
     """Make pairs of stored responses. 409: nothing is left to pair."""
@@ -118,7 +123,13 @@ def next_pair(
     return JSONResponse(pair.as_json(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
-@router.post("/api/feedback/votes", status_code=201, response_model=TakenVote, responses=refused_with(404, 409, 429))
+@router.post(
+    "/api/feedback/votes",
+    status_code=201,
+    response_model=TakenVote,
+    responses=refused_with(404, 409, 429),
+    dependencies=[Depends(_require_json)],
+)
 def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):

@@ -16,7 +16,7 @@ from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_routes import FamilyAsked
 from dtef_pipeline.api.feedback_services import UsedForVotes
-from dtef_pipeline.api.problems import Problem, refused_with
+from dtef_pipeline.api.problems import faulty, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -70,7 +70,8 @@ async def import_over_http(request: Request, held: Administering, services: Used
         try:
             done = add_lines(services.votes, list(checked_lines(_SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
-            raise Problem(422, str(error)) from None
+            where, _, message = str(error).partition(": ")
+            raise faulty([{"path": where, "message": message}]) from None
         feedback.waiting.look_again()
         return done._asdict()
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.api.asked_settings import require_askable
@@ -24,7 +24,7 @@ from dtef_pipeline.api.plans import (
     each_once,
 )
 from dtef_pipeline.asking.models import Budget, Models
-from dtef_pipeline.documents import Part
+from dtef_pipeline.documents import Part, echoed
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.approved import APPROVED, require_approved
 from dtef_pipeline.games.entrants import (
@@ -69,7 +69,7 @@ def _seeds(given: Any) -> Any:
     if isinstance(given, str):
         return _spelled_seeds(given)
     if not isinstance(given, list) or not all(type(one) is int for one in given):
-        raise ValueError(f"got {repr(given)[:80]}; allowed: text such as 1-20, or a list of whole numbers")
+        raise ValueError(f"got {echoed(given)}; allowed: text such as 1-20, or a list of whole numbers")
     if wrong := [one for one in given if not 0 <= one <= _LARGEST_ASKED_SEED]:
         raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
     if not given:
@@ -116,6 +116,11 @@ class GamesManifest(Part):
     """Baselines, models or persona@model; empty: those of each scenario."""
     budget: EvaluationBudget | None = None
     snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+
+    @field_validator("budget")
+    @classmethod
+    def _without_bounds_is_none(cls, budget: EvaluationBudget | None) -> EvaluationBudget | None:
+        return None if budget == EvaluationBudget() else budget
 
 
 def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluation:

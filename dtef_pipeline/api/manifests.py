@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from dtef_pipeline.api.games_plan import GamesManifest, planned_games, refuse_games_names
 from dtef_pipeline.api.plans import PlannedEvaluation, RefusedManifest
 from dtef_pipeline.api.problems import as_errors, faulty
-from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
-from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
-from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey
-from dtef_pipeline.documents import Part, reasons
+from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa, refuse_qa_names
+from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric, refuse_rubric_names
+from dtef_pipeline.api.survey_plan import SurveyEvaluation, planned_survey, refuse_survey_names
+from dtef_pipeline.documents import Part, echoed, reasons
 from resources.settings import Settings
 
 FAMILY_OF_UNNAMED = "games"
@@ -23,15 +23,15 @@ FAMILY_OF_UNNAMED = "games"
 class _Manifests(NamedTuple):
     form: type[Part]
     planned: Callable[[Any, Settings], PlannedEvaluation]
-    refuse_names: Callable[[Mapping[str, Any], Settings], None] = lambda *_: None
+    refuse_names: Callable[[Mapping[str, Any], Settings], None]
     """Raises RefusedManifest for names that cannot be in those fields of a manifest that have their form."""
 
 
 _MANIFESTS_OF: Mapping[str, _Manifests] = {
     "games": _Manifests(GamesManifest, planned_games, refuse_games_names),
-    "qa": _Manifests(QaEvaluation, planned_qa),
-    "rubric": _Manifests(RubricEvaluation, planned_rubric),
-    "survey": _Manifests(SurveyEvaluation, planned_survey),
+    "qa": _Manifests(QaEvaluation, planned_qa, refuse_qa_names),
+    "rubric": _Manifests(RubricEvaluation, planned_rubric, refuse_rubric_names),
+    "survey": _Manifests(SurveyEvaluation, planned_survey, refuse_survey_names),
 }
 
 
@@ -43,7 +43,7 @@ class SentManifest(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any]:
-        """With its defaults spelled out: two texts that say the same have the same values."""
+        """With its defaults spelled out: what is left out, and what is given as it is by default, have the same values."""
         return self.manifest.model_dump(mode="json")
 
     def planned(self, settings: Settings) -> PlannedEvaluation:
@@ -55,7 +55,7 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> SentManifest
     """Raises Problem (422) with the path of each fault, what arrived there and what is allowed; names that cannot be are told with them."""
     family = values.get("family", FAMILY_OF_UNNAMED)
     if not isinstance(family, str) or family not in _MANIFESTS_OF:
-        raise faulty([{"path": "family", "message": f"got {repr(family)[:80]}; allowed: {', '.join(_MANIFESTS_OF)}"}])
+        raise faulty([{"path": "family", "message": f"got {echoed(family)}; allowed: {', '.join(_MANIFESTS_OF)}"}])
     form = _MANIFESTS_OF[family].form
     try:
         return SentManifest(family, form.model_validate(values))
@@ -63,7 +63,9 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> SentManifest
         errors = as_errors(reasons(error, form))
     at_fault = {one["path"].partition(".")[0] for one in errors}
     try:
-        _MANIFESTS_OF[family].refuse_names({name: one for name, one in values.items() if name not in at_fault}, settings)
+        _MANIFESTS_OF[family].refuse_names(
+            {name: one for name, one in values.items() if name not in at_fault and one is not None}, settings
+        )
     except RefusedManifest as refused:
         errors += [fault._asdict() for fault in refused.faults]
     raise faulty(errors)

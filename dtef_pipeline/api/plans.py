@@ -17,13 +17,14 @@ from dtef_pipeline.errors import DtefError
 from resources.evaluations import AskedRun
 
 Listed = TypeVar("Listed", bound=Hashable)
-
-
-_FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one)")
-
-
+_FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")
 _OPTIONS_OF_SHELLS = re.compile(r"--(analyst|judge|model|opponent) ")
 _MOST_REFUSALS_TOLD = 20
+
+
+def without_commands(message: str) -> str:
+    """A message for those who may have no shell."""
+    return _FOR_SHELLS.sub("", message)
 
 
 class ManifestFault(NamedTuple):
@@ -41,7 +42,7 @@ class RefusedManifest(DtefError):
     """
 
     def __init__(self, path: str, message: str, further: Sequence[ManifestFault] = ()) -> None:
-        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", _FOR_SHELLS.sub("", message.removeprefix(f"{path}: ")))
+        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", without_commands(message.removeprefix(f"{path}: ")))
         self.faults = [ManifestFault(path, self.message), *further]
         super().__init__("; ".join(f"{one.path}: {one.message}" for one in self.faults))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.http_methods import SERVER_ITSELF, methods_of
-from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName
+from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
     BallotError,
@@ -31,6 +32,8 @@ from dtef_pipeline.errors import (
 )
 
 PROBLEM_TYPE = "application/problem+json"
+_LONGEST_ECHOED = 80
+_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
@@ -60,6 +63,17 @@ class Problem(Exception):
 def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
     """422 with what is wrong, each with `path` and `message`."""
     return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
+
+
+def is_json(request: Request) -> bool:
+    """Whether the body is said to be JSON."""
+    return _JSON_TYPE.match(request.headers.get("content-type", "")) is not None
+
+
+def not_json(request: Request) -> Problem:
+    """422 for a body that was sent as something else than JSON, as `curl -d` does by itself."""
+    sent = request.headers.get("content-type", "no Content-Type")
+    return faulty([{"path": "header.Content-Type", "message": f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json"}])
 
 
 def as_errors(found: Iterable[Reason]) -> list[dict[str, str]]:
@@ -121,26 +135,26 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 return problem_answer(status, "the store cannot be reached or written now; try again", {"Retry-After": "5"})
-            return problem_answer(status, str(error), members=_faults(error))
+            return problem_answer(status, without_commands(str(error)), members=_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
     return problem_answer(503, f"{said}; its log says which", {"Retry-After": "60"})
 
 
 def _faults(error: DtefError) -> dict[str, Any]:
-    """The member `errors` of a refused manifest or vote; empty for other errors. A vote's message begins with the field that is wrong."""
+    """The member `errors` of a refused manifest or vote; empty for other errors."""
     if isinstance(error, RefusedManifest):
         return {"errors": [fault._asdict() for fault in error.faults]}
     if type(error) is not BallotError:
         return {}
-    path, _, message = str(error).partition(": ")
-    named = bool(message) and " " not in path
-    return {"errors": [{"path": path, "message": message} if named else {"path": "body", "message": str(error)}]}
+    return {"errors": [{"path": path, "message": message} for path, message in error.faults or [("body", str(error))]]}
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     for one in error.errors():
+        if isinstance(one.get("input"), bytes):
+            return await _of_problem(request, not_json(request))
         if one["type"] == "json_invalid":
             return await _of_problem(
                 request,

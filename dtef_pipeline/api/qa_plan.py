@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,7 @@ from dtef_pipeline.api.asked_settings import (
     chosen_partitions,
     made_partitions,
     models_named,
+    refuse_absent_names,
     refused,
     require_askable,
     require_few_draws,
@@ -21,7 +22,7 @@ from dtef_pipeline.api.asked_settings import (
 )
 from dtef_pipeline.api.plans import PlannedEvaluation, Refusals, UnfitManifest
 from dtef_pipeline.asking.models import Budget, Models
-from dtef_pipeline.qa.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.arbiter import NOBODY, Arbiter, chosen_arbiter, judge_snapshot
 from dtef_pipeline.qa.asked_parts import QaAsked
 from dtef_pipeline.qa.filter_faults import filter_faults
 from dtef_pipeline.qa.prompt_rows import AskedHow
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
 NO_PART_ADDED = "no suite of questions was added on this server yet"
+_LACKING_PARTS = ("suites", NO_PART_ADDED)
 _SHOWN_BY_PARTS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
 _SHOWN_BY = {"template", "few_shot", "few_shot_as", "order", "retriever", "k"}
@@ -62,9 +64,10 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     refusals = Refusals()
     with refusals.kept():
         models = models_named(settings, "models", manifest.models)
-        arbiter = _arbiter(manifest, models)
     with refusals.kept():
-        keys = chosen_partitions(settings, QA_SPACE, ("suites", NO_PART_ADDED), manifest.chosen)
+        arbiter = _arbiter(manifest, models_named(settings, "judge", _judging(manifest.judge)))
+    with refusals.kept():
+        keys = chosen_partitions(settings, QA_SPACE, _LACKING_PARTS, manifest.chosen)
     refusals.raise_all()
     runs = a_run_each(keys, "parts")
     require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
@@ -75,6 +78,18 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     if not made.issuperset(keys):
         config = {"qa_items": {}, **config}
     return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def refuse_qa_names(given: Mapping[str, Any], settings: Settings) -> None:
+    """Raises RefusedManifest with all names that are not there, of what a manifest has of models, the judge, suites and parts."""
+    named = QaEvaluation.model_construct(**given)
+    selectors = {"models": given.get("models", ()), "judge": _judging(given.get("judge"))}
+    refuse_absent_names(settings, selectors, QA_SPACE, _LACKING_PARTS, named.chosen if named.names_parts else None)
+
+
+def _judging(judge: str | None) -> list[str]:
+    """The model that a manifest names as its judge, if it names one."""
+    return [judge] if judge and judge != NOBODY else []
 
 
 def _numbers_of_items(manifest: QaEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:

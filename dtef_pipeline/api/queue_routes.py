@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from dtef_pipeline.api.access import Operating, require_operator
 from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
-from dtef_pipeline.api.problems import Problem, refused_with
+from dtef_pipeline.api.problems import faulty, refused_with
 from dtef_pipeline.api.progress_of import ProgressStatus, last_kinds
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
@@ -225,4 +225,5 @@ def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: 
             _queue_id(cursor)
         return evaluations.latest(most, cursor, None if status is None else last_kinds(status), runs=False)
     except UnknownEvaluation:
-        raise Problem(422, f"cursor: got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page") from None
+        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
+        raise faulty([{"path": "query.cursor", "message": message}]) from None

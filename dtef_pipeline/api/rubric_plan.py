@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from dtef_pipeline.api.asked_settings import (
     chosen_partitions,
     made_partitions,
     models_named,
+    refuse_absent_names,
     refused,
     require_askable,
     require_few_draws,
@@ -29,6 +30,7 @@ from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
 NO_BLUEPRINT_ADDED = "no blueprint was added on this server yet"
+_LACKING_BLUEPRINTS = ("blueprints", NO_BLUEPRINT_ADDED)
 
 
 class RubricEvaluation(EvaluationAsked, RubricAsked):
@@ -49,12 +51,14 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     refusals = Refusals()
     with refusals.kept():
         models = models_named(settings, "models", manifest.models)
+    with refusals.kept():
+        judging = models_named(settings, "judges", _judging(manifest.judges))
         with refused("judges"):
-            named_judges(manifest.judges, models)
+            named_judges(manifest.judges, judging)
     with refusals.kept():
         models_named(settings, "analysts", manifest.analysts)
     with refusals.kept():
-        keys = chosen_partitions(settings, RUBRIC_SPACE, ("blueprints", NO_BLUEPRINT_ADDED), manifest.chosen)
+        keys = chosen_partitions(settings, RUBRIC_SPACE, _LACKING_BLUEPRINTS, manifest.chosen)
     refusals.raise_all()
     with refused("models"):
         candidates = Candidates(models, manifest.models)
@@ -77,6 +81,22 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     if not made_partitions(settings, "rubric_blueprints", RUBRIC_SPACE).issuperset(keys):
         config = {"rubric_blueprints": {"snapshot": manifest.snapshot, **manifest.bounds}, **config}
     return PlannedEvaluation("rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def refuse_rubric_names(given: Mapping[str, Any], settings: Settings) -> None:
+    """Raises RefusedManifest with all names that are not there, of what a manifest has of models, judges, analysts and blueprints."""
+    selectors = {
+        "models": given.get("models", ()),
+        "judges": _judging(given.get("judges", ())),
+        "analysts": given.get("analysts", ()),
+    }
+    choose = RubricEvaluation.model_construct(**given).chosen if "blueprints" in given else None
+    refuse_absent_names(settings, selectors, RUBRIC_SPACE, _LACKING_BLUEPRINTS, choose)
+
+
+def _judging(judges: Sequence[str]) -> list[str]:
+    """The models of judges that are written APPROACH=MODEL."""
+    return [model for one in judges if (model := one.partition("=")[2])]
 
 
 def _require_few_draws(manifest: RubricEvaluation, keys: Sequence[str], settings: Settings) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -12,6 +12,7 @@ from dtef_pipeline.api.asked_settings import (
     a_run_each,
     chosen_partitions,
     models_named,
+    refuse_absent_names,
     refused,
     require_askable,
     require_few_draws,
@@ -27,6 +28,7 @@ from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
 NO_ROUND_INGESTED = "no round of a survey was ingested on this server yet"
+_LACKING_ROUNDS = ("rounds", NO_ROUND_INGESTED)
 
 
 class SurveyEvaluation(EvaluationAsked, SurveyAsked):
@@ -61,7 +63,7 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
         with refused("budgets"):
             asked = manifest.run_config(models, manifest.snapshot)
     with refusals.kept():
-        keys = chosen_partitions(settings, SPACE, ("rounds", NO_ROUND_INGESTED), manifest.partitions)
+        keys = chosen_partitions(settings, SPACE, _LACKING_ROUNDS, manifest.partitions)
     refusals.raise_all()
     runs = a_run_each(keys, "rounds")
     require_few_draws("draws", manifest.draws, _numbers_of_prompts(manifest, keys, settings))
@@ -73,6 +75,13 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
     how = {"conditions": manifest.conditions, "context_levels": manifest.context_levels}
     config = {"blueprints": how, **asked}
     return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, runs)
+
+
+def refuse_survey_names(given: Mapping[str, Any], settings: Settings) -> None:
+    """Raises RefusedManifest with all names that are not there, of what a manifest has of models, rounds and segments."""
+    names_some = given.get("rounds") or given.get("segments")
+    choose = SurveyEvaluation.model_construct(**given).partitions if names_some else None
+    refuse_absent_names(settings, {"models": given.get("models", ())}, SPACE, _LACKING_ROUNDS, choose)
 
 
 def _numbers_of_prompts(manifest: SurveyEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import json
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ BALLOT_FIELDS = ("pair_id", "reviewer_id", "choice", "confidence", "justificatio
 LONGEST_ID = 200
 """Characters of an id of a pair or reviewer."""
 _ECHOED = 60
+_MOST_UNKNOWN = 20
+_ID_IN_WORDS = f"a text of 1 to {counted(LONGEST_ID, 'printable character')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +37,55 @@ class Ballot:
 def read_ballot(values: object) -> Ballot:
     """The ballot of parsed JSON: an object with `BALLOT_FIELDS` and nothing else, of which the justification alone may be left out.
 
-    Raises BallotError: which field, what arrived, what is allowed.
+    Raises BallotError: for all fields at fault, what arrived and what is allowed.
     """
     if not isinstance(values, Mapping):
         _refuse("a vote", values, f"an object with {', '.join(BALLOT_FIELDS)}")
-    if unknown := [str(name) for name in values if name not in BALLOT_FIELDS]:
-        raise BallotError(f"unknown field {_echo(', '.join(sorted(unknown)))}; allowed: {', '.join(BALLOT_FIELDS)}")
-    if missing := [name for name in BALLOT_FIELDS[:-1] if name not in values]:
-        raise BallotError(f"{missing[0]} is missing; needed: {', '.join(BALLOT_FIELDS[:-1])}")
-    choice, confidence, said = values["choice"], values["confidence"], values.get("justification")
-    if not isinstance(choice, str) or choice not in CHOICES:
-        _refuse("choice", choice, ", ".join(CHOICES))
-    if not isinstance(confidence, int) or isinstance(confidence, bool) or not 1 <= confidence <= MOST_CONFIDENT:
-        _refuse("confidence", confidence, f"a whole number from 1 to {MOST_CONFIDENT}")
-    if said is not None and (not isinstance(said, str) or len(said) > LONGEST_JUSTIFICATION):
-        _refuse("justification", said, f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}, or none")
-    return Ballot(
-        read_id("pair_id", values["pair_id"]),
-        read_id("reviewer_id", values["reviewer_id"]),
-        choice,  # type: ignore[arg-type]
-        confidence,
-        well_formed(said or ""),
-    )
+    if faults := list(_faults(values)):
+        raise BallotError("; ".join(f"{field}: {message}" for field, message in faults), faults)
+    pair_id, reviewer_id, choice, confidence = (values[name] for name in BALLOT_FIELDS[:-1])
+    return Ballot(pair_id, reviewer_id, choice, confidence, well_formed(values.get("justification") or ""))
+
+
+def _faults(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong there), the fields of a ballot first."""
+    for field, (holds, allowed) in _HOLDS_AND_ALLOWED.items():
+        if field not in values and field != "justification":
+            yield field, f"is missing; allowed: {allowed}"
+        elif not holds(values.get(field)):
+            yield field, f"got {_echo(values[field])}; allowed: {allowed}"
+    for name in sorted(str(one) for one in values if one not in BALLOT_FIELDS)[:_MOST_UNKNOWN]:
+        yield name[:_ECHOED], f"unknown field; allowed: {', '.join(BALLOT_FIELDS)}"
 
 
 def read_id(field: str, value: object) -> str:
     """An id: a text in one line, as it was given. Raises BallotError for anything else."""
     if not is_id(value):
-        _refuse(field, value, f"a text of 1 to {counted(LONGEST_ID, 'printable character')}")
+        _refuse(field, value, _ID_IN_WORDS)
     return str(value)
 
 
 def is_id(value: object, longest: int = LONGEST_ID) -> bool:
     """Whether it can name a reviewer or a pair: printable characters, not blanks alone."""
     return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
+
+
+def _is_confidence(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_CONFIDENT
+
+
+def _is_justification(value: object) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= LONGEST_JUSTIFICATION)
+
+
+_HOLDS_AND_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "pair_id": (is_id, _ID_IN_WORDS),
+    "reviewer_id": (is_id, _ID_IN_WORDS),
+    "choice": (lambda value: isinstance(value, str) and value in CHOICES, ", ".join(CHOICES)),
+    "confidence": (_is_confidence, f"a whole number from 1 to {MOST_CONFIDENT}"),
+    "justification": (_is_justification, f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}, or none"),
+}
+"""By field, whether a value can be its own, and which can."""
 
 
 def ballot_status(values: object, voted: Container[tuple[str, str]]) -> int:
@@ -80,13 +98,15 @@ def ballot_status(values: object, voted: Container[tuple[str, str]]) -> int:
 
 
 def _refuse(field: str, arrived: object, allowed: str) -> NoReturn:
-    raise BallotError(f"{field}: got {_echo(arrived)}; allowed: {allowed}")
+    message = f"got {_echo(arrived)}; allowed: {allowed}"
+    raise BallotError(f"{field}: {message}", [(field, message)] if field in BALLOT_FIELDS else ())
 
 
 def _echo(value: object) -> str:
     # A text is cut before it is spelled: it may be long.
     if not isinstance(value, str):
-        return "null" if value is None else repr(value)[: _ECHOED + 4] if isinstance(value, int | float) else _kind_of(value)
+        # As JSON spells them: null, true.
+        return json.dumps(value)[: _ECHOED + 4] if value is None or isinstance(value, int | float) else _kind_of(value)
     said = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
     return said if len(value) <= _ECHOED else f"{said}..."
 

@@ -249,7 +249,9 @@ def _time(value: object) -> object:
 
 
 def _short(value: object) -> str:
-    text = repr(value[:80] if isinstance(value, str) else value)
+    # As JSON spells them: null, true.
+    is_word = value is None or isinstance(value, bool)
+    text = json.dumps(value) if is_word else repr(value[:80] if isinstance(value, str) else value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

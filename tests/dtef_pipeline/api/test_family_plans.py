@@ -109,10 +109,10 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
         ("survey", {"rounds": ["GD9"], "models": ["nobody"]}, ["models", "rounds"]),
         (
             "rubric",
-            {"blueprints": ["absent*"], "models": ["nobody"], "analysts": ["none"]},
-            ["models", "analysts", "blueprints"],
+            {"blueprints": ["absent*"], "models": ["nobody"], "judges": ["standard=nobody"], "analysts": ["none"]},
+            ["models", "judges", "analysts", "blueprints"],
         ),
-        ("qa", {"suites": ["mmul"], "models": ["nobody"]}, ["models", "suites"]),
+        ("qa", {"suites": ["mmul"], "models": ["nobody"], "judge": "nobody"}, ["models", "judge", "suites"]),
     ],
 )
 def test_all_names_that_are_unknown_are_told_at_once(
@@ -207,7 +207,7 @@ def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, fam
         ("survey", {"models": [f"{MODEL}@temprature=1"]}, "models"),
         ("survey", {"budgets": {"gpt-4.1": {"max_calls": 1}}}, "budgets"),
         ("rubric", {"judges": ["sternly=gpt-4.1-mini"]}, "judges"),
-        ("qa", {"judge": "nobody"}, "judge"),
+        ("qa", {"judge": "gpt-4.1@t=1"}, "judge"),
         ("survey", {"models": ["nopeprov/x"]}, "models"),
         ("qa", {"models": [MODEL, "nopeprov/x"]}, "models"),
         ("qa", {"models": ["baseline/uniform"]}, "models"),

@@ -18,7 +18,7 @@ from tests.dtef_pipeline.api.made import services_in
 from tests.dtef_pipeline.api.reviewed import fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board
-from tests.dtef_pipeline.report.browser import Browser, running_browser, until
+from tests.dtef_pipeline.report.browser import Browser, running_browser
 
 OBEYED = (
     "<script>window.obeyed = 1</script>\"><img src=x onerror='window.obeyed = 2'></textarea></title></pre>"

@@ -175,6 +175,19 @@ TOGETHER: tuple[tuple[dict[str, Any], int, list[str]], ...] = (
     ({"draws": 0, "opponents": None}, 422, ["draws"]),
     ({"persona_ids": [f"zed-{n}" for n in range(100)]}, 404, ["persona_ids"] * 20),
 )
+OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
+    ({"family": "survey", "rounds": ["S9"], "models": ["nobody"], "draws": 0}, ["draws", "models", "rounds"]),
+    ({"family": "survey", "rounds": 7, "segments": ["x"], "models": ["nobody"]}, ["rounds", "models", "rounds"]),
+    (
+        {"family": "rubric", "blueprints": ["b"], "models": ["nobody"], "judges": ["standard=nobody"], "colour": 1},
+        ["colour", "models", "judges", "blueprints"],
+    ),
+    (
+        {"family": "qa", "suites": ["s"], "models": None, "judge": "nobody", "draws": None, "k": -1},
+        ["models", "k", "judge", "suites"],
+    ),
+    ({"family": "qa", "models": ["nobody"]}, ["body", "models"]),
+)
 
 
 def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
@@ -184,6 +197,14 @@ def test_faults_that_do_not_rest_on_one_another_are_told_at_once(client: TestCli
             answer = post(client, **changed)
             told = [one["path"] for one in answer.json()["errors"]]
             assert (answer.status_code, told) == (status, paths), answer.text[:500]
+
+
+def test_faults_of_the_other_families_are_told_at_once_too(client: TestClient, subtests: pytest.Subtests) -> None:
+    """Names that nobody knows were told when the settings were mended."""
+    for sent, paths in OF_OTHERS:
+        with subtests.test(str(sent)[:60]):
+            answer = client.post("/api/evaluations", json=sent)
+            assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, paths), answer.text[:500]
 
 
 def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) -> None:
@@ -213,6 +234,7 @@ def test_more_runs_than_allowed_are_refused(client: TestClient, state: Path) -> 
 def test_the_same_key_and_manifest_give_the_same_ids_however_it_is_spelled(client: TestClient, state: Path) -> None:
     first = post(client, "k1").json()
     assert post(client, "k1", draws=1, opponents=[], family="games", snapshot="base", budget=None).json() == first
+    assert post(client, "k1", budget={}).json() == post(client, "k1", budget={"max_calls": None}).json() == first
     backwards = dict(reversed(KUHN.items()))
     again = client.post("/api/evaluations", json=backwards, headers={"Idempotency-Key": "k1"})
     assert (again.status_code, again.json()) == (202, first)

@@ -97,7 +97,9 @@ def test_of_a_file_with_a_fault_nothing_comes_in(client: TestClient, tmp_path: P
         for bad in (b"{\n", b'{"kind":"vote","schema":1}\n', b"\xff\n", b"[" * 9_000):
             answer = other.post(IMPORT, content=b"".join([*lines, bad]))
             assert answer.status_code == 422
-            assert answer.json()["detail"].startswith(f"body:{len(lines) + 1}: ")
+            (told,) = answer.json()["errors"]
+            assert told["path"] == f"body:{len(lines) + 1}"
+            assert answer.json()["detail"] == f"{told['path']}: {told['message']}"
         assert other.post(IMPORT, content=b"".join(one for one in lines if b'"kind":"pair"' not in one)).status_code == 422
         assert votes_of(other).pairs() == []
         assert other.post(IMPORT, content=b"").json() == {"added": {}, "known": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,19 +61,31 @@ def test_vectors_of_votes(client: TestClient, given: dict[str, Any], expected: i
         ({"confidence": 6}, 422, "confidence"),
         ({"confidence": 2.5}, 422, "confidence"),
         ({"confidence": True}, 422, "confidence"),
-        ({"model": "gpt"}, 422, "unknown field 'model'"),
+        ({"model": "gpt"}, 422, "model: unknown field"),
         ({"justification": "x" * 2001}, 422, "justification"),
         ({"reviewer_id": ""}, 422, "reviewer_id"),
         ({"reviewer_id": ["r1"]}, 422, "reviewer_id"),
         ({"reviewer_id": "pairs(openai/gpt-4)#1a2b3c4d"}, 422, "belongs to a judge"),
         ({"pair_id": "P1"}, 404, "there is no pair 'P1'"),
+        ({"choice": "C", "confidence": 9, "model": "gpt"}, 422, "model: "),
     ],
 )
 def test_what_is_wrong_is_said(client: TestClient, values: dict[str, Any], status: int, said: str) -> None:
     answer = client.post(VOTES_PATH, json=ballot(client, **values))
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert said in answer.json()["detail"]
+    assert "`dtef" not in answer.text, "a reviewer has no shell"
+    if status == 422:
+        assert [one["path"] for one in answer.json()["errors"]] == list(values)
     assert votes_of(client).votes() == []
+
+
+def test_a_vote_that_is_not_sent_as_json_is_told_so(client: TestClient) -> None:
+    """`curl -d` says that it sends a form, and its JSON was repeated as Python's bytes."""
+    for content_type in ("application/x-www-form-urlencoded", "text/plain"):
+        answer = client.post(VOTES_PATH, content=json.dumps(ballot(client)), headers={"Content-Type": content_type})
+        said = {"path": "header.Content-Type", "message": f"got {content_type}; allowed: application/json"}
+        assert (answer.status_code, answer.json()["errors"]) == (422, [said])
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", "7", '"x"', "[" * 5000, '{"pair_id": NaN}', '{"choice": "\\u0000"}'])

@@ -35,10 +35,10 @@ def test_vectors_of_votes(given_: dict[str, Any], expected: Any) -> None:
         ({"confidence": 0}, "confidence: got 0; allowed: a whole number from 1 to 5"),
         ({"confidence": 6}, "got 6"),
         ({"confidence": 2.5}, "got 2.5"),
-        ({"confidence": True}, "got True"),
+        ({"confidence": True}, "got true"),
         ({"confidence": None}, "got null"),
         ({"justification": "x" * 2_001}, "at most 2,000 characters"),
-        ({"model": "gpt"}, "unknown field 'model'"),
+        ({"model": "gpt"}, "model: unknown field; allowed: pair_id, "),
         ({"pair_id": ""}, "pair_id"),
         ({"reviewer_id": "a\nb"}, "reviewer_id"),
         ({"reviewer_id": "\ud800"}, "reviewer_id"),
@@ -51,10 +51,18 @@ def test_a_faulty_vote_is_refused_with_what_is_allowed(change: dict[str, Any], s
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(BallotError, match="confidence is missing"):
+    with pytest.raises(BallotError, match="confidence: is missing; allowed: a whole number from 1 to 5"):
         read_ballot({name: value for name, value in GOOD.items() if name != "confidence"})
     with pytest.raises(BallotError, match="got a list"):
         read_ballot([])
+
+
+def test_all_faults_are_told_at_once_each_with_its_field() -> None:
+    """Each was told when the one before it was mended."""
+    with pytest.raises(BallotError) as told:
+        read_ballot({"pair_id": "P1", "choice": "C", "confidence": 9, "mood": 1, "tone": 2})
+    assert [field for field, _ in told.value.faults] == ["reviewer_id", "choice", "confidence", "mood", "tone"]
+    assert str(told.value) == "; ".join(f"{field}: {message}" for field, message in told.value.faults)
 
 
 @given(
