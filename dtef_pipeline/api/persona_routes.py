@@ -10,6 +10,7 @@ from pydantic import Field
 
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import WithTexts
 from dtef_pipeline.api.document_schemas import (
     SAME_AS_BEFORE,
     body_sent,
@@ -17,6 +18,7 @@ from dtef_pipeline.api.document_schemas import (
     list_answered,
     made_answered,
     one_answered,
+    versions_answered,
 )
 from dtef_pipeline.api.problems import refused_with
 from dtef_pipeline.api.services import Used
@@ -31,12 +33,12 @@ _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _PERSONA_ANSWERED = one_answered(Persona)
 
 
-class PersonaStep(Part):
+class PersonaStep(WithTexts, Part):
     """What becomes of a version of a persona: draft, then approved, then retired."""
 
     status: PersonaStatus
     version: Annotated[int, Field(ge=1, le=versioned.LARGEST_VERSION)] | None = None
-    """None: the latest."""
+    """null, or left out: the latest."""
 
 
 def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> versioned.ByVersion:
@@ -86,7 +88,7 @@ def show_persona(
     return versioned.shown(PERSONAS, request, services, persona_id, version)
 
 
-@router.get("/{persona_id}/versions", responses=SAME_AS_BEFORE)
+@router.get("/{persona_id}/versions", responses=versions_answered(get_args(PersonaStatus)))
 def show_persona_versions(request: Request, services: Used, _: Operating, persona_id: PersonaName) -> Response:
     """Who made which version, and who said what of its status."""
     return versioned.history(PERSONAS, request, services, persona_id)
