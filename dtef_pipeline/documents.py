@@ -41,7 +41,13 @@ class Part(BaseModel):
     A key without a value was not given, unless null is one of its values or it must be given.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,  # of which the description of the API is made
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -24,8 +24,15 @@ _BEARER_SCHEME = "bearer"
 _ANY_REFUSAL = "4XX"
 """Whose schema the application gives for all."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
-_STORE_AWAY = {
-    "description": "The store of the server cannot be reached or written now; the header Retry-After says when to try again."
+_NOT_NOW = {
+    "description": "The server cannot do this now: its store cannot be reached or written, or what it is configured with has a fault, such as "
+    "its file of tokens. Its log says which."
+}
+_RETRY_AFTER = {"Retry-After": {"schema": {"type": "string"}, "description": "In how many seconds to try again."}}
+_HEADERS_OF_REFUSALS: Mapping[str, dict[str, Any]] = {
+    "401": {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "Bearer"}},
+    "429": _RETRY_AFTER,
+    "503": _RETRY_AFTER,
 }
 
 
@@ -64,13 +71,15 @@ def _completed(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRo
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
         _add_headers(operation)
-        answers.setdefault("503", dict(_STORE_AWAY))
+        answers.setdefault("503", dict(_NOT_NOW))
         problem = next(iter(answers.pop(_ANY_REFUSAL)["content"].values()))
         for status in _refusals(method, path, operation):
             answers.setdefault(str(status), {"description": f"{HTTPStatus(status).phrase}, as problem+json (RFC 9457)."})
         for status, answer in answers.items():
             if status[0] in "45":
                 answer["content"] = {PROBLEM_TYPE: problem}
+            if (headers := _HEADERS_OF_REFUSALS.get(status)) is not None:
+                answer["headers"] = headers
     return document
 
 

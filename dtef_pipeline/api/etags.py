@@ -12,7 +12,11 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.identity import digest
 
-UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What If-None-Match names is what there is."}}
+TAG_TOLD = {"ETag": {"schema": {"type": "string"}, "description": "Of this state: for If-None-Match."}}
+UNCHANGED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "What there is.", "headers": TAG_TOLD},
+    304: {"description": "What If-None-Match names is what there is.", "headers": TAG_TOLD},
+}
 """What the description of a route with a tag says beside its own answers."""
 # An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
 _ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)')

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 
 from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.manifests import manifest_schema, read_manifest
 from dtef_pipeline.api.problems import Problem, faulty, refused_with
-from dtef_pipeline.api.progress_of import progress_of
+from dtef_pipeline.api.progress_of import ProgressStatus, progress_of
+from dtef_pipeline.api.queue_bodies import Asks
 from dtef_pipeline.api.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
@@ -33,29 +34,36 @@ _IdempotencyKey = Annotated[
 ]
 
 
+_TAKEN = {
+    "description": "Stored: Dagster will run it.",
+    "headers": {"Location": {"schema": {"type": "string"}, "description": "Where to follow it."}},
+}
+
+
 async def _refuse_two_keys(request: Request) -> None:
     if len(set(request.headers.getlist("idempotency-key"))) > 1:
         raise faulty([{"path": "header.Idempotency-Key", "message": "got more than one; allowed: one"}])
 
 
-class AskedRunBody(BaseModel):
+class AskedRunBody(AnswerBody):
     """A run of an evaluation: of games a persona in a scenario."""
 
     run_id: str
     key: str
     """The partition."""
-    asks: dict[str, Any]
+    asks: Asks
 
 
-class QueuedEvaluation(BaseModel):
+class QueuedEvaluation(AnswerBody):
     """What was asked for, and where to follow it."""
 
     queue_id: str
     run_ids: list[str]
-    status: str
+    """Those of `runs`, in their order."""
+    status: ProgressStatus
     events: str
     """The path of its events."""
-    family: str
+    family: FamilyName
     runs: list[AskedRunBody]
 
 
@@ -63,7 +71,7 @@ class QueuedEvaluation(BaseModel):
     "/api/evaluations",
     status_code=202,
     response_model=QueuedEvaluation,
-    responses=refused_with(404, 409, 429),
+    responses={202: _TAKEN, **refused_with(404, 409, 429)},
     dependencies=[Depends(_refuse_two_keys)],
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": manifest_schema()}}}},
 )

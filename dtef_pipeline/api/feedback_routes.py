@@ -10,6 +10,8 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from dtef_pipeline.api.access import Operating, Reviewing
+from dtef_pipeline.api.answer_schemas import FamilyName
+from dtef_pipeline.api.feedback_bodies import BALLOT_SENT, ID_SENT
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.plans import checked_snapshot
 from dtef_pipeline.api.problems import Problem, is_json, not_json, refused_with
@@ -36,14 +38,14 @@ def known_family(family: str) -> str:
     return family
 
 
-FamilyAsked = Annotated[Annotated[str, AfterValidator(known_family)] | None, Query()]
+FamilyAsked = Annotated[Annotated[FamilyName, AfterValidator(known_family)] | None, Query()]
 """None: all."""
 
 
 class PairsWanted(Part):
     """Which stored responses are paired, as of `dtef preference pairs`."""
 
-    family: Annotated[str, AfterValidator(known_family)]
+    family: Annotated[FamilyName, AfterValidator(known_family)]
     only: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - pydantic copies it
     """Patterns of partitions; none: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []  # noqa: RUF012 - as above
@@ -112,7 +114,7 @@ def next_pair(
     held: Reviewing,
     services: Used,
     feedback: UsedForVotes,
-    reviewer_id: Annotated[str, Query()],
+    reviewer_id: Annotated[str, Query(json_schema_extra=ID_SENT)],
     family: FamilyAsked = None,
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
@@ -129,6 +131,7 @@ def next_pair(
     response_model=TakenVote,
     responses=refused_with(404, 409, 429),
     dependencies=[Depends(_require_json)],
+    openapi_extra=BALLOT_SENT,
 )
 def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""

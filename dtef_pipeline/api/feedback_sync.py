@@ -14,7 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.etags import UNCHANGED, tagged
-from dtef_pipeline.api.feedback_routes import FamilyAsked
+from dtef_pipeline.api.feedback_bodies import PageOfActions, PreferenceBoard
+from dtef_pipeline.api.feedback_routes import FamilyAsked, TakenVote
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.problems import faulty, refused_with
 from dtef_pipeline.api.services import Used
@@ -32,7 +33,19 @@ LARGEST_PLACE = 2**31 - 1
 _SENT_BODY = "body"
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
-_EXPORT_ANSWERS = {200: {"content": {"application/jsonl": {}}, "description": "JSON lines."}}
+_EXPORT_ANSWERS = {
+    200: {
+        "content": {
+            "application/jsonl": {
+                "schema": {
+                    "type": "string",
+                    "description": "One JSON object per line, with its `kind` and the number of its `schema`.",
+                }
+            }
+        },
+        "description": "JSON lines.",
+    }
+}
 
 
 class VoidReason(Part):
@@ -78,7 +91,7 @@ async def import_over_http(request: Request, held: Administering, services: Used
     return JSONResponse(await run_in_threadpool(add), 201)
 
 
-@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, responses=refused_with(409))
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote, responses=refused_with(409))
 def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):
@@ -87,13 +100,13 @@ def void_over_http(vote_id: str, given: VoidReason, held: Administering, service
     return {"vote_id": vote_id}
 
 
-@router.get("/api/feedback/actions")
+@router.get("/api/feedback/actions", response_model=PageOfActions)
 def list_actions_over_http(
     held: Administering,
     services: Used,
     after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> dict[str, Any]:
+) -> Response:
     """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
     rows = services.votes.actions(after, limit + 1)
     told = [
@@ -107,10 +120,10 @@ def list_actions_over_http(
         }
         for row in rows[:limit]
     ]
-    return {"actions": told, "next": told[-1]["place"] if len(rows) > limit else None}
+    return JSONResponse({"actions": told, "next": told[-1]["place"] if len(rows) > limit else None})
 
 
-@router.get("/api/feedback/scores", responses=UNCHANGED)
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
 def list_scores(
     request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:

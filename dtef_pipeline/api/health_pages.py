@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
+from dtef_pipeline.api.health_body import HealthBody
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, LookedAt, ServiceHealth
@@ -29,7 +30,7 @@ async def alive() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/api/health")
+@router.get("/api/health", response_model=HealthBody)
 async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
     """What works and what does not: database, daemon, open and failed evaluations."""
     body: dict[str, Any] = (await look.now()).as_json()

@@ -17,6 +17,7 @@ from dtef_pipeline.api.document_schemas import (
     list_answered,
     made_answered,
     one_answered,
+    versions_answered,
 )
 from dtef_pipeline.api.problems import refused_with
 from dtef_pipeline.api.services import Used
@@ -36,7 +37,7 @@ class PersonaStep(Part):
 
     status: PersonaStatus
     version: Annotated[int, Field(ge=1, le=versioned.LARGEST_VERSION)] | None = None
-    """None: the latest."""
+    """null, or left out: the latest."""
 
 
 def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> versioned.ByVersion:
@@ -86,7 +87,7 @@ def show_persona(
     return versioned.shown(PERSONAS, request, services, persona_id, version)
 
 
-@router.get("/{persona_id}/versions", responses=SAME_AS_BEFORE)
+@router.get("/{persona_id}/versions", responses=versions_answered(get_args(PersonaStatus)))
 def show_persona_versions(request: Request, services: Used, _: Operating, persona_id: PersonaName) -> Response:
     """Who made which version, and who said what of its status."""
     return versioned.history(PERSONAS, request, services, persona_id)

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
 from dtef_pipeline.api.http_methods import SERVER_ITSELF, methods_of
 from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
@@ -81,14 +82,28 @@ def as_errors(found: Iterable[Reason]) -> list[dict[str, str]]:
     return [{"path": spelled(one.place) or "body", "message": one.message} for one in found]
 
 
-class ProblemBody(BaseModel):
-    """The body of every error."""
+class FaultTold(AnswerBody):
+    """One thing that is wrong with a request."""
 
-    type: str = "about:blank"
+    path: str
+    """The field, with dots between it and what it is in; `body`: the whole."""
+    message: str
+    """What arrived, and what is allowed."""
+
+
+class ProblemBody(AnswerBody):
+    """The body of every error (RFC 9457)."""
+
+    type: Literal["about:blank"]
     title: str
+    """The status in words."""
     status: int
     detail: str
-    errors: list[dict[str, str]] | None = None
+    """What arrived, and what is allowed."""
+    errors: list[FaultTold] = may_be_missing()
+    """All that is wrong with a request that was read."""
+    allowed: list[str] = may_be_missing()
+    """Of 409 where a status cannot follow the present one: those that can."""
 
 
 def refused_with(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -14,10 +14,11 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating, require_operator
-from dtef_pipeline.api.etags import UNCHANGED, header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
 from dtef_pipeline.api.event_stream import EventStream, last_event_id, resume_after
 from dtef_pipeline.api.problems import faulty, refused_with
 from dtef_pipeline.api.progress_of import ProgressStatus, last_kinds
+from dtef_pipeline.api.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
 from dtef_pipeline.api.watch import watch_of
@@ -46,7 +47,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH, responses=UNCHANGED)
+@router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
 def list_evaluations(
     request: Request,
     services: Used,
@@ -63,7 +64,7 @@ def list_evaluations(
     return tagged(request, {"evaluations": found, "next": rest})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
 async def read_evaluation(
     held: Operating,
     request: Request,
@@ -87,7 +88,12 @@ async def read_evaluation(
     return tagged(request, body)
 
 
-@router.post(f"{QUEUE_PATH}/{{queue_id}}/cancel", status_code=202, responses=refused_with(409))
+@router.post(
+    f"{QUEUE_PATH}/{{queue_id}}/cancel",
+    status_code=202,
+    response_model=WholeEvaluation,
+    responses={202: {"description": "The evaluation as it is now.", "headers": TAG_TOLD}, **refused_with(409)},
+)
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
@@ -105,7 +111,7 @@ async def stream_events(held: Operating, request: Request, queue_id: QueueId, se
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
 def list_events(
     held: Operating,
     request: Request,

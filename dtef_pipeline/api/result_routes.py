@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
 
 from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.progress_of import progress_of
+from dtef_pipeline.api.progress_of import ProgressStatus, progress_of
+from dtef_pipeline.api.queue_bodies import Asks, SpentOnCalls
 from dtef_pipeline.api.results_of import ResultsKept, RunAsked, results_for
 from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.trace_bodies import TraceBody
 from dtef_pipeline.errors import UnknownEvaluation
 
 RUN_PATH = "/api/evaluations/{run_id}"
@@ -27,38 +29,57 @@ router = APIRouter()
 results_kept = ResultsKept()
 
 
-class MetricOfRun(BaseModel):
-    """A number of a model. Further members tell it from others, such as `condition`, or say its `unit`."""
-
-    model_config = ConfigDict(extra="allow")
+class MetricOfRun(AnswerBody):
+    """A number of a model. What stands behind `remark` is told by some families alone."""
 
     model: str
     metric: str
     value: float | None
-    """None: see `reason`."""
+    """null: see `reason`."""
     n: int
     """What the value is a mean over: episodes, items, prompts or predicted pairs with a score."""
     n_asked: int | None
-    """What `n` would be if all that was asked for had been answered and scored. None: not known."""
+    """What `n` would be if all that was asked for had been answered and scored; null: not known."""
     low: float | None
     """Lower end of the 95 % interval."""
     high: float | None
+    """Upper end of it."""
     reason: str | None
     """Why there is no value or no interval."""
     remark: str | None
-    """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place. None: nothing."""
-
-
-class SpentOnCalls(BaseModel):
-    """Calls and their cost."""
-
-    usd: float | None
-    """Sum of the known costs; None: no call has a known one."""
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    unpriced: int
-    """Calls that are not in `usd`: the cost of one of them, or of another call of the same conversation, is not known."""
+    """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place; null: nothing."""
+    direction: Literal["higher", "lower", "none"] = may_be_missing()
+    """Which side is better."""
+    interval_kind: str | None = may_be_missing()
+    """How the interval was made; null: there is none."""
+    condition: str = may_be_missing()
+    """How was asked (qa, survey)."""
+    context_level: str = may_be_missing()
+    """How much the models were told (survey)."""
+    measured_by: str = may_be_missing()
+    """Version, judge or lexicon behind the metric: values that differ in it are never averaged together (qa)."""
+    parse_rate: float | None = may_be_missing()
+    """Share of responses that could be read, 0-1 (qa, survey)."""
+    n_planned: int = may_be_missing()
+    """Parts that the score is to be made of (rubric)."""
+    n_responses: int = may_be_missing()
+    """Responses with a score (rubric)."""
+    persona: str = may_be_missing()
+    """The persona that was played, with its version; empty: none (games)."""
+    unit: str = may_be_missing()
+    """Of the value: share, chips, points, ... (games)."""
+    n_clusters: int = may_be_missing()
+    """Seeds behind the value (games)."""
+    illegal_rate: float | None = may_be_missing()
+    """Texts that were no legal move over turns; null: no turns (games)."""
+    forfeit_rate: float | None = may_be_missing()
+    """Episodes forfeited for want of a legal move, 0-1; null: none were played (games)."""
+    unparsed_rate: float | None = may_be_missing()
+    """Texts in which no command was found over turns; null: no turns (games)."""
+    refused_rate: float | None = may_be_missing()
+    """Texts that decline to play over turns; null: no turns (games)."""
+    default_rate: float | None = may_be_missing()
+    """Moves made for the player for want of a legal one over turns; null: no turns (games)."""
 
 
 class CostOfRun(SpentOnCalls):
@@ -72,13 +93,13 @@ class CostOfRun(SpentOnCalls):
     """Those of the calls that were answered while this evaluation ran and because of it. The others were there before."""
 
 
-class OutcomesOfRun(BaseModel):
+class OutcomesOfRun(AnswerBody):
     """How much of what a run asks for came, over all its models."""
 
-    unit: str
-    """What is counted: `episode`, `response` or `prediction`."""
+    unit: Literal["episode", "response", "prediction"]
+    """What is counted."""
     asked: int | None
-    """By the plan. None: not known before the prompts are made."""
+    """By the plan; null: not known before the prompts are made."""
     answered: int
     """Episodes that were played to their end, responses that came."""
     failed: int
@@ -88,14 +109,15 @@ class OutcomesOfRun(BaseModel):
     scored: int
     """With a score in at least one metric."""
     warning: str | None
-    """What is missing, in words; None: all that was asked for was answered."""
+    """What is missing, in words; null: all that was asked for was answered."""
 
 
-class PageOfTraces(BaseModel):
+class PageOfTraces(AnswerBody):
     """URIs of traces in the order of their ids, and that of the next page."""
 
     traces: list[str]
     traces_next: str | None
+    """null: these are the last."""
 
 
 class RunOutcome(PageOfTraces):
@@ -103,12 +125,16 @@ class RunOutcome(PageOfTraces):
 
     run_id: str
     queue_id: str
-    family: str
-    asks: dict[str, Any]
+    """The evaluation that it is a run of."""
+    family: FamilyName
+    asks: Asks
     key: str
-    status: str
+    """The partition."""
+    status: ProgressStatus
     reason: str | None
+    """Why it failed or was cancelled, where that was told."""
     snapshot: str
+    """The label that its rows have."""
     outcomes: OutcomesOfRun
     metrics: list[MetricOfRun]
     cost: CostOfRun
@@ -163,7 +189,7 @@ def list_traces(
     return tagged(request, _page(asked, results_kept.of(asked).traces, after, limit))
 
 
-@router.get(f"{RUN_PATH}/traces/{{trace_id}}", responses=UNCHANGED)
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
     found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None

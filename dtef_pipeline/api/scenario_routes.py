@@ -16,6 +16,8 @@ from dtef_pipeline.api.document_schemas import (
     list_answered,
     made_answered,
     one_answered,
+    templates_answered,
+    versions_answered,
 )
 from dtef_pipeline.api.engine_check import engine_faults
 from dtef_pipeline.api.etags import tagged
@@ -40,7 +42,7 @@ class ScenarioStep(Part):
 
     status: ScenarioStatus
     version: Annotated[int, Field(ge=1, le=versioned.LARGEST_VERSION)] | None = None
-    """None: the latest."""
+    """null, or left out: the latest."""
 
 
 def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> versioned.ByVersion:
@@ -84,7 +86,7 @@ def make_scenario(services: Used, holder: Operating, given: Annotated[Any, Body(
     return versioned.make(SCENARIOS, services, given, holder.name)
 
 
-@router.get("/templates", responses=SAME_AS_BEFORE)
+@router.get("/templates", responses=templates_answered(ScenarioManifest))
 def list_templates(request: Request, services: Used, _: Operating) -> Response:
     """The engines that are installed, each with a manifest to start from."""
     return tagged(request, {"templates": scenario_templates(services.settings)})
@@ -103,7 +105,7 @@ def show_scenario(
     return versioned.shown(SCENARIOS, request, services, f"{league}/{name}", version)
 
 
-@router.get("/{league}/{name}/versions", responses=SAME_AS_BEFORE)
+@router.get("/{league}/{name}/versions", responses=versions_answered(get_args(ScenarioStatus)))
 def show_scenario_versions(request: Request, services: Used, _: Operating, league: LeagueName, name: NameInLeague) -> Response:
     """Who made which version, and who said what of its status."""
     return versioned.history(SCENARIOS, request, services, f"{league}/{name}")

@@ -1,0 +1,87 @@
+"""What votes look like when they are sent, and scores of votes and the log of actions in answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dtef_pipeline.api.answer_schemas import AnswerBody, row_of
+from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT
+
+ID_SENT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}
+"""The schema of an id of a pair or reviewer. That its characters are printable is said in words: patterns have no name for these."""
+_PRINTABLE = "printable characters, not blanks alone"
+_BALLOT_MEMBERS: dict[str, dict[str, Any]] = {
+    "pair_id": {**ID_SENT, "description": f"As it was served with the pair: {_PRINTABLE}."},
+    "reviewer_id": {**ID_SENT, "description": f"Whose vote it is; of a reviewer's token its name: {_PRINTABLE}."},
+    "choice": {"type": "string", "enum": list(CHOICES), "description": "Which response is better."},
+    "confidence": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MOST_CONFIDENT,
+        "description": "Higher is more certain.",
+    },
+    "justification": {
+        "type": ["string", "null"],
+        "maxLength": LONGEST_JUSTIFICATION,
+        "description": "Why, in the reviewer's words. Left out or null: none.",
+    },
+}
+BALLOT_SENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "title": "Ballot",
+                    "type": "object",
+                    "properties": {name: _BALLOT_MEMBERS[name] for name in BALLOT_FIELDS},
+                    "required": list(BALLOT_FIELDS[:-1]),
+                    "additionalProperties": False,
+                }
+            }
+        },
+    }
+}
+"""The part `openapi_extra` of the route that takes a vote."""
+
+
+class NotedAction(AnswerBody):
+    """Something that an administrator or operator did."""
+
+    place: int
+    """Counts from 1."""
+    who: str
+    """The name of a token, or of a user on the server; empty: not known."""
+    done_at: datetime
+    what: str
+    """Such as pairs, void, import, export, reviewer, persona_version, scenario_status, cancel evaluation."""
+    before: dict[str, Any]
+    """What was there before."""
+    after: dict[str, Any]
+    """What was there afterwards, or what was done."""
+
+
+class PageOfActions(AnswerBody):
+    """Actions, the first first."""
+
+    actions: list[NotedAction]
+    next: int | None
+    """What to give as `after` for those that follow; null: these are all."""
+
+
+class BoardRow(AnswerBody):
+    """A player by the votes of people, or of one judge, on the responses of a family."""
+
+    model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
+
+    note: str | None
+    """Why the interval is too narrow; null: nothing says that it is."""
+
+
+class PreferenceBoard(AnswerBody):
+    """The rows of the preference board; none before votes were rolled up."""
+
+    scores: list[BoardRow]
