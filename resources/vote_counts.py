@@ -78,6 +78,13 @@ def votes_since(database: ResponseDatabase, since: datetime) -> int:
     return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
 
+def votes_that_count(database: ResponseDatabase) -> int:
+    """Votes that are not voided."""
+    voided = sa.select(tables.voids.c.void_id).where(tables.voids.c.vote_id == tables.votes.c.vote_id)
+    statement = sa.select(sa.func.count()).select_from(tables.votes).where(~voided.exists())
+    return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+
+
 def latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
     """What administrators and operators did, the last first, as `VoteStore.actions` tells it; `before`: the place they are before."""
     action = tables.actions.c

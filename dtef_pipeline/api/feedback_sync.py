@@ -130,7 +130,7 @@ def list_scores(
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.told_scores import told_scores
 
-    return tagged(request, {"scores": told_scores(services.settings, family, partition)})
+    return tagged(request, told_scores(services, family, partition))
 
 
 def _in_blocks(lines: list[str]) -> Iterator[bytes]:

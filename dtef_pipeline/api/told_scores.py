@@ -5,27 +5,40 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.preference.narrow_intervals import why_narrow
 from resources.settings import Settings
 from resources.table_reader import TableReader
+from resources.vote_counts import votes_that_count
 from resources.warehouse import Warehouse
 
 _SCORES_TABLE = "preference_scores"
+_MADE_BEFORE = (
+    "the votes have changed since these scores were made; Dagster makes them again, usually within a quarter of an hour"
+)
 
 
-def told_scores(settings: Settings, family: str | None, partition: str) -> list[dict[str, Any]]:
+def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:
     """The rows of `preference_scores`, of one family if it is named, each with a `note` that says when its interval is too narrow.
 
-    None where no table was made yet. Raises WarehouseError where there is one that cannot be read.
+    `votes_now`: how many votes count; `note`: that they are others than the rows were made of. No rows where no table was made yet. Raises
+    WarehouseError where there is one that cannot be read.
     """
+    rows, now = _stored_rows(services.settings), votes_that_count(services.votes.database)
+    counted = {str(row["votes_version"]).partition("-")[0] for row in rows if row["votes_version"] is not None}
+    told = [_told(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return {"scores": told, "votes_now": now, "note": _MADE_BEFORE if counted - {str(now)} else None}
+
+
+def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
     reader = TableReader(Warehouse(settings.warehouse))
     if not reader.warehouse.tables([_SCORES_TABLE]):
         return []
-    rows = reader.rows(_SCORES_TABLE).to_pylist()
+    rows: list[dict[str, Any]] = reader.rows(_SCORES_TABLE).to_pylist()
     if not rows and reader.left_out:
         raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(reader.left_out.values())}")
-    return [_told(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return rows
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
