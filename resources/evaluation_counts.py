@@ -14,6 +14,8 @@ from resources.evaluations import TERMINAL, EvaluationStore
 from resources.responses.database import evaluation_responses, responses
 from resources.vote_tables import time_of
 
+_TOLD_DECIMALS = 12
+"""Far below the price of a token."""
 _LATELY_SUBMITTED = 200
 """Evaluations among which the last event of all is looked for."""
 
@@ -59,4 +61,10 @@ def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
         .where(evaluation_responses.c.queue_id == queue_id)
     )
     (row,) = store.rows(statement)
-    return {**{name: int(row[name]) for name in row if name != "usd"}, "usd": row["usd"] if row["calls"] else 0.0}
+    usd = row["usd"] if row["calls"] else 0.0
+    return {**{name: int(row[name]) for name in row if name != "usd"}, "usd": without_float_noise(usd)}
+
+
+def without_float_noise(usd: float | None) -> float | None:
+    """Dollars as they are told: 4.53 where sums of floats have 4.529999999999999."""
+    return None if usd is None else round(usd, _TOLD_DECIMALS)

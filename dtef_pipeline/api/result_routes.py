@@ -15,10 +15,11 @@ from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.progress_of import ProgressStatus, progress_of
 from dtef_pipeline.api.queue_bodies import Asks, SpentOnCalls
-from dtef_pipeline.api.results_of import ResultsKept, RunAsked, results_for
+from dtef_pipeline.api.results_of import ResultsKept, RunAsked, Spent, results_for
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.trace_bodies import TraceBody
 from dtef_pipeline.errors import UnknownEvaluation
+from resources.evaluation_counts import without_float_noise
 
 RUN_PATH = "/api/evaluations/{run_id}"
 MOST_TRACES = 200
@@ -171,10 +172,14 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
         "snapshot": asked.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,
-        "cost": {**results.cost._asdict(), "bought": results.bought._asdict()},
+        "cost": {**_told(results.cost), "bought": _told(results.bought)},
         **_page(asked, results.traces, "", MOST_TRACES),
     }
     return tagged(request, body)
+
+
+def _told(spent: Spent) -> dict[str, Any]:
+    return {**spent._asdict(), "usd": without_float_noise(spent.usd)}
 
 
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)

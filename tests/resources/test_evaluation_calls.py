@@ -9,6 +9,7 @@ import pytest
 
 from assets.evaluations.ended_runs import Ending, with_calls
 from resources.evaluation_calls import CallCounts, StageCalls, calls_left, calls_told
+from resources.evaluation_counts import without_float_noise
 from resources.evaluations import Event
 
 SENTENCES = [
@@ -89,3 +90,10 @@ def test_what_a_cancel_left_unasked_is_told() -> None:
     end = with_calls(Ending("cancelled", {}), calls_told(events), calls_left(events))
     assert end.data["warning"] == "at least 581 further requests were not made before the end"
     assert "warning" not in with_calls(Ending("completed", {}), calls_told(events), 581).data
+
+
+def test_dollars_are_told_without_the_noise_of_floats() -> None:
+    noisy = sum([0.1] * 3)
+    assert (repr(noisy), repr(without_float_noise(noisy))) == ("0.30000000000000004", "0.3")
+    assert without_float_noise(2.5e-7) == pytest.approx(2.5e-7)
+    assert without_float_noise(None) is None
