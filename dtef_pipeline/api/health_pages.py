@@ -12,7 +12,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.health_body import HealthBody
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of
+from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of, with_code
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, LookedAt, ServiceHealth
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, subject_of
 from dtef_pipeline.text.counted import counted
@@ -42,7 +42,7 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
     """The same for people."""
     found = await look.now()
     if found.problems:
-        told = element("ul", [element("li", one, class_="fault") for one in found.problems], class_="problems", role="alert")
+        told = element("ul", [element("li", with_code(one), class_="fault") for one in found.problems], class_="problems", role="alert")
     else:
         told = element("p", badge("ok"), " The database answers, and evaluations are taken up.")
     failed = [_failure(one) for one in found.failures]

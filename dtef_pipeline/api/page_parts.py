@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -92,6 +93,11 @@ def row_of(head: Content, *cells: Content, **attributes: str | None) -> TableRow
 def foreign(words: str) -> Html:
     """A text of a user or a model among words of the page: whatever its direction, it turns round nothing beside it."""
     return element("bdi", words)
+
+
+def with_code(words: str) -> Html:
+    """A text of this software, in which commands stand between backticks: these become code."""
+    return html([element("code", part) if at % 2 else part for at, part in enumerate(re.split("`([^`]+)`", words))])
 
 
 def brief(words: str | None, **attributes: str | None) -> Content:

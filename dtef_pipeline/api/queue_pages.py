@@ -29,6 +29,7 @@ from dtef_pipeline.api.page_parts import (
     moment,
     row_of,
     sure_button,
+    with_code,
 )
 from dtef_pipeline.api.progress_of import PartProgress
 from dtef_pipeline.api.queue_routes import QueueId, cancel_evaluation
@@ -156,7 +157,7 @@ def _words_of_state(shown: ShownEvaluation) -> list[str]:
     """What there is to say beside the state."""
     told = shown.progress
     said = [words for words in (told.reason, told.warning) if words]
-    if shown.before is not None and not shown.is_over:
+    if shown.before is not None and shown.state == "queued":
         place = f"{counted(shown.before, 'evaluation')} before it" if shown.before else "the next to start"
         said.append(place)
     return said
@@ -236,11 +237,11 @@ def _why_they_wait(shown: Sequence[ShownEvaluation], look: HealthLook) -> Conten
     """Why those that are queued do not start; nothing where none is, or nothing is known to be in the way."""
     if all(one.progress.status != "queued" for one in shown) or (why := look.why_none_starts()) is None:
         return None
-    return element("p", f"{why}. ", link("/health", "Health"), " says more.", class_="fault", role="status")
+    return element("p", with_code(why), ". ", link("/health", "Health"), " says more.", class_="fault", role="status")
 
 
 def _who_starts_it(shown: ShownEvaluation) -> Content:
-    if shown.progress.status != "queued":
+    if shown.state != "queued":
         return None
     words = (
         "Dagster's daemon starts it, usually within half a minute. If nothing happens, look at ",
@@ -255,8 +256,8 @@ def _cancelling(shown: ShownEvaluation) -> Content:
     if shown.is_over:
         return None
     if shown.cancelled_by is not None:
-        words = ("Its end was asked for by ", foreign(shown.cancelled_by), ". Calls that are under way end first.")
-        return element("p", *words, class_="how")
+        so_far = ". Calls that are under way end first." if shown.progress.started_at else ", before it had started."
+        return element("p", "Its end was asked for by ", foreign(shown.cancelled_by), so_far, class_="how")
     sent = button_form(f"/queue/{shown.evaluation.queue_id}/cancel", "Yes, cancel it", "danger")
     sure = "It cannot be taken up again. What it has made so far stays, and is not paid for twice."
     return sure_button("Cancel this evaluation", sure, sent, id="cancel")

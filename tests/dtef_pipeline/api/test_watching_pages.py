@@ -114,7 +114,9 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
         assert health_told(client) == []
         daemon.append(DaemonState(datetime.now(UTC) - timedelta(hours=3), True))
         assert health_told(client) == [f"{NO_DAEMON} (1 evaluation open)"]
-        assert "3 hours ago" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+        shown = client.get("/health", headers=BEARER_OF_OPERATOR).text
+        assert "3 hours ago" in shown
+        assert "start <code>dtef ui</code>" in shown
         daemon.append(DaemonState(datetime.now(UTC), False))
         assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
         daemon.append(DaemonState(None, True, "<b>broken</b>"))
@@ -124,6 +126,7 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
 def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
     """They said that the evaluation starts within half a minute."""
     queue_id = services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
+    told_of_no_daemon = html.escape(NO_DAEMON).replace("`dtef ui`", "<code>dtef ui</code>")
     with browsing(tmp_path) as client:
         look: HealthLook = client.app.state.health  # type: ignore[attr-defined]
         assert look.why_none_starts() is None
@@ -131,12 +134,12 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
         look._glance.result()
         for path in ("/queue", "/queue/now", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
             shown = client.get(path).text
-            assert html.escape(NO_DAEMON) in shown
+            assert told_of_no_daemon in shown
             assert '<a href="/health">Health</a> says more' in shown
             assert "usually within half a minute" not in shown
         client.app.state.services.evaluations.append(queue_id, "started", {}, "started")  # type: ignore[attr-defined]
         for path in ("/queue/now", f"/queue/{queue_id}/now"):
-            assert html.escape(NO_DAEMON) not in client.get(path).text
+            assert told_of_no_daemon not in client.get(path).text
 
 
 def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonState], tmp_path: Path) -> None:
