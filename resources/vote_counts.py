@@ -31,7 +31,9 @@ class VoteCounts(NamedTuple):
     n_voided: int
     n_pairs: int
     by_day: Mapping[date, int]
-    """Votes of people and of judges by day (UTC), only of days with some."""
+    """Votes of people and of judges by day (UTC), only of days with some, in their order."""
+    n_without_time: int
+    """Votes that were imported without a time, and so are of no day."""
     by_choice: Mapping[str, int]
     """Of A, B and tie."""
     by_side: Mapping[str, int]
@@ -40,13 +42,13 @@ class VoteCounts(NamedTuple):
     """Those with the most votes first."""
 
 
-def vote_counts(database: ResponseDatabase, since: datetime) -> VoteCounts:
-    """`since`: the days from this time on are counted."""
+def vote_counts(database: ResponseDatabase) -> VoteCounts:
+    """How many there are now."""
     vote = tables.votes.c
     day = (vote.voted_at // _DAY_US).label("day")
     number = sa.func.count().label("n")
     statements = {
-        "days": sa.select(day, number).where(vote.voted_at >= tables.microseconds(since)).group_by(day),
+        "days": sa.select(day, number).group_by(day).order_by(day),
         "choices": sa.select(vote.choice, vote.shown_as_a, number).group_by(vote.choice, vote.shown_as_a),
         "reviewers": sa.select(vote.reviewer_id, vote.reviewer_kind, number, sa.func.max(vote.voted_at).label("last"))
         .group_by(vote.reviewer_id, vote.reviewer_kind)
@@ -58,11 +60,14 @@ def vote_counts(database: ResponseDatabase, since: datetime) -> VoteCounts:
         lambda connection: {name: connection.execute(one).mappings().all() for name, one in statements.items()}
     )
     choices, sides = _chosen(found["choices"])
+    days = {row["day"]: row["n"] for row in found["days"]}
+    n_without_time = days.pop(None, 0)
     return VoteCounts(
         n_votes=sum(choices.values()),
         n_voided=found["voided"][0]["n"],
         n_pairs=found["pairs"][0]["n"],
-        by_day={(tables.BEGINNING + timedelta(days=row["day"])).date(): row["n"] for row in found["days"]},
+        by_day={(tables.BEGINNING + timedelta(days=at)).date(): number for at, number in days.items()},
+        n_without_time=n_without_time,
         by_choice=choices,
         by_side=sides,
         reviewers=[

@@ -42,7 +42,9 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
     """The same for people."""
     found = await look.now()
     if found.problems:
-        told = element("ul", [element("li", with_code(one), class_="fault") for one in found.problems], class_="problems", role="alert")
+        told = element(
+            "ul", [element("li", with_code(one), class_="fault") for one in found.problems], class_="problems", role="alert"
+        )
     else:
         told = element("p", badge("ok"), " The database answers, and evaluations are taken up.")
     failed = [_failure(one) for one in found.failures]

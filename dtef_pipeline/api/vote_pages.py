@@ -73,21 +73,34 @@ async def make_pairs_by_form(
 
 
 def _votes_page(request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None) -> Response:
-    first = start_of_days(services.votes.clock(), DAYS_OF_VOTES)
-    found = vote_counts(services.votes.database, first)
-    days = {day: found.by_day.get(day, 0) for day in (first.date() + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
-    caption = f"Votes a day (UTC), {days_in_words(days)}"
-    rows = [row_of(day.isoformat(), n) for day, n in sorted(days.items(), reverse=True) if n]
-    table = box_of_table("Days with votes, the last first", ("Day", "Votes"), rows, numbers=("Votes",), nothing="No votes.")
+    found = vote_counts(services.votes.database)
     body = (
         _pairs_made(made),
         _all_votes(found),
-        element("figure", _bars_of_days(days, caption), element("figcaption", caption), class_="days"),
+        _last_days(found, start_of_days(services.votes.clock(), DAYS_OF_VOTES).date()),
         _reviewers(services, found),
-        folded("Votes by day", table),
+        _days_with_votes(found),
         _pairing_form(form, refusal),
     )
     return page(request, "Votes", *body, status=refusal.status)
+
+
+def _last_days(found: VoteCounts, first: date) -> Html:
+    """A chart of the days from `first` on, or that they have no votes."""
+    days = {day: found.by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
+    if not any(days.values()):
+        return element("p", f"No votes in the last {counted(DAYS_OF_VOTES, 'day')}.", class_="how")
+    caption = f"Votes a day (UTC), {days_in_words(days)}"
+    return element("figure", _bars_of_days(days, caption), element("figcaption", caption), class_="days")
+
+
+def _days_with_votes(found: VoteCounts) -> Content:
+    """A table of all days that have votes; nothing where there is no such day."""
+    if not found.by_day:
+        return None
+    rows = [row_of(day.isoformat(), number) for day, number in reversed(found.by_day.items())]
+    caption = f"{counted(len(rows), 'day')} (UTC) with votes, the last first"
+    return folded("Votes by day", box_of_table(caption, ("Day", "Votes"), rows, numbers=("Votes",)))
 
 
 def _pairs_wanted(form: TypedForm) -> PairsWanted:
@@ -153,10 +166,16 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
 
 def _all_votes(found: VoteCounts) -> Html:
     decided = sum(found.by_side.values())
-    voided = f", {found.n_voided:,} of them voided" if found.n_voided else ""
+    told = [f"{found.n_votes:,}"]
+    told += [f"{found.n_voided:,} of them voided"] if found.n_voided else []
+    told += (
+        [f"{found.n_without_time:,} without a time, as another tool took them: no day counts these"]
+        if found.n_without_time
+        else []
+    )
     return listed(
         {
-            "Votes": f"{found.n_votes:,}{voided}",
+            "Votes": "; ".join(told),
             "Pairs": f"{found.n_pairs:,}",
             "Reviewers": f"{len(found.reviewers):,}",
             "Choices": "; ".join(f"{choice} {_share(n, found.n_votes)}" for choice, n in found.by_choice.items()),

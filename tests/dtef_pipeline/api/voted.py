@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, cycle
+from pathlib import Path
+
+import pytest
 
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.cli import preference_votes
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.published_scores import preference_scores
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote
 from resources.votes import VoteStore
 from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.made import settings_in
 
 VOTING_PLAYERS = ("openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest", "<script>alert(1)</script>")
 LAST_VOTE = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -46,3 +52,11 @@ def with_board(services: Services) -> None:
         for at in range(times)
     ]
     Warehouse(services.settings.warehouse).write("preference_scores", preference_scores(votes))
+
+
+def with_votes_of_another_tool(folder: Path, monkeypatch: pytest.MonkeyPatch, rows: Sequence[str]) -> None:
+    """Import votes, each `left,right,choice,reviewer_id`, into the store below a folder, as `dtef preference import` does."""
+    file = folder / "votes.csv"
+    file.write_text("\n".join(("left,right,choice,reviewer_id", *rows, "")), encoding="utf-8")
+    monkeypatch.setenv("DTEF_RESPONSES", settings_in(folder).responses_url)
+    preference_votes.import_file(file, "pairs-csv", None, None, "operator")
