@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.elements import Html, element, html, link
+from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.services import Services, Used
 
@@ -27,6 +27,7 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
         request,
         "Preference board",
         tabs,
+        _what_changed(services),
         element("p", _how_it_is_made(), class_="how"),
         chapters[shown],
         scripts=("tables.js",),
@@ -47,6 +48,7 @@ def _chapters(services: Services) -> dict[str, Html]:
     """By family, the chapter of its page; of those whose responses were voted on."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
+    from dtef_pipeline.preference.paired_csv import ELSEWHERE
     from dtef_pipeline.report.preference_chapter import PREFERENCE_READ, preference_chapters
     from resources.table_reader import TableReader
     from resources.warehouse import Warehouse
@@ -55,14 +57,27 @@ def _chapters(services: Services) -> dict[str, Html]:
     if not warehouse.tables(["preference_scores"]):
         return {}
     found: dict[str, Html] = {}
-    for family in FAMILIES:
-        if family.paired is None:
-            continue
-        metrics = family.paired.metrics
+    metrics_of = {one.name: one.paired.metrics for one in FAMILIES if one.paired} | {ELSEWHERE: ()}
+    for family, metrics in metrics_of.items():
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         made = TableReader(warehouse).query(
-            lambda connection, name=family.name, compared=metrics: preference_chapters(connection, name, compared),  # type: ignore[misc]
+            lambda connection, name=family, compared=metrics: preference_chapters(connection, name, compared),  # type: ignore[misc]
             only=sorted(tables),
         )
-        found |= {family.name: html(*(Html(chapter.markup) for chapter in made))} if made else {}
+        found |= {family: html(*(Html(chapter.markup) for chapter in made))} if made else {}
     return found
+
+
+def _what_changed(services: Services) -> Content:
+    """That there are other votes now than those that the board was made of; nothing where these are the same."""
+    from dtef_pipeline.preference.stored_votes import version_of_votes
+    from dtef_pipeline.preference.votes import REVIEWER_KINDS
+    from resources.table_reader import TableReader
+    from resources.votes import votes_of_store
+    from resources.warehouse import Warehouse
+
+    rows = TableReader(Warehouse(services.settings.warehouse)).rows("preference_scores", columns=["votes_version"])
+    votes = [vote for kind in REVIEWER_KINDS for vote in votes_of_store(services.votes, reviewer_kind=kind)]
+    if rows["votes_version"].to_pylist()[:1] == [version_of_votes(votes)]:
+        return None
+    return element("p", "The votes have changed since this board was made.", role="status", class_="lost")

@@ -98,7 +98,7 @@ def _days_with_votes(found: VoteCounts) -> Content:
     """A table of all days that have votes; nothing where there is no such day."""
     if not found.by_day:
         return None
-    rows = [row_of(day.isoformat(), number) for day, number in reversed(found.by_day.items())]
+    rows = [row_of(day.isoformat(), number) for day, number in sorted(found.by_day.items(), reverse=True)]
     caption = f"{counted(len(rows), 'day')} (UTC) with votes, the last first"
     return folded("Votes by day", box_of_table(caption, ("Day", "Votes"), rows, numbers=("Votes",)))
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.preference.published_scores import preference_scores
 from resources.vote_counts import vote_counts
-from tests.dtef_pipeline.api.browsed import browsing, tags_of
+from resources.votes import votes_of_store
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import services_in
-from tests.dtef_pipeline.api.voted import with_votes, with_votes_of_another_tool
+from tests.dtef_pipeline.api.voted import with_board, with_votes, with_votes_of_another_tool
 
 OF_ANOTHER_TOOL = [f"fox,owl,{'B' if at % 3 else 'A'},r{at}" for at in range(9)]
 
@@ -50,3 +54,47 @@ def test_votes_without_a_time_are_told_apart(tmp_path: Path, monkeypatch: pytest
         shown = client.get("/votes").text
     assert f"<dd><bdi>{n_votes + 9}; 9 without a time, as another tool took them: no day counts these</bdi></dd>" in shown
     assert sum(tag == "rect" for tag, _ in tags_of(shown)) == 60
+
+
+def counted_votes_of(services: Services) -> None:
+    """Write the table that the board is made of, as the roll-up does."""
+    votes = votes_of_store(services.votes)
+    Warehouse(services.settings.warehouse).write("preference_scores", preference_scores(votes))
+
+
+def test_the_board_shows_votes_of_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that no votes were counted yet: only the families of this software were looked at."""
+    with_votes_of_another_tool(tmp_path, monkeypatch, OF_ANOTHER_TOOL)
+    services = services_in(tmp_path)
+    counted_votes_of(services)
+    with browsing(tmp_path) as client:
+        for path in ("/board", "/board?family=elsewhere"):
+            shown = client.get(path).text
+            assert "No votes were counted yet" not in shown
+            assert all(player in shown for player in ("fox", "owl"))
+        assert_inert(shown)
+        with_votes(services, 3)
+        counted_votes_of(services)
+        tabs = client.get("/board").text
+        assert '<a href="/board?family=qa" aria-current="page">qa</a>' in tabs
+        assert '<a href="/board?family=elsewhere">elsewhere</a>' in tabs
+        assert "fox" not in tabs
+        assert "fox" in client.get("/board?family=elsewhere").text
+    services.close()
+
+
+def test_the_board_says_that_the_votes_have_changed_since_it_was_made(tmp_path: Path) -> None:
+    changed = "The votes have changed since this board was made."
+    services = services_in(tmp_path)
+    with_votes(services, 3)
+    counted_votes_of(services)
+    with browsing(tmp_path) as client:
+        assert changed not in client.get("/board").text
+        vote_id, _, _ = services.votes.votes()[0]
+        services.votes.void(vote_id, "admin", "tried the keys")
+        assert changed in client.get("/board").text
+        counted_votes_of(services)
+        assert changed not in client.get("/board").text
+        with_board(services)
+        assert changed in client.get("/board").text
+    services.close()

@@ -23,7 +23,7 @@ from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.test_operator_pages import PLANNED, submitted
-from tests.dtef_pipeline.api.voted import LAST_VOTE, with_board, with_votes
+from tests.dtef_pipeline.api.voted import with_board, with_votes
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 
