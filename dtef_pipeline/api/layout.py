@@ -94,6 +94,12 @@ def _current(request: Request, path: str) -> str | None:
     return "true" if here.startswith(f"{path}/") else None
 
 
+def login_path(request: Request) -> str:
+    """Where who is logged out logs in, and comes back from to the page that was asked for."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{LOGIN_PATH}?next={quote(request.url.path + query)}"
+
+
 def to_page(path: str) -> RedirectResponse:
     """Where a browser goes after a form."""
     return RedirectResponse(path, 303, {"Cache-Control": "no-store"})
@@ -141,8 +147,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
     answer = await told_problem(request, error)
     status = answer.status_code
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
-        query = f"?{request.url.query}" if request.url.query else ""
-        return to_page(f"{LOGIN_PATH}?next={quote(request.url.path + query)}")
+        return to_page(login_path(request))
     told = json.loads(bytes(answer.body))
     said = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else told["detail"]
     said = _OF_THE_API.sub("", said)

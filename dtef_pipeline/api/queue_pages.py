@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.etags import header_of, matches, weak_etag
-from dtef_pipeline.api.layout import page, page_router, to_page
+from dtef_pipeline.api.layout import login_path, page, page_router, to_page
 from dtef_pipeline.api.page_parts import (
     TableRow,
     as_lines,
@@ -59,7 +59,7 @@ router = page_router()
 def queue_page(request: Request, services: Used, look: LookedAt, held: Operating, before: str | None = None) -> Response:
     """The evaluations, newest first."""
     new = element("p", link("/new", "New evaluation", class_="button"))
-    return page(request, "Queue", new, _connection_note(), _live_list(services, look, before), scripts=("live.js",))
+    return page(request, "Queue", new, _connection_notes(request), _live_list(services, look, before), scripts=("live.js",))
 
 
 @router.get("/queue/now")
@@ -75,7 +75,7 @@ def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: L
     manifest = folded("Manifest", as_lines(shown.evaluation.manifest), is_open=True)
     plan = folded("The Dagster run that it comes to", as_lines(shown.evaluation.plan))
     title = f"Evaluation {queue_id[:_SHORT_ID]}"
-    return page(request, title, _connection_note(), _live_part(shown, look), manifest, plan, scripts=("live.js",))
+    return page(request, title, _connection_notes(request), _live_part(shown, look), manifest, plan, scripts=("live.js",))
 
 
 @router.get("/queue/{queue_id}/now")
@@ -103,8 +103,14 @@ def _fragment(request: Request, markup: Html) -> Response:
     return HTMLResponse(markup, headers=headers)
 
 
-def _connection_note() -> Html:
-    return element("p", "connection lost, retrying", class_="lost", id="lost", role="status", hidden=True)
+def _connection_notes(request: Request) -> Html:
+    """What the script says while the page is not kept as a reload would show it."""
+    login = link(login_path(request), "Log in")
+    words = ("You are logged out, so that this page stands still. ", login, ", or do so in another tab: then it goes on.")
+    return html(
+        element("p", "connection lost, retrying", class_="lost", id="lost", role="status", hidden=True),
+        element("p", *words, class_="lost", id="logged-out", role="status", hidden=True),
+    )
 
 
 def _events_of(shown: ShownEvaluation) -> str | None:

@@ -12,14 +12,17 @@ const broken = new Set();
 let tag = null;
 let timer = null;
 let isAsking = false;
+let isLoggedOut = false;
 
 const live = () => document.getElementById("live");
 
 function tellConnection(what, isBroken) {
   if (isBroken) broken.add(what);
   else broken.delete(what);
-  const note = document.getElementById("lost");
-  if (note) note.hidden = broken.size === 0;
+  const lost = document.getElementById("lost");
+  const loggedOut = document.getElementById("logged-out");
+  if (lost) lost.hidden = isLoggedOut || broken.size === 0;
+  if (loggedOut) loggedOut.hidden = !isLoggedOut;
 }
 
 function soon() {
@@ -37,6 +40,7 @@ async function refresh() {
     const answer = await fetch(address, {headers: tag ? {"If-None-Match": tag} : {}, cache: "no-store", redirect: "manual"});
     const isTaken = answer.status === 304 || (answer.ok && put(await answer.text()));
     if (isTaken) tag = answer.headers.get("ETag");
+    isLoggedOut = answer.type === "opaqueredirect"; // to the page that logs in
     tellConnection("page", !isTaken);
   } catch {
     tellConnection("page", true);

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.api.access import TOKEN_COOKIE
 from dtef_pipeline.api.services import Services
 from resources.evaluations import AskedRun
 from tests.apt import NotInstalled
@@ -106,3 +107,21 @@ def test_a_stream_that_is_away_is_said_and_taken_up_again(browser: Browser, tmp_
         browser.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
         until(lambda: "running" in browser.texts("#live")[0])
         until(lambda: browser.does("document.getElementById('lost').hidden"))
+
+
+def test_a_live_page_says_that_the_login_has_ended_and_goes_on_after_a_new_one(browser: Browser, tmp_path: Path) -> None:
+    """It said for ever that the connection was lost."""
+    services = services_in(tmp_path)
+    queue_id = submitted_to(services)
+    with served(services) as api:
+        log_in(browser, api.address)
+        for path in ("/queue", f"/queue/{queue_id}"):
+            browser.visits(f"{api.address}{path}")
+            browser.call("Network.clearBrowserCookies")
+            browser.does("for (const one of [...streams.keys()]) end(one); refresh();")
+            until(lambda: not browser.does("document.getElementById('logged-out').hidden"))
+            assert browser.does("document.getElementById('lost').hidden")
+            assert browser.does("document.querySelector('#logged-out a').getAttribute('href')") == f"/login?next={path}"
+            browser.call("Network.setCookie", name=TOKEN_COOKIE, value=ROLE_TOKENS["operator"], url=api.address)
+            until(lambda: browser.does("document.getElementById('logged-out').hidden"))
+            assert browser.does("document.getElementById('lost').hidden")
