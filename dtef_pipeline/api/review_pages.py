@@ -34,7 +34,7 @@ from dtef_pipeline.api.static_files import REVIEW_STYLE
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.report.vote_fields import VOTE_TITLE
+from dtef_pipeline.report.vote_fields import VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.text.counted import counted
 from resources.judge_ids import refuse_judge
 
@@ -127,7 +127,7 @@ class _Review:
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
-            return self.pair_page(pair, form, str(error), 422)
+            return self.pair_page(pair, form, _in_words_of_the_form(str(error)), 422)
         except Problem as problem:
             return self._refused(pair, form, problem)
         return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
@@ -172,6 +172,13 @@ def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
     certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
     values = {"pair_id": form.pair_id, "reviewer_id": held.name, "choice": form.choice, "confidence": certain}
     return {**values, "justification": form.justification}
+
+
+def _in_words_of_the_form(message: str) -> str:
+    """What is wrong with a vote, each field by its title."""
+    for name, title in VOTE_FIELD_TITLES.items():
+        message = re.sub(rf"(^|; ){name}: ", rf"\g<1>{title}: ", message)
+    return message
 
 
 def read_form(fields: Mapping[str, str]) -> FilledForm:

@@ -9,6 +9,12 @@ from dtef_pipeline.preference.votes import MOST_CONFIDENT
 
 PREFERRED_TITLE, CONFIDENCE_TITLE, JUSTIFICATION_TITLE = "Better", "How certain", "Why (may stay empty)"
 VOTE_TITLE = "Which text is better?"
+VOTE_FIELD_TITLES: Mapping[str, str] = {
+    "choice": PREFERRED_TITLE,
+    "confidence": CONFIDENCE_TITLE,
+    "justification": JUSTIFICATION_TITLE.partition(" (")[0],
+}
+"""By field of a vote, what forms call it."""
 CONFIDENCE_WORDS: Mapping[str, str] = {
     str(place): {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
     for place in range(1, MOST_CONFIDENT + 1)

@@ -114,14 +114,15 @@ def test_skipped_pairs_are_ids_each_once_and_not_too_many() -> None:
     [
         ({"choice": ""}, "Choose A, B or tie, and how certain you are."),
         ({"confidence": ""}, "Choose A, B or tie"),
-        ({"choice": "C<"}, "choice: got 'C<'; allowed: A, B, tie"),
-        ({"confidence": "6"}, "confidence: got 6; allowed: a whole number from 1 to 5"),
-        ({"confidence": "2.5"}, "confidence: got '2.5'"),
-        ({"confidence": "٣"}, "confidence: got '٣'"),
-        ({"justification": "x" * 2_001}, "a text of at most 2,000 characters"),
+        ({"choice": "C<"}, "Better: got 'C<'; allowed: A, B, tie"),
+        ({"confidence": "6"}, "How certain: got 6; allowed: a whole number from 1 to 5"),
+        ({"confidence": "2.5"}, "How certain: got '2.5'"),
+        ({"confidence": "٣"}, "How certain: got '٣'"),
+        ({"justification": "x" * 2_001}, "Why: got 'xxx"),
     ],
 )
 def test_a_vote_with_a_fault_is_told_and_stays_in_the_form(fields: dict[str, str], why: str, tmp_path: Path) -> None:
+    """Faults named the fields as programs do: the reason, which the page calls Why, was told as justification."""
     given = {"choice": "B", "confidence": "5", "justification": "\nwell <b>", **fields}
     with reviewing(tmp_path, responses(2)) as client:
         page = client.get("/review")
