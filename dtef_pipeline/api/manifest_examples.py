@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.api.offered_models import first_askable, offered_models
+from dtef_pipeline.api.offered_models import USUAL_CALLS, first_askable, offered_models, usual_budget
 from resources.settings import Settings
 
 
@@ -16,9 +16,7 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
     """
     model = first_askable(offered_models(settings))
     asked = [model.name] if model else []
-    # Of a model at an address of its own without a price, a limit in dollars would be refused.
-    is_priced = model is None or not model.api_base or model.input_price is not None
-    budget = {"max_cost_usd": 5} if is_priced else {"max_calls": 2000}
+    budget = usual_budget([model] if model else [])
     replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
     return {
         "games": {
@@ -27,7 +25,7 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
             "scenario_ids": ["poker/kuhn"],
             "models": [*asked, "baselines"],
             "seeds": "1-20",
-            "budget": {**budget, "max_calls": 2000},
+            "budget": {**budget, "max_calls": USUAL_CALLS},
             "snapshot": "base",
         },
         "survey": {

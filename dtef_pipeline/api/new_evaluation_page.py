@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -31,13 +32,24 @@ from dtef_pipeline.api.form_parts import (
 from dtef_pipeline.api.games_plan import GamesManifest
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.manifest_examples import manifest_examples
-from dtef_pipeline.api.offered_models import OfferedModel, offered_models
+from dtef_pipeline.api.manifest_faults import (
+    BOUND_BY_COST,
+    CALLS_FIELD,
+    CALLS_LABEL,
+    COST_FIELD,
+    COST_LABEL,
+    MODEL_BOXES,
+    MODEL_TEXT,
+    on_games_form,
+    on_manifest_form,
+)
+from dtef_pipeline.api.offered_models import OfferedModel, offered_models, usual_budget
 from dtef_pipeline.api.page_parts import badge, folded, foreign
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.errors import DtefError
 
-_GAMES_FIELDS = tuple(GamesManifest.model_fields)
+_GAMES_FIELDS = (*GamesManifest.model_fields, MODEL_TEXT)
 _TICKED_FOR_ITSELF = "none"
 _BASELINES_BOX = "baselines"
 
@@ -58,7 +70,8 @@ async def start_games(request: Request, services: Used, held: Operating, form: S
         values = games_manifest(form)
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        refusal = await refusal_of(request, error, _GAMES_FIELDS)
+        told = await refusal_of(request, error, _GAMES_FIELDS)
+        refusal = on_games_form(told, form.get(MODEL_BOXES, ()), _separated(one_of(form, MODEL_TEXT)))
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
@@ -70,7 +83,7 @@ async def start_any(request: Request, services: Used, held: Operating, form: Sen
         values = _parsed(one_of(form, "manifest"))
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        refusal = (await refusal_of(request, error, ())).within("manifest")
+        refusal = on_manifest_form((await refusal_of(request, error, ())).within("manifest"))
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 
@@ -80,12 +93,12 @@ def games_manifest(form: TypedForm) -> dict[str, Any]:
     listed = {
         "persona_ids": list(form.get("persona_ids", ())),
         "scenario_ids": list(form.get("scenario_ids", ())),
-        "models": [*form.get("models", ()), *_separated(one_of(form, "further_models"))],
+        "models": [*form.get(MODEL_BOXES, ()), *_separated(one_of(form, MODEL_TEXT))],
         "opponents": _separated(one_of(form, "opponents")),
     }
     texts = {name: said for name in ("seeds", "snapshot") if (said := one_of(form, name))}
     draws = {"draws": number_typed(said)} if (said := one_of(form, "draws")) else {}
-    bounds = {name: number_typed(said) for name in ("max_cost_usd", "max_calls") if (said := one_of(form, name))}
+    bounds = {name: number_typed(said) for name in (COST_FIELD, CALLS_FIELD) if (said := one_of(form, name))}
     return {"family": "games", **listed, **texts, **draws, **({"budget": bounds} if bounds else {})}
 
 
@@ -119,11 +132,16 @@ def _once() -> Html:
 
 
 def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
-    personas, scenarios, models = _choices(services)
+    offered = offered_models(services.settings)
+    personas, scenarios, models = _choices(services, offered)
+    bounds = usual_budget([one.spec for one in offered if one.lacks is None])
 
     def text(name: str, label: str, hint: str, usual: str = "", path: str = "") -> Html:
         beside = Refusal(refusal.status, [FormFault(name, one.message) for one in refusal.of(path)]) if path else refusal
         return text_field(name, label, one_of(form, name) if form else usual, beside, hint)
+
+    def bound(name: str) -> str:
+        return str(bounds.get(name, ""))
 
     return element(
         "form",
@@ -131,9 +149,9 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
         faults_above(refusal, _GAMES_FIELDS),
         choices_field("persona_ids", "Personas", personas, form.get("persona_ids", ()), refusal, "Those that are approved."),
         choices_field("scenario_ids", "Scenarios", scenarios, form.get("scenario_ids", ()), refusal),
-        choices_field("models", "Models", models, form.get("models", ()), refusal),
+        choices_field(MODEL_BOXES, "Models", models, form.get(MODEL_BOXES, ()), refusal),
         text(
-            "further_models",
+            MODEL_TEXT,
             "Further models",
             "Names with spaces between them: NAME@temperature=0.7, PROVIDER/MODEL, collections.",
         ),
@@ -142,8 +160,8 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
             text("seeds", "Seeds", "Such as 1-20; empty: those of each scenario."),
             text("draws", "Draws", "How often each episode is played.", "1"),
             text("opponents", "Opponents", "Empty: those of each scenario."),
-            text("max_cost_usd", "At most, in US dollars", "Over all runs; empty: no bound.", "5", "budget.max_cost_usd"),
-            text("max_calls", "At most, in calls", "Over all runs; empty: no bound.", "", "budget.max_calls"),
+            text(COST_FIELD, COST_LABEL, "Over all runs; empty: no bound.", bound(COST_FIELD), BOUND_BY_COST),
+            text(CALLS_FIELD, CALLS_LABEL, "Over all runs; empty: no bound.", bound(CALLS_FIELD), f"budget.{CALLS_FIELD}"),
             text("snapshot", "Snapshot", "Answers that a snapshot has already are not bought again.", "base"),
             class_="columns",
         ),
@@ -154,7 +172,9 @@ def _games_form(services: Services, form: TypedForm, refusal: Refusal) -> Html:
     )
 
 
-def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content], dict[str, Content]]:
+def _choices(
+    services: Services, offered: Sequence[OfferedModel]
+) -> tuple[dict[str, Content], dict[str, Content], dict[str, Content]]:
     """Personas, scenarios and models to choose from."""
     from assets.games.known_games import known_personas, known_scenarios
 
@@ -170,7 +190,7 @@ def _choices(services: Services) -> tuple[dict[str, Content], dict[str, Content]
         if one.status != "retired"
     }
     models: dict[str, Content] = {_BASELINES_BOX: "all baselines of a scenario"}
-    models |= {one.spec.name: _told_model(one) for one in offered_models(settings)}
+    models |= {one.spec.name: _told_model(one) for one in offered}
     return {**personas, _TICKED_FOR_ITSELF: "none: the model as itself"}, scenarios, models
 
 
@@ -191,13 +211,13 @@ def _manifest_form(services: Services, form: TypedForm, refusal: Refusal) -> Htm
         )
         for family, one in shown.items()
     ]
-    usual = json.dumps(shown["survey"], indent=2)
+    words = one_of(form, "manifest") if "manifest" in form else json.dumps(shown["survey"], indent=2)
     hint = "What is asked, as a JSON object; below are examples to start from."
     return element(
         "form",
         element("h2", "Any family, by its manifest"),
         faults_above(refusal, ("manifest",)),
-        area_field("manifest", "Manifest (JSON)", one_of(form, "manifest") or usual, refusal, hint, rows=16, class_="code"),
+        area_field("manifest", "Manifest (JSON)", words, refusal, hint, rows=16, class_="code"),
         _once(),
         element("button", "Start the evaluation", type="submit", class_="main"),
         examples,

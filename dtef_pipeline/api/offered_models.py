@@ -10,6 +10,9 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from resources.known_models import known_models
 from resources.settings import Settings
 
+USUAL_CALLS = 2000
+"""Of an evaluation, where nobody says how many."""
+
 
 class OfferedModel(NamedTuple):
     """A model of the models files that writes texts."""
@@ -38,6 +41,13 @@ def first_askable(offered: Iterable[OfferedModel]) -> ModelSpec | None:
     """The first that can be asked, one of a server before one in this process; None: there is none."""
     askable = [one.spec for one in offered if one.lacks is None and not one.spec.is_imported]
     return next((one for one in askable if not one.is_local), next(iter(askable), None))
+
+
+def usual_budget(specs: Iterable[ModelSpec]) -> dict[str, int]:
+    """What asking these models may use where nobody says: dollars, or calls where no bound in dollars can be kept."""
+    # A model at an address of its own has no price but that of the models file.
+    is_priced = all(not one.api_base or one.input_price is not None for one in specs)
+    return {"max_cost_usd": 5} if is_priced else {"max_calls": USUAL_CALLS}
 
 
 def _embeds(spec: ModelSpec) -> bool:
