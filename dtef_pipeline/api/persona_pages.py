@@ -13,7 +13,7 @@ from dtef_pipeline.api.document_pages import DocumentPages
 from dtef_pipeline.api.elements import Content, Html, element, html
 from dtef_pipeline.api.form_parts import NOT_REFUSED, Refusal, SentForm, TypedForm, area_field, one_of, text_field
 from dtef_pipeline.api.layout import page_router
-from dtef_pipeline.api.persona_routes import PERSONAS
+from dtef_pipeline.api.persona_routes import PERSONAS, faults_of_name
 from dtef_pipeline.api.problems import as_errors, faulty
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.versioned import VersionAsked
@@ -96,8 +96,9 @@ def _sent(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     known = {"id": persona_id} if persona_id is not None else {}
     traits, faults = _traits(one_of(form, "traits"))
     document = {**texts, **known, "traits": traits}
-    if faults:
-        raise faulty([*_faults_of_fields(document), *({"path": "traits", "message": one} for one in faults)])
+    told = [*faults_of_name(texts["display_name"]), *({"path": "traits", "message": one} for one in faults)]
+    if told:
+        raise faulty([*_faults_of_fields(document), *told])
     return document
 
 

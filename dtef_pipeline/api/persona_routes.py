@@ -47,11 +47,15 @@ def _known(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str
 
 
 def _faults(persona: versioned.Versioned) -> list[dict[str, str]]:
-    """A name that would turn round the words beside it, on a terminal or a page."""
     assert isinstance(persona, Persona)
-    if not _TURNING.search(persona.display_name):
+    return faults_of_name(persona.display_name)
+
+
+def faults_of_name(name: str) -> list[dict[str, str]]:
+    """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
+    if not _TURNING.search(name):
         return []
-    said = f"got {persona.display_name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
+    said = f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
     return [{"path": "display_name", "message": said}]
 
 

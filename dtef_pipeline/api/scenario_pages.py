@@ -78,7 +78,7 @@ def _controls(form: TypedForm, before: ScenarioManifest | None, refusal: Refusal
     kept: Any = templates[0]["manifest"] if templates else {}
     if before:
         kept = {field: value for field, value in body_of(before).items() if field not in MADE_HERE}
-    words = one_of(form, "manifest") or json.dumps(kept, ensure_ascii=False, indent=2)
+    words = one_of(form, "manifest") if form else json.dumps(kept, ensure_ascii=False, indent=2)
     hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
     examples = [folded(f"To start from: {one['adapter']}", as_lines(one["manifest"]), level=3) for one in templates]
     return html(area_field("manifest", "Manifest (JSON)", words, refusal, hint, rows=24, class_="code"), examples)

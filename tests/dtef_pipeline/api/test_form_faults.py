@@ -99,3 +99,39 @@ class TestBounds:
             answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
         (told,) = faults_told(answer.text).values()
         assert told.endswith("without a price of mine; allowed: no max_cost_usd, and max_calls in its place")
+
+
+@pytest.mark.parametrize("path", ["/scenarios", "/scenarios/poker/kuhn", "/new/manifest"])
+@pytest.mark.parametrize("emptied", ["", " \r\n "])
+def test_an_emptied_manifest_stays_empty_and_is_told_that_it_is_needed(path: str, emptied: str, tmp_path: Path) -> None:
+    """It was filled with the template again, beside which stood that there is no JSON in line 1."""
+    with browsing(tmp_path) as client:
+        answer = client.post(path, data={"manifest": emptied, "seen": "x"}, headers=OWN_ORIGIN)
+    assert answer.status_code == 422
+    assert faults_told(answer.text) == {"manifest": "this is needed"}
+    assert re.search(r'<textarea id="manifest"[^>]*>\n</textarea>', answer.text)
+
+
+def test_a_refused_form_of_games_leaves_the_manifest_beneath_as_it_was(tmp_path: Path) -> None:
+    with browsing(tmp_path) as client:
+        refused = client.post("/new", data={"models": "baselines"}, headers=OWN_ORIGIN).text
+    assert ">\n{\n  &quot;family&quot;: &quot;survey&quot;" in refused
+
+
+def test_an_empty_id_is_told_as_every_empty_field_is(tmp_path: Path) -> None:
+    """It was told which characters an id has."""
+    with browsing(tmp_path) as client:
+        sent = {"id": "", "display_name": "", "system_prompt": ""}
+        told = faults_told(client.post("/personas", data=sent, headers=OWN_ORIGIN).text)
+        within = faults_told(client.post("/new/manifest", data={"manifest": '{"family": ""}'}, headers=OWN_ORIGIN).text)
+    assert told == dict.fromkeys(sent, "this is needed")
+    assert within == {"manifest": "family: got ''; allowed: games, qa, rubric, survey"}
+
+
+def test_a_name_that_turns_words_round_is_told_with_the_other_faults(tmp_path: Path) -> None:
+    """It was told in the next round."""
+    persona = {"id": "calm", "display_name": "Calm\u202e", "system_prompt": "Stay calm.", "traits": "patience"}
+    for further, fields in (({}, ["display_name", "traits"]), ({"id": "Calm One", "traits": ""}, ["id", "display_name"])):
+        with browsing(tmp_path) as client:
+            told = faults_told(client.post("/personas", data={**persona, **further}, headers=OWN_ORIGIN).text)
+        assert list(told) == fields
