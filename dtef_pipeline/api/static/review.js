@@ -9,6 +9,7 @@ const chosen = name => document.querySelector(`input[name=${name}]:checked`);
 const say = (text, isFault) => {
   at("said").textContent = text;
   at("said").classList.toggle("fault", isFault);
+  if (isFault) at("said").scrollIntoView({block: "nearest", behavior: "instant"}); // where the bar is not always in view
 };
 
 const toTop = () => scrollTo({top: 0, behavior: "instant"});

@@ -176,3 +176,18 @@ def test_all_that_votes_is_within_reach_and_nothing_is_wider_than_the_screen(
         assert browser.does("document.title") == "Which text is better? · DTEF pipeline"
         assert browser.said == []
         browser.visits("data:text/html,")
+
+
+def test_a_phone_that_lies_on_its_side_has_its_height_for_the_texts(opened: tuple[Browser, VoteStore, str]) -> None:
+    """The bar stayed on the screen, and took 161 of 360 pixels."""
+    browser, store, address = opened
+    store.say_of_reviewer("reviewer", consent=False)
+    log_in(browser, address)
+    browser.call("Emulation.setDeviceMetricsOverride", width=740, height=360, deviceScaleFactor=1, mobile=True)
+    bar = "document.querySelector('.bar').getBoundingClientRect()"
+    until(lambda: browser.does("innerHeight") == 360)
+    assert browser.does(f"{bar}.top >= document.getElementById('pair').getBoundingClientRect().bottom")
+    assert browser.does(f"{bar}.top >= innerHeight")
+    press(browser, "Enter")
+    until_said(browser, "Choose A, B or tie")
+    assert browser.does("Math.floor(at('said').getBoundingClientRect().bottom) <= innerHeight")
