@@ -1,13 +1,34 @@
-"""Whether Dagster is at work in its home: its daemon, and whether a sensor is switched on. For those who only look."""
+"""Whether Dagster is at work in its home: its daemon, and whether a sensor is switched on and does its work. For those who only look."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from dtef_pipeline.text.spans import span_in_words
+from resources.failures import kept_links, one_line
+
 FRESH_HEARTBEAT_S = 120.0
 """The daemon's parts say every 30 seconds that they live."""
+FRESH_TICK_S = 120.0
+"""The sensors of the daemon run one after the other, most of them every 5 or 30 seconds."""
+_LONGEST_ERROR = 200
+_NO_SERVER = ("DagsterUserCodeUnreachableError", "DagsterCodeLocationLoadError", "DagsterUserCodeLoadError")
+"""What Dagster raises of a code server that is away, hangs, or could not load the code."""
+_WITH_SCHEME = re.compile(r"[\w+.-]+://\S+")
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:;,'\"]+/)+(?=[^\s/])")
+_OF_A_SERVER = re.compile(r'\b(server at|for user|user|role|host name|database) "[^"]*"')
+
+
+class SensorTicks(NamedTuple):
+    """How the ticks of a sensor go."""
+
+    last_at: datetime | None
+    """When the last one began, or when the sensor was switched on, if that was later. None: there was none in this home."""
+    error: str | None = None
+    """Why the last one that has ended failed, in one line without addresses and folders; None: it did not."""
 
 
 class DaemonState(NamedTuple):
@@ -19,11 +40,36 @@ class DaemonState(NamedTuple):
     """Whether the sensor that was named runs when the daemon does."""
     problem: str | None = None
     """Why the home cannot be read."""
+    ticks: SensorTicks | None = None
+    """Of that sensor; None where there is no daemon."""
+    daemon_id: str | None = None
+    """Another one each time that the daemon is started."""
+    began_after: datetime | None = None
+    """When there was no such daemon yet, if a look before has told."""
 
     def is_running(self, now: datetime) -> bool:
         """Whether the daemon was heard of lately."""
         last = self.last_heartbeat_at
         return last is not None and (now - last).total_seconds() < FRESH_HEARTBEAT_S
+
+    def after(self, before: DaemonState, at: datetime) -> DaemonState:
+        """This state, with what one that was found before, at that time, tells of the daemon's age."""
+        is_same = before.is_running(at) and before.daemon_id == self.daemon_id
+        return self._replace(began_after=before.began_after if is_same else at)
+
+    def fault_of_ticks(self, now: datetime, sensor: str) -> str | None:
+        """Why the sensor does nothing, though the daemon runs and it is on; None: it does its work, as far as is known."""
+        if self.ticks is None or not self.is_sensor_on or not self.is_running(now):
+            return None
+        last, error = self.ticks
+        if error is not None:
+            return f"the last tick of the sensor {sensor} failed ({error})"
+        is_young = self.began_after is not None and (now - self.began_after).total_seconds() < FRESH_TICK_S
+        if is_young or (last is not None and (now - last).total_seconds() < FRESH_TICK_S):
+            return None
+        since = "in this home yet" if last is None else f"for {span_in_words(now - last)}"
+        why = "mostly its code location does not load or hangs"
+        return f"the sensor {sensor} had no tick {since}, though Dagster's daemon is running ({why})"
 
 
 def daemon_state(home: Path, sensor: str) -> DaemonState:
@@ -32,11 +78,28 @@ def daemon_state(home: Path, sensor: str) -> DaemonState:
         return DaemonState(None, True)
     import dagster as dg
 
+    from assets.stage.dagster_internals import sensor_look
+
     try:
         with dg.DagsterInstance.from_config(str(home)) as instance:
-            beats = instance.get_daemon_heartbeats()
-            stopped = {state.name for state in instance.all_instigator_state() if state.status.value == "STOPPED"}
+            beat = instance.get_daemon_heartbeats().get("SENSOR")
+            look = sensor_look(instance, sensor)
     except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who looks.
         return DaemonState(None, True, f"{type(error).__name__}: {error}"[:300])
-    last = max((beat.timestamp for name, beat in beats.items() if name == "SENSOR"), default=None)
-    return DaemonState(None if last is None else datetime.fromtimestamp(last, UTC), sensor not in stopped)
+    if beat is None:
+        return DaemonState(None, not look.is_stopped)
+    ticks = SensorTicks(_time(look.ticked_at), _in_a_line(look.error) if look.error else None)
+    return DaemonState(_time(beat.timestamp), not look.is_stopped, None, ticks, beat.daemon_id)
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _in_a_line(error: object) -> str:
+    """What Dagster keeps of the error of a tick, in words for everybody who may see whether the service works."""
+    chain = list(kept_links(error))
+    if any(link.kind.endswith(_NO_SERVER) for link in chain):
+        return "Dagster's code server does not answer"
+    said = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", one_line(chain))))
+    return said if len(said) <= _LONGEST_ERROR else f"{said[: _LONGEST_ERROR - 3]}..."

@@ -46,7 +46,7 @@ from assets.survey.nightly import SCHEDULES
 from assets.survey.rounds import survey_files
 from assets.survey.store import SurveyStore
 
-__all__ = ["SCHEDULES", "SENSORS", "defs"]
+__all__ = ["defs"]
 
 _RUBRIC = [
     rubric_blueprints,

@@ -7,9 +7,10 @@ tried before it is used, so a server that was restarted is no error. Named in `d
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from dagster import DagsterEventType, EventLogEntry
 
 # The table of events, to have the ids of many rows from one statement. Replaced by: a public batch of planned materializations.
@@ -25,6 +26,9 @@ from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 
 from resources.dagster_storage import last_of_each
+
+_LOOK_S = 5
+"""How long one who only looks waits for a server."""
 
 
 class PostgresEventLog(PostgresEventLogStorage):
@@ -58,7 +62,7 @@ class PostgresStorage(DagsterPostgresStorage):
     """
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
-        postgres_url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", postgres_url)
+        postgres_url = _with_driver(postgres_url)
         super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
         self._event_log_storage = PostgresEventLog(postgres_url, **given)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
@@ -80,3 +84,21 @@ class PostgresStorage(DagsterPostgresStorage):
             should_autocreate_tables=config_value.get("should_autocreate_tables", True),
             token_provider=get_token_provider_from_config(config_value),
         )
+
+
+def found_by(config_value: Any, queries: Mapping[str, str]) -> list[list[Any]]:
+    """The rows of each query, by the table that it reads; none of a table that is not there. Nothing is made.
+
+    `config_value`: what `dagster.yaml` says to the storage. Raises SQLAlchemyError. A server that is away is waited for a few seconds.
+    """
+    engine = sa.create_engine(_with_driver(pg_url_from_config(config_value)), connect_args={"connect_timeout": _LOOK_S})
+    try:
+        with engine.connect() as connection:
+            there = set(sa.inspect(connection).get_table_names())
+            return [list(connection.execute(sa.text(query))) if table in there else [] for table, query in queries.items()]
+    finally:
+        engine.dispose()
+
+
+def _with_driver(url: str) -> str:
+    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", url)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
+from resources.database_stores import read_if_there
 from resources.evaluations import TERMINAL, EvaluationStore
 from resources.responses.database import evaluation_responses, responses
 from resources.vote_tables import time_of
@@ -18,6 +20,9 @@ _TOLD_DECIMALS = 12
 """Far below the price of a token."""
 _LATELY_SUBMITTED = 200
 """Evaluations among which the last event of all is looked for."""
+_UNENDED = (
+    sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.of_last_event("kind").not_in(TERMINAL))
+)
 
 
 def run_counts(store: EvaluationStore, queue_ids: Sequence[str]) -> dict[str, int]:
@@ -29,11 +34,20 @@ def run_counts(store: EvaluationStore, queue_ids: Sequence[str]) -> dict[str, in
 
 def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> int:
     """How many evaluations have not ended; `submitted_by`: of those alone that this one has submitted."""
-    is_unended = tables.of_last_event("kind").not_in(TERMINAL)
-    statement = sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(is_unended)
+    statement = _UNENDED
     if submitted_by is not None:
         statement = statement.where(tables.evaluations.c.submitted_by == well_formed(submitted_by))
     return int(store.rows(statement)[0]["n"])
+
+
+def unended_if_there(location: str | Path) -> int:
+    """How many evaluations of a response store have not ended, which may not be there: nothing is made. Raises ConfigError and StoreError."""
+
+    def counted(connection: sa.Connection) -> int:
+        is_there = sa.inspect(connection).has_table(tables.evaluation_events.name)
+        return int(connection.execute(_UNENDED).scalar_one()) if is_there else 0
+
+    return read_if_there(location, counted, 0)
 
 
 def last_event_at(store: EvaluationStore) -> datetime | None:

@@ -22,6 +22,8 @@ from resources.vote_tables import microseconds, note_action, time_of
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
 """Kinds of the last event of an evaluation: none comes after it."""
+QUEUE_SENSOR = "evaluation_queue"
+"""The sensor of Dagster that has evaluations run."""
 QUEUE_TAG = "dtef/queue_id"
 """Of a Dagster run: the evaluation that it is of."""
 

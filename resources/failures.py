@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dtef_pipeline.documents import existing
 from resources.settings import Settings
@@ -47,6 +47,14 @@ def links(error: BaseException) -> list[Link]:
         found.append(Link(_kind(current), str(current)))
         current = current.__cause__
     return found
+
+
+def kept_links(error: Any) -> Iterator[Link]:
+    """The chain of an error as Dagster keeps it: of each its class, and `module.Class: message`."""
+    while error:
+        kind, _, said = str(error.message).strip().partition(": ")
+        yield Link(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
+        error = error.cause
 
 
 def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:

@@ -27,6 +27,7 @@ from dagster._grpc.client import DagsterGrpcClient
 
 import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
+from dtef_pipeline.api.services import REQUEST_PATIENCE_S
 from dtef_pipeline.cli import main
 from resources.dagster_postgres_storage import PostgresEventLog
 from resources.responses.processes import runs_since
@@ -104,6 +105,27 @@ def test_services_start_programs_that_exist_with_options_they_have(unit: str) ->
     program, *rest = shlex.split(parser["Service"]["ExecStart"])
     assert unknown([Path(program).name, *rest]) is None
     assert parser["Service"]["EnvironmentFile"] == "/etc/dtef/dtef.env"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_services_write_is_for_their_user_alone(unit: str) -> None:
+    """Votes, and the salt that hides whose response is which, were readable for every user of the machine."""
+    lines = (DEPLOY / unit).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith(("User=", "UMask="))] == ["User=dtef", "UMask=0077"]
+
+
+def test_the_page_says_how_long_a_request_waits_for_a_database_that_is_away() -> None:
+    """It said a minute, which is how long a run waits."""
+    page = " ".join((ROOT / "docs" / "operate.md").read_text(encoding="utf-8").split())
+    assert f"a request waits some {REQUEST_PATIENCE_S:.0f} seconds for it and then gets 503" in page
+
+
+def test_the_page_says_that_deleting_a_run_does_not_stop_it() -> None:
+    """It recommended the command alone; the worker of a run that was deleted goes on asking models."""
+    page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    assert page.index("`dagster run delete ID`, of a run that has ended") < page.index(
+        "**`dagster run delete` does not stop a run.**"
+    )
 
 
 def test_the_page_names_every_file_of_the_deployment() -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 import dagster as dg
 
@@ -63,8 +63,9 @@ from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
 from dagster._core.remote_origin import RemoteRepositoryOrigin
 
-# What the state of a sensor holds, its cursor among it. Replaced by: the `get_sensor_state` named above.
-from dagster._core.scheduler.instigation import SensorInstigatorData
+# What the state of a sensor holds, its cursor and the time of its last tick among it, and how a tick ended. Replaced by: the
+# `get_sensor_state` named above; a public `DagsterInstance.get_sensor_ticks(name)`.
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickStatus
 
 # Two tags select a range of partitions for one run, one holds the address of the code server that started a run's worker, and tags that begin
 # with the prefix are not shown in the list of runs. Two say whether the daemon starts a run that failed once more, and how often
@@ -95,12 +96,14 @@ __all__ = [
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",
     "InstanceConcurrencyContext",
+    "SensorLook",
     "WorkerStatus",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "in_code_location",
     "log_step_failure",
     "sensor_cursor",
+    "sensor_look",
     "server_answers",
     "step_of",
     "storage_settings",
@@ -191,6 +194,36 @@ def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
     data = [state.instigator_data for state in states if state.instigator_name == name]
     cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
     return cursors[-1] if cursors else None
+
+
+class SensorLook(NamedTuple):
+    """What the storage of Dagster tells of a sensor."""
+
+    is_stopped: bool = False
+    ticked_at: float | None = None
+    """When its last tick began, or when it was switched on, if that was later: seconds since 1970. None: it never ticked here."""
+    error: Any = None
+    """Of the last tick that has ended, where it failed."""
+
+
+def sensor_look(instance: dg.DagsterInstance, name: str) -> SensorLook:
+    """The sensor of this name. One that other code locations had as well: where it was last at work."""
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    newest = max((one for one in states if one.instigator_name == name), key=_ticked_at, default=None)
+    if newest is None:
+        return SensorLook()
+    data, ended = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
+    is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
+    ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=ended)
+    error = next((one.error for one in ticks if one.status is TickStatus.FAILURE), None)
+    return SensorLook(newest.status is InstigatorStatus.STOPPED, _ticked_at(newest) or None, error)
+
+
+def _ticked_at(state: InstigatorState) -> float:
+    data = state.instigator_data
+    if not isinstance(data, SensorInstigatorData):
+        return 0.0
+    return max(data.last_tick_start_timestamp or 0.0, data.last_tick_timestamp or 0.0, data.last_sensor_start_timestamp or 0.0)
 
 
 def server_answers(host: str, port: int) -> bool:

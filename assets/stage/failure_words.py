@@ -1,13 +1,13 @@
 """Why a run failed, in words: of each partition, or of a whole stage."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.partitions import FAILED_BECAUSE
-from resources.failures import Link, in_words, one_line
+from resources.failures import in_words, kept_links, one_line
 
 
 def reasons_of_partitions(failure: Any) -> Mapping[str, str] | None:
@@ -20,7 +20,7 @@ def words_of_a_stage(failure: Any, run: dg.DagsterRun, home: str) -> str:
     """Of an error that is none of a single partition. `home`: the folder of Dagster's storage."""
     if failure.user_failure_data and failure.user_failure_data.description:
         return str(failure.user_failure_data.description)
-    chain = list(_links(failure.error))
+    chain = list(kept_links(failure.error))
     if said := in_words(chain, home):
         return said
     tags = run.tags
@@ -28,11 +28,3 @@ def words_of_a_stage(failure: Any, run: dg.DagsterRun, home: str) -> str:
     return (
         f"{f'{part}: ' if part else ''}{one_line(chain, home)}; the whole account is in the log of run {run.run_id} (`dtef ui`)"
     )
-
-
-def _links(error: Any) -> Iterator[Link]:
-    """Dagster keeps of an error its class and `module.Class: message`."""
-    while error:
-        kind, _, said = str(error.message).strip().partition(": ")
-        yield Link(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
-        error = error.cause

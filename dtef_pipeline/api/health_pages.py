@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -13,11 +12,12 @@ from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.health_body import HealthBody
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.page_parts import TableRow, badge, box_of_table, listed, moment, row_of, with_code
-from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, QUEUE_SENSOR, LookedAt, ServiceHealth
+from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, LookedAt, ServiceHealth
 from dtef_pipeline.api.shown_evaluations import ShownEvaluation, subject_of
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.spans import span_in_words
+from resources.evaluations import QUEUE_SENSOR
 
-_SECONDS_IN = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
 _BYTES_IN = {"GB": 10**9, "MB": 10**6, "kB": 10**3}
 
 router = APIRouter()
@@ -61,6 +61,8 @@ def _terms(found: ServiceHealth) -> dict[str, Content]:
     last_beat = (
         html(", last heard of ", _ago(found, daemon.last_heartbeat_at)) if daemon.last_heartbeat_at else ", never heard of"
     )
+    ticked_at = daemon.ticks.last_at if daemon.ticks else None
+    last_tick = html(", last tick ", _ago(found, ticked_at)) if ticked_at else ", no tick yet"
     votes = "–" if found.votes_of_days is None else counted(found.votes_of_days, "vote")
     return {
         "Database": badge("ok" if found.database_answers else "down"),
@@ -68,7 +70,7 @@ def _terms(found: ServiceHealth) -> dict[str, Content]:
         "Open evaluations": html(link("/queue", "–" if found.open_evaluations is None else f"{found.open_evaluations:,}")),
         "Last event": _ago(found, found.last_event_at) if found.last_event_at else "none yet",
         "Dagster's daemon": html(badge("running" if daemon.is_running(found.at) else "down"), last_beat),
-        f"Sensor {QUEUE_SENSOR}": badge("on" if daemon.is_sensor_on else "off"),
+        f"Sensor {QUEUE_SENSOR}": html(badge("on" if daemon.is_sensor_on else "off"), last_tick),
         f"Votes of the last {counted(FAILURES_OF_DAYS, 'day')}": link("/votes", votes),
         "Looked at": html(moment(found.at), " UTC"),
     }
@@ -81,13 +83,6 @@ def _ago(found: ServiceHealth, time: Any) -> Html:
 def _failure(one: ShownEvaluation) -> TableRow:
     name = link(f"/queue/{one.evaluation.queue_id}", element("code", one.evaluation.queue_id[:8]))
     return row_of(name, moment(one.last_at), one.evaluation.family, subject_of(one.evaluation), one.progress.reason or "–")
-
-
-def span_in_words(span: timedelta) -> str:
-    """`3 hours`, in the greatest unit that is in it."""
-    seconds = max(int(span.total_seconds()), 0)
-    unit = next((name for name, size in _SECONDS_IN.items() if seconds >= size), "second")
-    return counted(seconds // _SECONDS_IN[unit], unit)
 
 
 def bytes_in_words(number: int) -> str:

@@ -23,6 +23,7 @@ from dtef_pipeline.api.versioned import KnownDocuments
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
 from resources.evaluation_counts import count_unended, last_event_at
+from resources.evaluations import QUEUE_SENSOR
 from resources.vote_counts import votes_since
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
 """Free bytes below which the disk is called almost full."""
-QUEUE_SENSOR = "evaluation_queue"
 FAILURES_OF_DAYS = 7
 _MOST_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
@@ -42,6 +42,9 @@ _FIRST_LOOK_WITHIN_S = 20
 """Until Dagster is imported, which takes a moment on a machine that is busy."""
 NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
+_LOOK_AT_TICKS = (
+    f"look at the ticks of {QUEUE_SENSOR} and at Deployment in the user interface of Dagster, or give `dtef doctor`"
+)
 
 
 class ServiceHealth(NamedTuple):
@@ -62,6 +65,7 @@ class ServiceHealth(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """What `GET /api/health` answers."""
         last, beat = self.last_event_at, self.daemon.last_heartbeat_at
+        ticked_at = self.daemon.ticks.last_at if self.daemon.ticks else None
         return {
             "status": "degraded" if self.problems else "ok",
             "at": self.at.isoformat(timespec="milliseconds"),
@@ -79,6 +83,7 @@ class ServiceHealth(NamedTuple):
                 "running": self.daemon.is_running(self.at),
                 "last_heartbeat_at": beat.isoformat() if beat else None,
                 "sensor_on": self.daemon.is_sensor_on,
+                "last_tick_at": ticked_at.isoformat() if ticked_at else None,
             },
             "votes": {"days": FAILURES_OF_DAYS, "number": self.votes_of_days},
         }
@@ -100,7 +105,8 @@ class _KeptDaemon:
             kept = self._found.get(str(home))
             if kept is None or abs((now - kept[0]).total_seconds()) > _DAEMON_KEPT_S:
                 with home_named(str(home)):
-                    kept = self._found[str(home)] = now, daemon_state(home, QUEUE_SENSOR)
+                    found = daemon_state(home, QUEUE_SENSOR)
+                kept = self._found[str(home)] = now, found.after(kept[1], kept[0]) if kept else found
         return kept[1]
 
     def last_state(self, services: Services, now: datetime) -> DaemonState | None:
@@ -126,7 +132,7 @@ class HealthLook:
     def prepare(self) -> None:
         """Has Dagster imported where its home is looked at, so that the first look takes no longer than others."""
         if (self._services.settings.dagster_home / "dagster.yaml").is_file():
-            self._at_daemon.submit(importlib.import_module, "dagster")
+            self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
 
     async def now(self) -> ServiceHealth:
         """What holds now. Who asks while a look is under way gets what that finds."""
@@ -243,4 +249,7 @@ def _daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> list[st
         return [f"the home of Dagster cannot be read: {daemon.problem}"]
     if not daemon.is_running(now):
         return [f"{NO_DAEMON}{waiting}"]
-    return [] if daemon.is_sensor_on else [f"{NO_SENSOR}{waiting}"]
+    if not daemon.is_sensor_on:
+        return [f"{NO_SENSOR}{waiting}"]
+    fault = daemon.fault_of_ticks(now, QUEUE_SENSOR)
+    return [f"{fault}: evaluations wait; {_LOOK_AT_TICKS}{waiting}"] if fault else []

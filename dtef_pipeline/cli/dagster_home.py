@@ -6,13 +6,15 @@ import os
 import re
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import sqlalchemy as sa
 
+from assets.daemon_state import DaemonState, daemon_state
 from assets.stage.dagster_internals import storage_settings
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.places import absent, rows, writable
@@ -21,21 +23,29 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.survey.whole import ALLOWANCES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.spans import span_in_words
+from resources.evaluation_counts import unended_if_there
+from resources.evaluations import QUEUE_SENSOR
+from resources.failures import links, one_line
 from resources.settings import Settings, shipped
 from resources.sources import Source, Sources
 from resources.warehouse import Warehouse
 
-_PLACE, _DAEMON = "Dagster's home", "Dagster's daemon"
-_FRESH_S = 120.0
-"""The daemon's parts say every 30 seconds that they live."""
+_PLACE, _DAEMON, _AT_WORK = "Dagster's home", "Dagster's daemon", "Dagster's sensors"
+_NEVER_STARTED = DaemonState(None, True)
+_START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
+_MEND_CODE = (
+    "see the log of the code server, on a server with `journalctl -u dtef-code`, elsewhere on the terminal of `dtef ui`; mend what it "
+    "names, mostly a variable or a file, and start it again"
+)
 _FILES = (Path("history", "runs.db"), Path("history", "runs", "index.db"), Path("schedules", "schedules.db"))
 """Of Dagster's SQLite storage: runs and the daemon, events and partitions, schedules and sensors."""
-_QUERIES = (
-    "SELECT max(timestamp) FROM daemon_heartbeats",
-    f"SELECT partition FROM dynamic_partitions WHERE partitions_def_name = '{SPACE.name}'",
-    "SELECT status, instigator_body FROM instigators",
-)
+_QUERIES = {
+    "daemon_heartbeats": "SELECT max(timestamp) FROM daemon_heartbeats WHERE daemon_type = 'SENSOR'",
+    "dynamic_partitions": f"SELECT partition FROM dynamic_partitions WHERE partitions_def_name = '{SPACE.name}'",
+    "instigators": "SELECT status, instigator_body FROM instigators",
+}
+"""By table, one in each of the files."""
 
 
 def check_home(settings: Settings) -> Iterator[Diagnosis]:
@@ -51,6 +61,7 @@ def check_home(settings: Settings) -> Iterator[Diagnosis]:
         yield place
         if place.state == "ok":
             yield from _unknown_rounds(settings, set())
+            yield from _daemon(settings, _NEVER_STARTED, []) if _unended(settings) else ()
         return
     try:
         earlier = earlier_version(home / "dagster.yaml")
@@ -65,17 +76,30 @@ def check_home(settings: Settings) -> Iterator[Diagnosis]:
         yield Diagnosis(_PLACE, "warning", earlier, f"take the template: {_template(home)}")
     else:
         yield writable(_PLACE, home, str(home), "DAGSTER_HOME")
-    if "base_dir" not in storage:
-        found = "not looked at: its storage is no folder (`dagster-daemon liveness-check` asks)"
+    if "base_dir" in storage:
+        yield from _files(settings, Path(storage["base_dir"]))
+    elif any(name.startswith("postgres_") for name in storage):
+        yield from _server(settings, storage)
+    else:
+        found = "not looked at: its storage is neither a folder nor PostgreSQL (`dagster-daemon liveness-check` asks)"
         yield Diagnosis(_DAEMON, "ok", found)
-        return
-    yield from _storage(settings, Path(storage["base_dir"]))
 
 
-def _storage(settings: Settings, folder: Path) -> Iterator[Diagnosis]:
+def _server(settings: Settings, storage: Mapping[str, Any]) -> Iterator[Diagnosis]:
+    """What Dagster's PostgreSQL storage says."""
+    from resources.dagster_postgres_storage import found_by
+
+    try:
+        yield from _told(settings, found_by(storage, _QUERIES))
+    except sa.exc.SQLAlchemyError as error:
+        remedy = "start the server, or mend the address, user or password that dagster.yaml names; the message says which"
+        yield Diagnosis("Dagster's storage", "problem", one_line(links(error), str(settings.dagster_home)), remedy)
+
+
+def _files(settings: Settings, folder: Path) -> Iterator[Diagnosis]:
     """The files of Dagster's SQLite storage, and what they say."""
     found: list[list[Any]] = []
-    for name, query in zip(_FILES, _QUERIES, strict=True):
+    for name, query in zip(_FILES, _QUERIES.values(), strict=True):
         try:
             found.append(rows(folder / name, query))
         except (sqlite3.Error, OSError) as error:
@@ -84,13 +108,26 @@ def _storage(settings: Settings, folder: Path) -> Iterator[Diagnosis]:
             remedy = f"put a backup of {folder} in its place, or begin a new one: mv {file} {file}.broken{again}"
             yield Diagnosis("Dagster's storage", "problem", f"{folder / name} cannot be read: {error}", remedy)
             return
-    heartbeats, partitions, states = found
-    yield _daemon(heartbeats[0][0] if heartbeats else None, states)
+    yield from _told(settings, found)
+
+
+def _told(settings: Settings, found: Sequence[Sequence[Any]]) -> Iterator[Diagnosis]:
+    """Of what the three queries found."""
+    (last,) = heartbeats[0] if (heartbeats := found[0]) else (None,)
+    _, partitions, states = found
+    seen = datetime.fromisoformat(str(last)).replace(tzinfo=UTC) if last else None
+    state = _NEVER_STARTED._replace(last_heartbeat_at=seen)
+    if state.is_running(datetime.now(UTC)):
+        # The daemon has made all that an instance makes when it is opened.
+        alive = daemon_state(settings.dagster_home, QUEUE_SENSOR)
+        state = alive if alive.problem is None else state
+    yield from _daemon(settings, state, states)
     yield from _unknown_rounds(settings, {partition for (partition,) in partitions})
 
 
-def _daemon(last: str | None, states: list[Any]) -> Diagnosis:
-    """Whether the daemon lives, and which schedules and sensors it runs when it does."""
+def _daemon(settings: Settings, state: DaemonState, states: Sequence[Any]) -> Iterator[Diagnosis]:
+    """Whether the daemon lives, and which schedules and sensors it runs when it does. `states`: of those that somebody switched."""
+    now = datetime.now(UTC)
     named = [
         (status, name[1]) for status, body in states if (name := re.search(r'"(?:instigator_name|job_name)": "(\w+)"', body))
     ]
@@ -98,22 +135,39 @@ def _daemon(last: str | None, states: list[Any]) -> Diagnosis:
     off = {name for status, name in named if status == "STOPPED"}
     default = sorted(_on_by_default() - off - set(switched))
     on = f"switched on: {', '.join(switched) or 'nothing'}; on from the start: {', '.join(default) or 'nothing'}"
-    age = (datetime.now(UTC) - datetime.fromisoformat(last).replace(tzinfo=UTC)).total_seconds() if last else None
-    if age is not None and age < _FRESH_S:
-        return Diagnosis(_DAEMON, "ok", f"running; {on}")
-    seen = "was never started here" if age is None else f"last seen {_ago(age)} ago"
-    if switched:
-        return Diagnosis(_DAEMON, "warning", f"{seen}; {on}", "start it: `dtef ui`, or as docs/operate.md says")
-    return Diagnosis(_DAEMON, "ok", f"{seen} (`dtef ui` starts it); {on}")
+    if state.is_running(now):
+        yield Diagnosis(_DAEMON, "ok", f"running; {on}")
+        if fault := state.fault_of_ticks(now, QUEUE_SENSOR):
+            yield Diagnosis(_AT_WORK, "warning", f"{fault}: evaluations wait, and nothing is started", _MEND_CODE)
+        elif not state.is_sensor_on and _unended(settings):
+            remedy = "switch it on in the user interface of Dagster, under Automation"
+            yield Diagnosis(_AT_WORK, "warning", f"the sensor {QUEUE_SENSOR} is switched off, and evaluations wait", remedy)
+        return
+    last = state.last_heartbeat_at
+    seen = f"last seen {span_in_words(now - last)} ago" if last else "was never started here"
+    n_open = _unended(settings)
+    waiting = f"; evaluations that wait or run: {n_open:,}" if n_open else ""
+    if switched or n_open:
+        yield Diagnosis(_DAEMON, "warning", f"{seen}{waiting}; {on}", _START_DAEMON)
+    else:
+        yield Diagnosis(_DAEMON, "ok", f"{seen} (`dtef ui` starts it); {on}")
+
+
+def _unended(settings: Settings) -> int:
+    """How many evaluations need the daemon. A store that cannot be read is another check's."""
+    try:
+        return unended_if_there(settings.responses_url)
+    except DtefError:
+        return 0
 
 
 def _on_by_default() -> set[str]:
     # Loads all stages, as Dagster does: the line about the home need not wait for it.
-    from assets.definitions import SCHEDULES, SENSORS
+    from assets.definitions import defs
 
-    sensors = {one.name for one in SENSORS if one.default_status is dg.DefaultSensorStatus.RUNNING}
-    schedules = {one.name for one in SCHEDULES if one.default_status is dg.DefaultScheduleStatus.RUNNING}
-    return sensors | schedules
+    sensors = {one.name for one in defs.sensors or () if one.default_status is dg.DefaultSensorStatus.RUNNING}
+    schedules = [one for one in defs.schedules or () if isinstance(one, dg.ScheduleDefinition)]
+    return sensors | {one.name for one in schedules if one.default_status is dg.DefaultScheduleStatus.RUNNING}
 
 
 def _unknown_rounds(settings: Settings, partitions: set[str]) -> Iterator[Diagnosis]:
@@ -156,10 +210,3 @@ def _as_ingested(round_id: str, source: Source | None) -> str:
 
 def _template(home: Path) -> str:
     return f"cp {shlex.quote(str(shipped('dagster.yaml')))} {shlex.quote(str(home / 'dagster.yaml'))}"
-
-
-def _ago(seconds: float) -> str:
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            return counted(int(seconds // size), unit)
-    return counted(round(seconds), "second")

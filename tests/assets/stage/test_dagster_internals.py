@@ -32,6 +32,10 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "event log, tags": (dagster_storage.SqliteEventLogStorage._store_asset_event_tags, ["self", "conn", "events", "event_ids"]),
     "event log, summary": (dagster_storage.SqliteEventLogStorage._store_asset_event, ["self", "conn", "event", "event_id"]),
     "workspace": (internals.location_origins_from_yaml_paths, ["yaml_paths"]),
+    "ticks": (
+        dg.DagsterInstance.get_ticks,
+        ["self", "origin_id", "selector_id", "before", "after", "limit", "statuses"],
+    ),
     "runs": (dagster_storage.SqliteRunStorage, ["conn_string", "inst_data"]),
     "storage": (dagster_storage.DagsterSqliteStorage, ["base_dir", "inst_data"]),
 }
@@ -91,6 +95,7 @@ def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_no
         result = dg.materialize([made], instance=instance)
         logged = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
         assert internals.sensor_cursor(instance, "none") is None
+        assert internals.sensor_look(instance, "none") == internals.SensorLook()
     assert seen == [True]
     assert result.success
     assert [entry.get_dagster_event().message for entry in logged] == ["some of it"]

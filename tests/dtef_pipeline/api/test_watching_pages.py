@@ -13,11 +13,13 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
-from assets.daemon_state import DaemonState, daemon_state
+from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
-from dtef_pipeline.api.health_pages import bytes_in_words, span_in_words
-from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, QUEUE_SENSOR, HealthLook, _KeptDaemon
+from dtef_pipeline.api.health_pages import bytes_in_words
+from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
 from dtef_pipeline.errors import StoreError
+from dtef_pipeline.text.spans import span_in_words
+from resources.evaluations import QUEUE_SENSOR
 from resources.vote_counts import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
@@ -125,6 +127,46 @@ def test_health_says_whether_evaluations_wait(daemon: list[DaemonState], tmp_pat
         assert health_told(client) == [f"{NO_SENSOR} (1 evaluation open)"]
         daemon.append(DaemonState(None, True, "<b>broken</b>"))
         assert "&lt;b&gt;broken" in client.get("/health", headers=BEARER_OF_OPERATOR).text
+
+
+def test_health_and_the_queue_say_that_ticks_fail_or_do_not_come(daemon: list[DaemonState], tmp_path: Path) -> None:
+    """With a code server that hangs or does not load nothing started, and health was ok: the daemon lives, and the sensor is on."""
+    now = datetime.now(UTC)
+    services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")
+    with browsing(tmp_path) as client:
+        for ticks, said in (
+            (SensorTicks(now), None),
+            (SensorTicks(now - timedelta(hours=2)), f"the sensor {QUEUE_SENSOR} had no tick for 2 hours, though"),
+            (SensorTicks(None), f"the sensor {QUEUE_SENSOR} had no tick in this home yet, though"),
+            (SensorTicks(now, "<b>no</b> server"), f"the last tick of the sensor {QUEUE_SENSOR} failed (<b>no</b> server)"),
+        ):
+            daemon.append(DaemonState(now, True, ticks=ticks, daemon_id="a"))
+            home = str(client.app.state.services.settings.dagster_home)  # type: ignore[attr-defined]
+            service_health._daemon._found[home] = datetime.now(UTC), daemon[-1]
+            told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
+            shown = [client.get(path).text for path in ("/health", "/queue")]
+            if said is None:
+                assert (told["status"], told["problems"]) == ("ok", [])
+                assert told["daemon"]["last_tick_at"] == now.isoformat()
+            else:
+                assert (told["status"], told["problems"][0][: len(said)]) == ("degraded", said)
+                assert "or give `dtef doctor` (1 evaluation open)" in told["problems"][0]
+                assert all(html.escape(said) in one for one in shown)
+
+
+def test_a_daemon_that_was_just_started_is_given_time_for_its_first_tick(daemon: list[DaemonState]) -> None:
+    now = datetime.now(UTC)
+    stale = DaemonState(now, True, ticks=SensorTicks(now - timedelta(hours=2)), daemon_id="new")
+    assert stale.fault_of_ticks(now, QUEUE_SENSOR)
+    for before in (DaemonState(now - timedelta(hours=2), True, daemon_id="new"), DaemonState(now, True, daemon_id="old")):
+        began = now - timedelta(seconds=30)
+        young = stale.after(before, began)
+        assert young.fault_of_ticks(now, QUEUE_SENSOR) is None
+        assert stale.after(young, now).began_after == began
+        assert young._replace(last_heartbeat_at=now + timedelta(minutes=3)).fault_of_ticks(
+            now + timedelta(minutes=3), QUEUE_SENSOR
+        )
+    assert stale._replace(is_sensor_on=False).fault_of_ticks(now, QUEUE_SENSOR) is None
 
 
 def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:

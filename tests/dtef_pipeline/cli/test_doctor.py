@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -154,27 +153,6 @@ def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
         store.execute("INSERT INTO response_store VALUES (99)")
         store.commit()
     assert "has the schema version 99" in findings(1)["response store"]["found"]
-
-
-def test_a_daemon_that_stopped_is_a_warning_while_a_schedule_is_switched_on(ingested: Path) -> None:
-    history = ingested / "dagster" / "history" / "runs.db"
-    seen = datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=3)
-    with closing(sqlite3.connect(history)) as runs:
-        runs.execute("INSERT INTO daemon_heartbeats (daemon_type, timestamp) VALUES ('SENSOR', ?)", [str(seen)])
-        runs.commit()
-    assert findings()["Dagster's daemon"]["found"].startswith("last seen 3 hours ago")
-    with closing(sqlite3.connect(ingested / "dagster" / "schedules" / "schedules.db")) as schedules:
-        body = '{"origin": {"instigator_name": "nightly_drift"}}'
-        schedules.execute(
-            "INSERT INTO instigators (selector_id, repository_selector_id, status, instigator_type, instigator_body) "
-            "VALUES ('a', 'b', 'RUNNING', 'SCHEDULE', ?)",
-            [body],
-        )
-        schedules.commit()
-    row = findings()["Dagster's daemon"]
-    assert row["state"] == "warning"
-    by_default = "boards_after_partial_failure, boards_after_run"
-    assert row["found"] == f"last seen 3 hours ago; switched on: nightly_drift; on from the start: {by_default}"
 
 
 def test_a_storage_that_dagster_cannot_read_or_start_with_is_a_problem_with_the_commands_that_mend_it(ingested: Path) -> None:
