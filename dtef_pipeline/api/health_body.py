@@ -43,6 +43,8 @@ class HealthOfDaemon(AnswerBody):
     """null: never heard of."""
     sensor_on: bool
     """Whether the sensor that starts queued evaluations is switched on."""
+    last_tick_at: datetime | None
+    """When that sensor last looked for some; null: it never did, or it is not known."""
 
 
 class HealthOfVotes(AnswerBody):
