@@ -83,11 +83,16 @@ def votes_since(database: ResponseDatabase, since: datetime) -> int:
     return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
 
-def votes_that_count(database: ResponseDatabase) -> int:
-    """Votes that are not voided."""
-    voided = sa.select(tables.voids.c.void_id).where(tables.voids.c.vote_id == tables.votes.c.vote_id)
-    statement = sa.select(sa.func.count()).select_from(tables.votes).where(~voided.exists())
-    return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+def numbers_of_votes(database: ResponseDatabase) -> tuple[int, int]:
+    """How many votes there are, voided ones too, and how many of them are voided."""
+
+    def counted(connection: sa.Connection) -> tuple[int, int]:
+        votes, voids = (
+            connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in (tables.votes, tables.voids)
+        )
+        return votes, voids
+
+    return database.read(counted)
 
 
 def latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:

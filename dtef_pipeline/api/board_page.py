@@ -8,6 +8,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
 from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.votes_now import version_of_votes_now, why_not_of_now
 
 router = page_router()
 
@@ -70,14 +71,9 @@ def _chapters(services: Services) -> dict[str, Html]:
 
 def _what_changed(services: Services) -> Content:
     """That there are other votes now than those that the board was made of; nothing where these are the same."""
-    from dtef_pipeline.preference.stored_votes import version_of_votes
-    from dtef_pipeline.preference.votes import REVIEWER_KINDS
     from resources.table_reader import TableReader
-    from resources.votes import votes_of_store
     from resources.warehouse import Warehouse
 
     rows = TableReader(Warehouse(services.settings.warehouse)).rows("preference_scores", columns=["votes_version"])
-    votes = [vote for kind in REVIEWER_KINDS for vote in votes_of_store(services.votes, reviewer_kind=kind)]
-    if rows["votes_version"].to_pylist()[:1] == [version_of_votes(votes)]:
-        return None
-    return element("p", "The votes have changed since this board was made.", role="status", class_="lost")
+    changed = why_not_of_now(rows["votes_version"].to_pylist(), version_of_votes_now(services.votes))
+    return element("p", f"{changed.capitalize()}.", role="status", class_="lost") if changed else None

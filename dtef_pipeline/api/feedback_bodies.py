@@ -85,7 +85,7 @@ class PreferenceBoard(AnswerBody):
     """The rows of the preference board; none before votes were rolled up."""
 
     scores: list[BoardRow]
-    votes_now: int
-    """Votes that count now. The number before the dash of `votes_version` is that of the votes which the rows were made of."""
+    votes_version: str
+    """That of all votes that count now; each row has that of the votes which it was made of."""
     note: str | None
-    """That votes have come, or were voided, since the rows were made; null: not as far as their number tells."""
+    """That votes have come, or were voided, since the rows were made; null: none have, or there are no rows."""

@@ -6,29 +6,27 @@ import math
 from typing import Any
 
 from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.votes_now import version_of_votes_now, why_not_of_now
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.preference.narrow_intervals import why_narrow
 from resources.settings import Settings
 from resources.table_reader import TableReader
-from resources.vote_counts import votes_that_count
 from resources.warehouse import Warehouse
 
 _SCORES_TABLE = "preference_scores"
-_MADE_BEFORE = (
-    "the votes have changed since these scores were made; Dagster makes them again, usually within a quarter of an hour"
-)
+_SCORES_FOLLOW = "Dagster makes them again, usually within a quarter of an hour"
 
 
 def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:
     """The rows of `preference_scores`, of one family if it is named, each with a `note` that says when its interval is too narrow.
 
-    `votes_now`: how many votes count; `note`: that they are others than the rows were made of. No rows where no table was made yet. Raises
+    `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
     WarehouseError where there is one that cannot be read.
     """
-    rows, now = _stored_rows(services.settings), votes_that_count(services.votes.database)
-    counted = {str(row["votes_version"]).partition("-")[0] for row in rows if row["votes_version"] is not None}
+    rows, now = _stored_rows(services.settings), version_of_votes_now(services.votes)
+    changed = why_not_of_now([row["votes_version"] for row in rows], now)
     told = [_told(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
-    return {"scores": told, "votes_now": now, "note": _MADE_BEFORE if counted - {str(now)} else None}
+    return {"scores": told, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
 
 
 def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
