@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, field_validator
 
@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.keys import Space
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
@@ -136,16 +136,36 @@ def refused(field: str) -> Iterator[None]:
         raise UnfitManifest(field, str(error)) from None
 
 
+class NoneKnown(NamedTuple):
+    """What a manifest of a family is told where Dagster knows no partition of it."""
+
+    field: str
+    """Of the manifest."""
+    message: str
+    """Where there are none."""
+    table: str
+    """Of the warehouse, whose rows tell that there are some."""
+
+
+def _unknown_to_home(made: Collection[str]) -> str:
+    """Of partitions that the warehouse has."""
+    return (
+        f"the warehouse of this server holds {and_more(sorted(made), 3)}, but Dagster's home knows none of them: they were added with another "
+        "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
+    )
+
+
 def chosen_partitions(
-    settings: Settings, space: Space, lacking: tuple[str, str], choose: Callable[[list[str]], list[str]]
+    settings: Settings, space: Space, lacking: NoneKnown, choose: Callable[[list[str]], list[str]]
 ) -> list[str]:
-    """The partitions that a manifest names. `lacking`: field and message where there are none yet.
+    """The partitions that a manifest names. `lacking`: what is told where Dagster knows none.
 
     `choose`: names them among those there are; its ConfigError begins with the field, as `rubric.blueprints: `. Raises UnknownName.
     """
     known = known_partitions(settings, space)
     if not known:
-        raise UnknownName(*lacking)
+        made = made_partitions(settings, lacking.table, space)
+        raise UnknownName(lacking.field, _unknown_to_home(made) if made else lacking.message)
     try:
         return choose(known)
     except ConfigError as error:
@@ -157,7 +177,7 @@ def refuse_absent_names(
     settings: Settings,
     selectors: Mapping[str, Sequence[str]],
     space: Space,
-    lacking: tuple[str, str],
+    lacking: NoneKnown,
     choose: Callable[[list[str]], list[str]] | None,
 ) -> None:
     """For a manifest whose settings are at fault: raises RefusedManifest with all models and partitions that are not there.

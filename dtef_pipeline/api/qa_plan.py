@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from dtef_pipeline.api.asked_settings import (
     EvaluationAsked,
+    NoneKnown,
     a_run_each,
     chosen_partitions,
     made_partitions,
@@ -34,8 +35,7 @@ from resources.settings import Settings, shipped
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-NO_PART_ADDED = "no suite of questions was added on this server yet"
-_LACKING_PARTS = ("suites", NO_PART_ADDED)
+_LACKING_PARTS = NoneKnown("suites", "no suite of questions was added on this server yet", "qa_items")
 _SHOWN_BY_PARTS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
 _SHOWN_BY = {"template", "few_shot", "few_shot_as", "order", "retriever", "k"}

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dtef_pipeline.api.asked_settings import (
     EvaluationAsked,
+    NoneKnown,
     a_run_each,
     chosen_partitions,
     made_partitions,
@@ -29,8 +30,7 @@ from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
-NO_BLUEPRINT_ADDED = "no blueprint was added on this server yet"
-_LACKING_BLUEPRINTS = ("blueprints", NO_BLUEPRINT_ADDED)
+_LACKING_BLUEPRINTS = NoneKnown("blueprints", "no blueprint was added on this server yet", "rubric_blueprints")
 
 
 class RubricEvaluation(EvaluationAsked, RubricAsked):

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.api.asked_settings import (
     EvaluationAsked,
+    NoneKnown,
     a_run_each,
     chosen_partitions,
     models_named,
@@ -27,8 +28,7 @@ from dtef_pipeline.survey.identity import SPACE
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
-NO_ROUND_INGESTED = "no round of a survey was ingested on this server yet"
-_LACKING_ROUNDS = ("rounds", NO_ROUND_INGESTED)
+_LACKING_ROUNDS = NoneKnown("rounds", "no round of a survey was ingested on this server yet", "survey_responses")
 
 
 class SurveyEvaluation(EvaluationAsked, SurveyAsked):

@@ -237,6 +237,18 @@ def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
         FAMILIES[family](settings)
 
 
+def test_items_of_another_home_of_dagster_are_told(tmp_path: Path) -> None:
+    """It was said that none were ever added."""
+    place = settings_in(tmp_path)
+    with pytest.raises(UnknownName, match="suites: no suite of questions was added on this server yet"):
+        qa(place)
+    keep_items(place, 1, suite="mmlu", part="law")
+    with pytest.raises(
+        UnknownName, match=r"suites: the warehouse of this server holds mmlu/law, but Dagster's home knows none"
+    ):
+        qa(place)
+
+
 class TestDraws:
     """A thousand million draws were taken, and would have filled the memory of the server."""
 
