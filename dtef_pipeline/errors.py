@@ -17,6 +17,7 @@ DtefError
 ├── UnknownEvaluation    there is no evaluation, or run of one, of that id
 ├── IdempotencyConflict  a key stands for another manifest already
 ├── GatewayError     language models cannot be asked at all (before the first call)
+│   └── UnpricedModels  a limit in dollars cannot be kept of models without a price
 └── Interrupted      the user stopped a run; the responses so far are kept
 """
 
@@ -100,6 +101,14 @@ class IdempotencyConflict(DtefError):
 
 class GatewayError(DtefError):
     """Language models cannot be asked at all: a missing key, a missing package."""
+
+
+class UnpricedModels(GatewayError):
+    """A limit in dollars cannot be kept: the prices of models (`names`) are not known."""
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class NameLeak(DtefError):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, field_validator
 from dtef_pipeline.api.plans import EvaluationBudget, Refusals, UnfitManifest, UnknownName, checked_snapshot, each_once
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
@@ -32,6 +32,7 @@ MOST_GIVEN = 1_000
 """Values of a list in a manifest."""
 LONGEST_GIVEN = 500
 """Characters of a text in one."""
+BOUND_BY_COST = "budget.max_cost_usd"
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
@@ -221,6 +222,13 @@ def require_askable(
             refuse_absent_imported(asked, snapshot, store)
         try:
             refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ)
+        except UnpricedModels as error:
+            if accounts is None or accounts.run.limits.max_cost_usd is None:
+                raise UnfitManifest(field, str(error)) from None
+            raise UnfitManifest(
+                BOUND_BY_COST,
+                f"cannot be kept without a price of {', '.join(error.names)}; allowed: null, and max_calls in its place",
+            ) from None
         except (ConfigError, GatewayError) as error:
             raise UnfitManifest(
                 field, f"{error}{_other_models(asked, settings) if _KEY_NOT_SET in str(error) else ''}"

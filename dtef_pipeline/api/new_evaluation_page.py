@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.asked_settings import BOUND_BY_COST
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.evaluation_routes import post_evaluation
 from dtef_pipeline.api.form_parts import (
@@ -33,7 +34,6 @@ from dtef_pipeline.api.games_plan import GamesManifest
 from dtef_pipeline.api.layout import page, page_router, to_page
 from dtef_pipeline.api.manifest_examples import manifest_examples
 from dtef_pipeline.api.manifest_faults import (
-    BOUND_BY_COST,
     CALLS_FIELD,
     CALLS_LABEL,
     COST_FIELD,
@@ -41,7 +41,6 @@ from dtef_pipeline.api.manifest_faults import (
     MODEL_BOXES,
     MODEL_TEXT,
     on_games_form,
-    on_manifest_form,
 )
 from dtef_pipeline.api.offered_models import OfferedModel, offered_models, usual_budget
 from dtef_pipeline.api.page_parts import badge, folded, foreign
@@ -83,7 +82,7 @@ async def start_any(request: Request, services: Used, held: Operating, form: Sen
         values = _parsed(one_of(form, "manifest"))
         answer = await run_in_threadpool(post_evaluation, services, held, values, one_of(form, "once") or None)
     except (Problem, DtefError) as error:
-        refusal = on_manifest_form((await refusal_of(request, error, ())).within("manifest"))
+        refusal = (await refusal_of(request, error, ())).within("manifest")
         return await run_in_threadpool(_page, request, services, form, refusal)
     return _to_evaluation(answer)
 

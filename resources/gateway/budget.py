@@ -10,7 +10,7 @@ from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.errors import UnpricedModels
 from resources.gateway.prices import Price
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
@@ -130,13 +130,14 @@ class Accounts:
         return [name for name in unknown if name not in self.allowed_unpriced]
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
-        """GatewayError when a model whose price is not known would be asked under a limit in dollars."""
+        """UnpricedModels when a model whose price is not known would be asked under a limit in dollars."""
         if unknown := self.unpriced(prices, role):
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
-            raise GatewayError(
+            raise UnpricedModels(
                 f"nothing was asked, because {limit} cannot be kept without a price of {', '.join(unknown)}; "
-                "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
+                "give input_price and output_price in the models file, or limit with max_calls or max_tokens",
+                unknown,
             )
 
     def estimate(self, request: Request, price: Price | None) -> Usage:

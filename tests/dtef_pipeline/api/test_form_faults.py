@@ -82,7 +82,9 @@ class TestBounds:
     def test_a_bound_that_cannot_be_kept_is_told_beside_it_in_words_of_the_page(self, tmp_path: Path) -> None:
         """It stood beside the models, and told to give prices in a file, or a limit that the page has no field for."""
         told = refused_games(tmp_path, {"models": "mine", "max_cost_usd": "5"})
-        assert told == {"max_cost_usd": "the price of mine is not known: leave this empty, and bound it by 'At most, in calls'"}
+        assert told == {
+            "max_cost_usd": "cannot be kept without a price of mine; allowed: nothing here, and 'At most, in calls' in its place"
+        }
 
     def test_the_bound_of_a_new_form_can_be_kept_of_every_model_that_it_offers(self, tmp_path: Path) -> None:
         """It had 5 dollars, so that each model without a price was refused at first."""
@@ -98,7 +100,9 @@ class TestBounds:
         with browsing(tmp_path) as client:
             answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
         (told,) = faults_told(answer.text).values()
-        assert told.endswith("without a price of mine; allowed: no max_cost_usd, and max_calls in its place")
+        assert told.endswith(
+            "budget.max_cost_usd: cannot be kept without a price of mine; allowed: null, and max_calls in its place"
+        )
 
 
 @pytest.mark.parametrize("path", ["/scenarios", "/scenarios/poker/kuhn", "/new/manifest"])
