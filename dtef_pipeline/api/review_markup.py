@@ -76,7 +76,8 @@ def pair_texts(pair: BlindedPair) -> Html:
 
 
 def _written(name: str, text: str) -> Html:
-    return element("div", text, id=name, class_="written", dir="auto", tabindex=0)
+    shown = text if text.strip() else element("em", "(this text is empty)")
+    return element("div", shown, id=name, class_="written", dir="auto", tabindex=0)
 
 
 def vote_bar(form: FilledForm, said: Content, is_fault: bool) -> Html:

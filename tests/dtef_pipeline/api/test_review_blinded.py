@@ -32,6 +32,19 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
         assert answer.text.count("</textarea>") == 1
 
 
+def test_a_response_that_is_empty_says_so(tmp_path: Path) -> None:
+    """A box with nothing in it could be one that did not load."""
+    texts = {"player-1": " \n", "player-2": "A text."}
+    rows = [paired_response("qa", "made/all/1", name, text, prompt="What?", names=()) for name, text in texts.items()]
+    with reviewing(tmp_path, rows) as client:
+        assert (
+            re.findall(r"<div id=.run-[ab].[^>]*>(.*?)</div>", client.get("/review").text, re.DOTALL).count(
+                "<em>(this text is empty)</em>"
+            )
+            == 1
+        )
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"\xff\xfe=%ff", b"&" * 500_000, b"do=vote&pair_id=%00", b"%ED%A0%80=1&justification=%ED%A0%80", b"{}"]
 )
