@@ -83,12 +83,12 @@ class SurveyAsked(Part):
         rounds = [split_partition_key(key)[0] for key in known]
         if absent := sorted(set(self.rounds) - set(rounds)):
             there = ", ".join(sorted(set(rounds), key=round_order)) or "none"
-            raise ConfigError(f"rounds: {', '.join(absent)} not ingested; ingested: {there}")
+            raise ConfigError(f"rounds: {_in_words(absent)} not ingested; ingested: {there}")
         of_rounds = [key for key, own in zip(known, rounds, strict=True) if not self.rounds or own in self.rounds]
         segments = {split_partition_key(key)[1] for key in of_rounds}
         if absent := sorted(set(self.segments) - segments):
             raise ConfigError(
-                f"segments: {', '.join(absent)} in none of the chosen rounds; their segments: {nearest(absent[0], segments)}"
+                f"segments: {_in_words(absent)} in none of the chosen rounds; their segments: {nearest(absent[0], segments)}"
             )
         return [key for key in of_rounds if not self.segments or split_partition_key(key)[1] in self.segments]
 
@@ -107,3 +107,8 @@ class SurveyAsked(Part):
             "scores": of_snapshot,
             "segment_results": of_snapshot,
         }
+
+
+def _in_words(names: Sequence[str]) -> str:
+    """Names as they arrived; those that would turn round the words beside them, spelled out."""
+    return ", ".join(one if one.isprintable() else repr(one) for one in names)

@@ -128,6 +128,8 @@ def test_all_names_that_are_unknown_are_told_at_once(
     [
         ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
         ("survey", {"segments": ["O9:Mars"]}, "O9:Mars in none"),
+        ("survey", {"rounds": ["S1\u202e"]}, r"'S1\\u202e' not ingested"),
+        ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' in none"),
         ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
         ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' is no blueprint that was added; added: "),
         ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
