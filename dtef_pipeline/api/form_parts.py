@@ -136,11 +136,9 @@ def faults_of(refusal: Refusal, field: str) -> Content:
     for one in refusal.of(field):
         part = one.path.removeprefix(field).strip(".[]")
         found.append(html(f"{part}: " if part and not part.isdigit() else None, one.message))
-    return (
-        element("p", [["; " if at else None, one] for at, one in enumerate(found)], class_="fault", id=f"{field}-fault")
-        if found
-        else None
-    )
+    if len(found) > 1:
+        return element("ul", [element("li", one) for one in found], class_="fault", id=f"{field}-fault")
+    return element("p", found, class_="fault", id=f"{field}-fault") if found else None
 
 
 def text_field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -27,6 +27,13 @@ _TAKEN_LATER = (401, 429, 500, 503)
 _KEPT_OF_PROBLEM = ("Retry-After", "Allow")
 _OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
 """What an error says for programs alone, such as `; those there are: GET /api/personas`."""
+_HEADING_OF_STATUS: Mapping[int, str] = {
+    HTTPStatus.CONFLICT: "That cannot be done now",
+    HTTPStatus.PRECONDITION_FAILED: "It has changed since",
+    HTTPStatus.PRECONDITION_REQUIRED: "It may have changed since",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not taken",
+}
+"""Of error pages, where the words of HTTP say little to people."""
 _LOGIN_HAS_ENDED = "You are logged out, so that nothing was done."
 
 
@@ -154,7 +161,14 @@ async def _error_page(request: Request, error: Exception) -> Response:
     if said == told["title"]:
         said = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     detail = element("p", element("bdi", said), class_="fault", role="alert")
-    shown = page(request, told["title"], detail, await _sent_again(request, status), _ways_back(request), status=status)
+    shown = page(
+        request,
+        _HEADING_OF_STATUS.get(status, told["title"]),
+        detail,
+        await _sent_again(request, status),
+        _ways_back(request),
+        status=status,
+    )
     shown.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
     return shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -66,16 +67,23 @@ def _outcomes(told: Mapping[str, Any]) -> Html:
 
 def _metric_row(one: Mapping[str, Any]) -> TableRow:
     value, low, high = one.get("value"), one.get("low"), one.get("high")
-    ends = element("span", f"{_figure(low)} to {_figure(high)}", class_="ci") if low is not None and high is not None else None
+    ends = (
+        element("span", f"{four_digits(low)} to {four_digits(high)}", class_="ci")
+        if low is not None and high is not None
+        else None
+    )
     number = f"{one['n']:,}"
     if one["n_asked"] is not None and one["n_asked"] != one["n"]:
         number += f" of {one['n_asked']:,}"
     names = (str(one.get(name, "–")) for name in ("model", "metric"))
-    return row_of(*names, html(_figure(value), ends), number, in_words(one["reason"], one["remark"]) or "")
+    return row_of(*names, html(four_digits(value), ends), number, in_words(one["reason"], one["remark"]) or "")
 
 
-def _figure(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) else "–" if value is None else str(value)
+def four_digits(value: Any) -> str:
+    """`0.0003736`: a number with four digits, and never with an exponent; a dash for none."""
+    if isinstance(value, int | float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.4g}'):f}"
+    return "–" if value is None else str(value)
 
 
 def _traces(run_id: str, traces: list[str]) -> Html:

@@ -128,7 +128,11 @@ def _pairing_form(form: TypedForm, refusal: Refusal) -> Html:
     families = [one.name for one in FAMILIES if one.paired]
     controls = element(
         "form",
-        element("p", "Two stored responses to the same item make a pair. Reviewers vote on pairs.", class_="how"),
+        element(
+            "p",
+            "Responses of two different models or players to the same item make a pair, where their texts differ. Reviewers vote on pairs.",
+            class_="how",
+        ),
         faults_above(refusal, _PAIRING_FIELDS),
         select_field("family", "Family", families, one_of(form, "family"), refusal),
         text_field(
@@ -167,7 +171,7 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
 def _all_votes(found: VoteCounts) -> Html:
     decided = sum(found.by_side.values())
     told = [f"{found.n_votes:,}"]
-    told += [f"{found.n_voided:,} of them voided"] if found.n_voided else []
+    told += [f"{found.n_voided:,} of them voided, which the figures below count too"] if found.n_voided else []
     told += (
         [f"{found.n_without_time:,} without a time, as another tool took them: no day counts these"]
         if found.n_without_time

@@ -29,5 +29,9 @@ def version_of_votes_now(store: VoteStore) -> str:
 
 
 def why_not_of_now(versions: Collection[str | None], now: str) -> str | None:
-    """What is to be known of a board whose rows were made of votes of these versions; None: these are the votes of now, or there are no rows."""
-    return None if set(versions) <= {now, None} else "the votes have changed since these scores were made"
+    """What is to be known of a board whose rows were made of votes of these versions; None: these are the votes of now, or there are no rows.
+
+    A version is of the votes of all families.
+    """
+    changed = "votes have come or were voided since these scores were made, perhaps of another family"
+    return None if set(versions) <= {now, None} else changed

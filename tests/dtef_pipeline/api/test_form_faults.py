@@ -116,6 +116,15 @@ def test_an_emptied_manifest_stays_empty_and_is_told_that_it_is_needed(path: str
     assert re.search(r'<textarea id="manifest"[^>]*>\n</textarea>', answer.text)
 
 
+def test_each_of_several_faults_of_a_manifest_has_a_line_of_its_own(tmp_path: Path) -> None:
+    """They were one paragraph, in which nobody saw where one ended."""
+    sent = json.dumps({"family": "survey", "rounds": ["S9"], "models": ["nobody"], "draws": 0, "colour": 1})
+    with browsing(tmp_path) as client:
+        shown = client.post("/new/manifest", data={"manifest": sent}, headers=OWN_ORIGIN).text
+    (told,) = re.findall(r'<ul class="fault" id="manifest-fault">(.*?)</ul>', shown)
+    assert re.findall(r"<li>(\w+)", told) == ["draws", "colour", "models", "rounds"]
+
+
 def test_a_refused_form_of_games_leaves_the_manifest_beneath_as_it_was(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         refused = client.post("/new", data={"models": "baselines"}, headers=OWN_ORIGIN).text

@@ -84,7 +84,7 @@ def test_the_board_shows_votes_of_other_tools(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_board_says_that_the_votes_have_changed_since_it_was_made(tmp_path: Path) -> None:
-    changed = "The votes have changed since these scores were made."
+    changed = "Votes have come or were voided since these scores were made, perhaps of another family."
     services = services_in(tmp_path)
     with_votes(services, 3)
     counted_votes_of(services)
