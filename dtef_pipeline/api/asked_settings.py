@@ -221,7 +221,7 @@ def require_askable(
         with unknown(field):
             refuse_absent_imported(asked, snapshot, store)
         try:
-            refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ)
+            refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
         except UnpricedModels as error:
             if accounts is None or accounts.run.limits.max_cost_usd is None:
                 raise UnfitManifest(field, str(error)) from None

@@ -56,19 +56,26 @@ def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
 
 
 def refuse_early(
-    models: Iterable[ModelSpec], snapshot: str, accounts: Accounts, store: ResponseStore, environ: Mapping[str, str]
+    models: Iterable[ModelSpec],
+    snapshot: str,
+    accounts: Accounts,
+    store: ResponseStore,
+    environ: Mapping[str, str],
+    *,
+    look_up_prices: bool = False,
 ) -> None:
     """What the gateway would refuse before its first call, told before prompts are made for it.
 
-    Models of which the snapshot has responses are left to the gateway: all that is wanted of them may be stored already.
+    Models of which the snapshot has responses are left to the gateway: all that is wanted of them may be stored already. `look_up_prices`:
+    whether prices are looked up in litellm's list, too, whose import takes seconds; a model at an address of its own is not in it.
 
     Raises:
         GatewayError: a model that must be asked cannot be: no key, no package, no price under a limit in dollars.
     """
     asked = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
     problems = {spec.name: problem for spec in asked if (problem := quick_problem(spec, environ))}
-    # The price list is litellm's; a model at an address of its own is not in it.
-    unpriced = [spec for spec in asked if spec.api_base and accounts.needs_price(spec.name) and price(spec) is None]
+    looked_at = [spec for spec in asked if (spec.api_base or look_up_prices) and accounts.needs_price(spec.name)]
+    unpriced = [spec for spec in looked_at if price(spec) is None]
     new = {spec.name for spec in asked if (spec.name in problems or spec in unpriced) and not store.has(spec.variant, snapshot)}
     refuse({name: problem for name, problem in problems.items() if name in new})
     accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)

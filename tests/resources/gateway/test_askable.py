@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.errors import GatewayError, UnpricedModels
 from resources.gateway import askable
 from resources.gateway.askable import quick_problem, refuse_early
 from resources.gateway.budget import Accounts
@@ -37,6 +37,18 @@ def test_a_budget_in_dollars_without_a_price_is_told(store: ResponseStore) -> No
         refuse_early([spec], "base", Accounts(Budget(max_cost_usd=1), {}), store, {})
     priced = model(None, api_base="http://h/v1", api_key_env=None, input_price=1, output_price=1)
     refuse_early([priced], "base", Accounts(Budget(max_cost_usd=1), {}), store, {})
+
+
+def test_a_price_that_is_in_no_list_is_told_where_the_list_is_looked_at(store: ResponseStore) -> None:
+    """A litellm string of a model that nobody knows was taken with a limit in dollars, and its run failed."""
+    in_dollars = Accounts(Budget(max_cost_usd=1), {})
+    unknown, known = (ModelSpec(name=name, model=f"openai/{name}") for name in ("no-such-model", "gpt-4.1"))
+    key = {"OPENAI_API_KEY": "k"}
+    refuse_early([unknown], "base", in_dollars, store, key)
+    refuse_early([known], "base", in_dollars, store, key, look_up_prices=True)
+    with pytest.raises(UnpricedModels, match="without a price of no-such-model") as told:
+        refuse_early([unknown, known], "base", in_dollars, store, key, look_up_prices=True)
+    assert told.value.names == ["no-such-model"]
 
 
 @pytest.mark.parametrize(
