@@ -34,7 +34,7 @@ class StageCalls(NamedTuple):
 
     counts: CallCounts
     why_failed: str | None = None
-    """The most frequent reason."""
+    """The most frequent reason, behind how many it is of where there are others."""
     why_skipped: str | None = None
     """The budget that ended."""
 

@@ -57,6 +57,10 @@ class CallsOfStage:
 
 
 def _most_frequent(messages: Sequence[str]) -> str | None:
-    """Without the words that a request was not sent any more: why it was not is what follows them."""
+    """Without the words that a request was not sent any more: why it was not is what follows them. Of how many, where there are others."""
     found = Counter(_SENT_NO_MORE.sub("", one) for one in messages).most_common(1)
-    return found[0][0][:_REASON_CHARACTERS] if found else None
+    if not found:
+        return None
+    (reason, number) = found[0]
+    shown = reason[:_REASON_CHARACTERS]
+    return shown if number == len(messages) else f"{number:,} of them: {shown}"

@@ -102,9 +102,11 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
 
 def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Of one stage: the requests that are answered and those that are expected, as it told last."""
+    expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
-            return item["calls"]["answered"], item["calls"]["asked"]
+            # What a cancel left out was expected, too.
+            return item["calls"]["answered"], max(item["calls"]["asked"], expected)
         if "answered" in item:
             return item["answered"], item.get("of")
     return None, None

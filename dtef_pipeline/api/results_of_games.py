@@ -15,7 +15,14 @@ from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, entrants, opponent_item_name
 from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given, seeds_named
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, SUCCESS_RATE, VOLATILITY
+from dtef_pipeline.games.metrics import (
+    BESIDE_METRICS,
+    EXPECTED_RETURN,
+    RED_FLAG_RATE,
+    RED_FLAG_WEIGHTED,
+    SUCCESS_RATE,
+    VOLATILITY,
+)
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.games.players import BASELINE_PREFIX
@@ -27,7 +34,10 @@ _COLUMNS_OF_RESULTS = (
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
-_OF_EVERY_EPISODE = (SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS)
+_OF_EVERY_EPISODE = (
+    *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
+    *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
+)
 _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "default_rate": ("a move was made for the player in {} of its turns, for want of a legal one", percent),
     "forfeit_rate": ("the player forfeited {} of the episodes for want of a legal move", percent),

@@ -38,7 +38,7 @@ def test_reasons_are_the_most_frequent_ones(told: Told) -> None:
     }
     told.calls.settle("abcde", failures)
     told.calls.end()
-    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "m: gone", "the run's max_calls of 3 was reached")]
+    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", "the run's max_calls of 3 was reached")]
 
 
 def test_a_request_that_is_settled_again_counts_once(told: Told) -> None:

@@ -95,6 +95,14 @@ def test_what_a_stage_told_of_its_requests_is_summed_until_the_end_says_it() -> 
     assert (ended.calls, ended.warning) == (counts_told(3, 1), "1 of 4 requests was not answered")
 
 
+def test_what_is_expected_does_not_shrink_when_a_cancel_leaves_requests_out() -> None:
+    told = ("item", {"stage": "answers", "answered": 10, "of": 15})
+    found = progress_of(
+        ASKED_FOR, events_told(QUEUED, STARTED, told, ("item", {"stage": "answers", "calls": counts_told(12, 0)}))
+    )
+    assert (found.answered, found.asked) == (12, 15)
+
+
 def test_no_run_is_completed_where_nothing_was_answered() -> None:
     """The partitions went through every stage, with nothing but failures in their rows."""
     through = [item(stage, "a") for stage in PLAN["config"]]
