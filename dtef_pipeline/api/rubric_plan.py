@@ -14,7 +14,6 @@ from dtef_pipeline.api.asked_settings import (
     chosen_partitions,
     made_partitions,
     models_named,
-    refuse_absent_names,
     refused,
     require_askable,
     require_few_draws,
@@ -52,9 +51,7 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     with refusals.kept():
         models = models_named(settings, "models", manifest.models)
     with refusals.kept():
-        judging = models_named(settings, "judges", _judging(manifest.judges))
-        with refused("judges"):
-            named_judges(manifest.judges, judging)
+        _require_judges(settings, manifest.judges)
     with refusals.kept():
         models_named(settings, "analysts", manifest.analysts)
     with refusals.kept():
@@ -85,18 +82,29 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
 
 def refuse_rubric_names(given: Mapping[str, Any], settings: Settings) -> None:
     """Raises RefusedManifest with all names that are not there, of what a manifest has of models, judges, analysts and blueprints."""
-    selectors = {
-        "models": given.get("models", ()),
-        "judges": _judging(given.get("judges", ())),
-        "analysts": given.get("analysts", ()),
-    }
-    choose = RubricEvaluation.model_construct(**given).chosen if "blueprints" in given else None
-    refuse_absent_names(settings, selectors, RUBRIC_SPACE, _LACKING_BLUEPRINTS, choose)
+    refusals = Refusals()
+    with refusals.kept():
+        models_named(settings, "models", given.get("models", ()))
+    with refusals.kept():
+        _require_judges(settings, given.get("judges", ()))
+    with refusals.kept():
+        models_named(settings, "analysts", given.get("analysts", ()))
+    if "blueprints" in given:
+        with refusals.kept():
+            chosen_partitions(settings, RUBRIC_SPACE, _LACKING_BLUEPRINTS, RubricEvaluation.model_construct(**given).chosen)
+    refusals.raise_all()
 
 
-def _judging(judges: Sequence[str]) -> list[str]:
-    """The models of judges that are written APPROACH=MODEL."""
-    return [model for one in judges if (model := one.partition("=")[2])]
+def _require_judges(settings: Settings, judges: Sequence[str]) -> None:
+    """Raises RefusedManifest with all judges that are not written APPROACH=MODEL, or whose model is not known or cannot be."""
+    refusals = Refusals()
+    for one in refusals.until_enough(judges):
+        with refusals.kept():
+            model = one.partition("=")[2]
+            models = models_named(settings, "judges", [model] if model else [])
+            with refused("judges"):
+                named_judges([one], models)
+    refusals.raise_all()
 
 
 def _require_few_draws(manifest: RubricEvaluation, keys: Sequence[str], settings: Settings) -> None:

@@ -183,6 +183,16 @@ OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
         ["colour", "models", "judges", "blueprints"],
     ),
     (
+        {
+            "family": "rubric",
+            "blueprints": ["b"],
+            "models": ["nobody"],
+            "judges": ["judgy", "holistic=", "standard=nobody"],
+            "draws": 0,
+        },
+        ["draws", "models", "judges", "judges", "judges", "blueprints"],
+    ),
+    (
         {"family": "qa", "suites": ["s"], "models": None, "judge": "nobody", "draws": None, "k": -1},
         ["models", "k", "judge", "suites"],
     ),
