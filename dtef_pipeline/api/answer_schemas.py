@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
+from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.tables import description
 
 _JSON_KINDS = (
@@ -74,3 +75,12 @@ def _with_names_of_families(schema: dict[str, Any]) -> None:
 ONE_OF_THE_FAMILIES = Field(json_schema_extra=_with_names_of_families)
 """Says so in the description, and checks nothing."""
 FamilyName = Annotated[str, ONE_OF_THE_FAMILIES]
+
+
+def _with_names_of_voted_families(schema: dict[str, Any]) -> None:
+    _with_names_of_families(schema)
+    schema["enum"].append(ELSEWHERE)
+
+
+VotedFamilyName = Annotated[str, Field(json_schema_extra=_with_names_of_voted_families)]
+"""Of votes: one of the families, or that of votes which another tool took."""

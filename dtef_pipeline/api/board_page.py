@@ -16,9 +16,9 @@ router = page_router()
 @router.get("/board")
 def board_page(request: Request, services: Used, held: Operating, family: str | None = None) -> Response:
     """The board of one family; without a name, of the first whose responses were voted on."""
-    chapters = _chapters(services)
+    chapters, made_how = _chapters(services), element("p", _how_it_is_made(), class_="how")
     if not chapters:
-        return page(request, "Preference board", element("p", "No votes were counted yet. ", _how_it_is_made()))
+        return page(request, "Preference board", _what_changed(services) or element("p", "There are no votes yet."), made_how)
     shown = family if family in chapters else next(iter(chapters))
     others = [
         element("li", link(f"/board?family={name}", name, aria_current="page" if name == shown else None)) for name in chapters
@@ -29,7 +29,7 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
         "Preference board",
         tabs,
         _what_changed(services),
-        element("p", _how_it_is_made(), class_="how"),
+        made_how,
         chapters[shown],
         scripts=("tables.js",),
     )
@@ -74,6 +74,8 @@ def _what_changed(services: Services) -> Content:
     from resources.table_reader import TableReader
     from resources.warehouse import Warehouse
 
-    rows = TableReader(Warehouse(services.settings.warehouse)).rows("preference_scores", columns=["votes_version"])
-    changed = why_not_of_now(rows["votes_version"].to_pylist(), version_of_votes_now(services.votes))
+    warehouse = Warehouse(services.settings.warehouse)
+    is_made = bool(warehouse.tables(["preference_scores"]))
+    rows = TableReader(warehouse).rows("preference_scores", columns=["votes_version"]).to_pylist() if is_made else []
+    changed = why_not_of_now([row["votes_version"] for row in rows], version_of_votes_now(services.votes))
     return element("p", f"{changed.capitalize()}.", role="status", class_="lost") if changed else None

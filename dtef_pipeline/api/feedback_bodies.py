@@ -88,4 +88,4 @@ class PreferenceBoard(AnswerBody):
     votes_version: str
     """That of all votes that count now; each row has that of the votes which it was made of."""
     note: str | None
-    """That votes have come, or were voided, since the rows were made; null: none have, or there are no rows."""
+    """That votes have come, or were voided, since the rows were made, or that none were made of them yet; null: neither is so."""

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from dtef_pipeline.api.access import Operating, Reviewing
-from dtef_pipeline.api.answer_schemas import FamilyName
+from dtef_pipeline.api.answer_schemas import FamilyName, VotedFamilyName
 from dtef_pipeline.api.feedback_bodies import BALLOT_SENT, ID_SENT
 from dtef_pipeline.api.feedback_services import UsedForVotes
 from dtef_pipeline.api.plans import checked_snapshot
@@ -19,6 +19,7 @@ from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
+from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.text.counted import counted
 from resources.judge_ids import refuse_judge
 
@@ -33,12 +34,23 @@ def known_family(family: str) -> str:
     """For validators. Raises ValueError for a name of none."""
     from dtef_pipeline.families import FAMILIES
 
-    if family not in (names := [one.name for one in FAMILIES]):
+    return _one_of([one.name for one in FAMILIES], family)
+
+
+def known_voted_family(family: str) -> str:
+    """Likewise, for votes: those of other tools have a family of their own."""
+    from dtef_pipeline.families import FAMILIES
+
+    return _one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
+
+
+def _one_of(names: list[str], family: str) -> str:
+    if family not in names:
         raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
     return family
 
 
-FamilyAsked = Annotated[Annotated[FamilyName, AfterValidator(known_family)] | None, Query()]
+FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(known_voted_family)] | None, Query()]
 """None: all."""
 
 

@@ -14,7 +14,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 _SCORES_TABLE = "preference_scores"
-_SCORES_FOLLOW = "Dagster makes them again, usually within a quarter of an hour"
+_SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
 
 
 def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:

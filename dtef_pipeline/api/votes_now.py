@@ -29,9 +29,11 @@ def version_of_votes_now(store: VoteStore) -> str:
 
 
 def why_not_of_now(versions: Collection[str | None], now: str) -> str | None:
-    """What is to be known of a board whose rows were made of votes of these versions; None: these are the votes of now, or there are no rows.
+    """What is to be known of a board whose rows were made of votes of these versions; None: these are the votes of now, or there are none.
 
     A version is of the votes of all families.
     """
+    if not versions:
+        return None if now.startswith("0-") else "no scores were made of the votes yet"
     changed = "votes have come or were voided since these scores were made, perhaps of another family"
     return None if set(versions) <= {now, None} else changed

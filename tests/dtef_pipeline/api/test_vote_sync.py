@@ -141,8 +141,13 @@ def test_the_log_of_actions_is_read_page_by_page(client: TestClient) -> None:
 def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient, tmp_path: Path) -> None:
     now = client.get(SCORES).json()["votes_version"]
     assert now.startswith(f"{len(votes_of(client).votes())}-")
-    nothing = {"scores": [], "votes_version": now, "note": None}
-    assert client.get(SCORES).json() == nothing
+    before = client.get(SCORES).json()
+    assert (before["scores"], before["note"][:38]) == ([], "no scores were made of the votes yet; ")
+    assert "No scores were made of the votes yet." in client.get("/board").text
+    (tmp_path / "without").mkdir()
+    with client_in(tmp_path / "without") as other:
+        assert other.get(SCORES).json()["note"] is None
+        assert "There are no votes yet." in other.get("/board").text
     row = {field.name: None for field in PREFERENCE_SCORES} | {
         "family": "qa", "partition": "all", "reviewer_kind": "person", "player": "m", "beta": 0.5, "reviewers": 3, "degrees": "reviewers",
         "reason": "fewer than 5 reviewers", "effective_reviewers": 1.2, "votes_version": now,
@@ -155,7 +160,10 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
     assert (told["beta"], told["low"], told["reason"]) == (0.5, None, "fewer than 5 reviewers")
     assert "too narrow" in told["note"]
     assert found.json()["note"] is None
-    assert client.get(SCORES, params={"family": "games"}).json() == nothing
+    for family in ("games", "elsewhere"):
+        assert client.get(SCORES, params={"family": family}).json() == {"scores": [], "votes_version": now, "note": None}
+    refused = client.get(SCORES, params={"family": "chess"})
+    assert (refused.status_code, "games, elsewhere" in refused.json()["detail"]) == (422, True)
     assert client.get(SCORES, params={"family": "qa"}, headers={"If-None-Match": found.headers["etag"]}).status_code == 304
     # Scores of other votes than there are looked like those of now.
     vote_id = votes_of(client).votes()[0][0]
