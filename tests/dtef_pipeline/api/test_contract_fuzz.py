@@ -70,7 +70,13 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     rows = responses(2)
     services.votes.add_pairs(rows, new_pairs(rows))
     (pair,) = services.votes.pairs()
-    known = {"queue_id": made.queue_id, "run_id": made.runs[0].run_id, "evaluation_id": made.queue_id, "pair_id": pair.pair_id}
+    known = {
+        "queue_id": made.queue_id,
+        "run_id": made.runs[0].run_id,
+        "evaluation_id": made.queue_id,
+        "pair_id": pair.pair_id,
+        "reviewer_id": "r1",
+    }
     with TestClient(make_app(services), raise_server_exceptions=False) as client:
         yield Fuzzed(client, known)
 
