@@ -91,7 +91,7 @@ ASSETS = {
     "qa_responses": (["qa_prompts"], "qa", TEAM, ["litellm", "parquet"], "1", "dataset_part"),
     "qa_judgements": (["qa_responses"], "qa", TEAM, ["litellm", "parquet"], "2", "dataset_part"),
     "qa_executions": (["qa_responses"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
-    "qa_scores": (["qa_executions", "qa_judgements"], "qa", TEAM, ["parquet"], "1", "dataset_part"),
+    "qa_scores": (["qa_executions", "qa_judgements"], "qa", TEAM, ["parquet"], "2", "dataset_part"),
     "qa_anchors": (["qa_judgements"], "qa", TEAM, ["litellm", "parquet"], "1", None),
     "qa_board": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "2", None),
     "qa_costs": (["qa_scores"], "qa", TEAM, ["duckdb", "parquet"], "1", None),

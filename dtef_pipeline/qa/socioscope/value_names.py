@@ -84,8 +84,9 @@ class ValueNames:
     def _everywhere(self, text: Sequence[str]) -> Iterator[NamedValue]:
         for start, word in enumerate(text):
             for length in self._lengths.get(word, ()):
+                # At the end of the text there are fewer words, which may be another name.
                 name = tuple(text[start : start + length])
-                if (winner := self._winner.get(name)) is not None:
+                if len(name) == length and (winner := self._winner.get(name)) is not None:
                     how = NAME_KINDS[winner.kind]
                     yield NamedValue(winner.value, start, start + length, how, name in self._shared)
 

@@ -75,6 +75,23 @@ def test_lists_are_scored_as_by_hand(metric: dict[str, float], synonyms: dict[st
         assert many.value == pytest.approx(min(max(expected.raw / expected.most, 0), 1))
 
 
+@pytest.mark.parametrize(
+    ("metric", "answer", "value", "found"),
+    [
+        ({"bus": 1.0, "city bus": 0.5, "bus car new": 0.0}, "city bus", 0.5, ["city bus"]),
+        ({"new": 0.2, "new york": 0.5, "york": 1.0, "york new new": 0.0}, "new york", 0.5, ["new york"]),
+        ({"city tide": 0.2, "tide": 1.0, "tide bus bus": 0.0}, "by city tide", 0.2, ["city tide"]),
+    ],
+)
+def test_a_longer_name_that_the_text_only_begins_gives_its_first_word_no_weight(
+    metric: dict[str, float], answer: str, value: float, found: list[str]
+) -> None:
+    """The last word was taken for a name of three words, longer than the one of two that stands there."""
+    for turned in (metric, dict(reversed(metric.items()))):
+        one = score(ListOne(), answer, turned)
+        assert (one.value, one.own["found"], one.flags) == (pytest.approx(value), found, ())
+
+
 @given(METRICS, ANSWERS)
 def test_the_order_of_a_metric_does_not_matter(metric: dict[str, float], answer: list[str]) -> None:
     turned = dict(reversed(metric.items()))
