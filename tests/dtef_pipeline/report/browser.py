@@ -63,9 +63,12 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
         self.said.clear()
         self.requested.clear()
+        # The page that is left is complete, too, and may have the same address.
+        self.does("window.isLeft = true")
         self.call("Page.navigate", url=address)
         scheme = f"{address.partition(':')[0]}:"
-        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == scheme)
+        is_there = f"!window.isLeft && document.readyState == 'complete' && location.protocol == '{scheme}'"
+        until(lambda: self.does(is_there))
 
     def presses(self, key: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):
