@@ -52,7 +52,7 @@ def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:
 def test_a_family_that_there_is_none_of_is_refused(client: TestClient, path: str) -> None:
     """It was answered as if there were no pair left."""
     answer = client.get(path, params={"reviewer_id": "r1", "family": "zz"})
-    said = "got 'zz'; allowed: survey, rubric, qa, games"
+    said = "got 'zz'; allowed: survey, rubric, qa, games, elsewhere"
     assert (answer.status_code, answer.json()["errors"]) == (422, [{"path": "query.family", "message": said}])
 
 
