@@ -72,9 +72,8 @@ def _with_names_of_families(schema: dict[str, Any]) -> None:
     schema["enum"] = [one.name for one in FAMILIES]
 
 
-ONE_OF_THE_FAMILIES = Field(json_schema_extra=_with_names_of_families)
+FamilyName = Annotated[str, Field(json_schema_extra=_with_names_of_families)]
 """Says so in the description, and checks nothing."""
-FamilyName = Annotated[str, ONE_OF_THE_FAMILIES]
 
 
 def _with_names_of_voted_families(schema: dict[str, Any]) -> None:

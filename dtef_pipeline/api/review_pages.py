@@ -127,7 +127,7 @@ class _Review:
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
-            return self.pair_page(pair, form, _in_words_of_the_form(str(error)), 422)
+            return self.pair_page(pair, form, _in_words_of_the_form(error), 422)
         except Problem as problem:
             return self._refused(pair, form, problem)
         return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
@@ -174,11 +174,10 @@ def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
     return {**values, "justification": form.justification}
 
 
-def _in_words_of_the_form(message: str) -> str:
+def _in_words_of_the_form(error: BallotError) -> str:
     """What is wrong with a vote, each field by its title."""
-    for name, title in VOTE_FIELD_TITLES.items():
-        message = re.sub(rf"(^|; ){name}: ", rf"\g<1>{title}: ", message)
-    return message
+    told = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
+    return "; ".join(told) or str(error)
 
 
 def read_form(fields: Mapping[str, str]) -> FilledForm:
