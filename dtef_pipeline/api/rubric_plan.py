@@ -47,16 +47,7 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
 
     Raises UnknownName for blueprints and models that are not there, and UnfitManifest for judges and settings that cannot be.
     """
-    refusals = Refusals()
-    with refusals.kept():
-        models = models_named(settings, "models", manifest.models)
-    with refusals.kept():
-        _require_judges(settings, manifest.judges)
-    with refusals.kept():
-        models_named(settings, "analysts", manifest.analysts)
-    with refusals.kept():
-        keys = chosen_partitions(settings, RUBRIC_SPACE, _LACKING_BLUEPRINTS, manifest.chosen)
-    refusals.raise_all()
+    models, keys = _named(manifest, settings)
     with refused("models"):
         candidates = Candidates(models, manifest.models)
     # These bring pandas, which the API starts without.
@@ -82,17 +73,27 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
 
 def refuse_rubric_names(given: Mapping[str, Any], settings: Settings) -> None:
     """Raises RefusedManifest with all names that are not there, of what a manifest has of models, judges, analysts and blueprints."""
+    _named(RubricEvaluation.model_construct(**{"models": [], "blueprints": [], **given}), settings)
+
+
+def _named(manifest: RubricEvaluation, settings: Settings) -> tuple[Models, list[str]]:
+    """The known models, and the blueprints that a manifest, or part of one, names.
+
+    Raises RefusedManifest with all names that cannot be, also those of judges and analysts.
+    """
     refusals = Refusals()
     with refusals.kept():
-        models_named(settings, "models", given.get("models", ()))
+        models = models_named(settings, "models", manifest.models)
     with refusals.kept():
-        _require_judges(settings, given.get("judges", ()))
+        _require_judges(settings, manifest.judges)
     with refusals.kept():
-        models_named(settings, "analysts", given.get("analysts", ()))
-    if "blueprints" in given:
+        models_named(settings, "analysts", manifest.analysts)
+    keys: list[str] = []
+    if manifest.blueprints:
         with refusals.kept():
-            chosen_partitions(settings, RUBRIC_SPACE, _LACKING_BLUEPRINTS, RubricEvaluation.model_construct(**given).chosen)
+            keys = chosen_partitions(settings, RUBRIC_SPACE, _LACKING_BLUEPRINTS, manifest.chosen)
     refusals.raise_all()
+    return models, keys
 
 
 def _require_judges(settings: Settings, judges: Sequence[str]) -> None:
