@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that knows whether a client is connected."""
+"""An HTTP server on loopback that knows whether a client is connected, and how often one was."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class CountedClients(ThreadingHTTPServer):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._clients = set[socket.socket]()
+        self.connections = 0
 
     @property
     def has_clients(self) -> bool:
@@ -23,6 +24,7 @@ class CountedClients(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._clients.add(request)
+        self.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:

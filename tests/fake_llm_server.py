@@ -56,6 +56,8 @@ class Call:
     """1 the first time exactly this body arrives, 2 the second time, ..."""
     arrived_at: float = 0.0
     """Monotonic seconds."""
+    path: str = ""
+    """As it was asked for, with its query."""
 
     @property
     def user(self) -> str:
@@ -73,7 +75,9 @@ class Call:
 class Fault:
     """What goes wrong with one call."""
 
-    kind: Literal["status", "reset", "hang", "drip", "truncated", "wrong_type", "empty_choices", "no_content", "content_filter"]
+    kind: Literal[
+        "status", "reset", "hang", "drip", "truncated", "wrong_type", "empty_choices", "no_content", "content_filter", "body"
+    ]
     status: int = 500
     retry_after: str | None = None
     message: str = "planned fault"
@@ -81,6 +85,8 @@ class Fault:
     """The provider's own name of the error, as in `insufficient_quota`."""
     seconds: float = 30.0
     """How long `hang` and `drip` take."""
+    body: bytes = b""
+    """What `body` sends, as a success."""
 
 
 def vector_of(text: str, dimensions: int = 8) -> list[float]:
@@ -176,11 +182,11 @@ class FakeLLM:
     def answered(self) -> int:
         return self.answers.total()
 
-    def arrived(self, body: dict[str, Any], headers: dict[str, str]) -> Call:
+    def arrived(self, body: dict[str, Any], headers: dict[str, str], path: str) -> Call:
         with self._lock:
             identity = json.dumps(body, sort_keys=True)
             self._attempts[identity] += 1
-            call = Call(body, headers, self._attempts[identity], time.monotonic())
+            call = Call(body, headers, self._attempts[identity], time.monotonic(), path)
             self.calls.append(call)
             self._busy += 1
             self.peak = max(self.peak, self._busy)
@@ -190,6 +196,11 @@ class FakeLLM:
     def busy(self) -> int:
         """Calls in progress now."""
         return self._busy
+
+    @property
+    def connections(self) -> int:
+        """How many there were so far."""
+        return self._server.connections
 
     def await_nobody(self, seconds: float = 60.0) -> None:
         """Until no client is connected any more: then also what one that was killed had sent before is counted."""
@@ -223,7 +234,7 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            call = fake.arrived(body, {k.lower(): v for k, v in self.headers.items()})
+            call = fake.arrived(body, {k.lower(): v for k, v in self.headers.items()}, self.path)
             try:
                 fake.wait(fake.latency)
                 self._answer(call, fake.fault(call))
@@ -259,6 +270,8 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
                 self._send(200, json.dumps({**good, "choices": [choice]}).encode())
             elif fault.kind == "truncated":
                 self._send(200, json.dumps(good).encode()[:-40])
+            elif fault.kind == "body":
+                self._send(200, fault.body)
             elif fault.kind == "wrong_type":
                 self._send(200, b"<html>gateway</html>", {"content-type": "text/html"})
             else:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -97,6 +97,8 @@ class ModelSpec(_Settings):
     output_price: _Price | None = None
     budget: Budget = Budget()
     """What a run may use of this model."""
+    transport: Literal["direct", "litellm"] | None = None
+    """How an `openai/` model with an `api_base` is asked; None: directly, unless its name is one whose parameters litellm translates."""
     description: str | None = None
 
     @model_validator(mode="before")
@@ -127,6 +129,8 @@ class ModelSpec(_Settings):
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
+        if self.transport == "direct" and not (self.model.startswith("openai/") and self.api_base):
+            raise ValueError("transport: direct is for a model openai/... with an api_base; others are asked by litellm")
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")
         return self

@@ -9,11 +9,27 @@ from __future__ import annotations
 
 import re
 
-_PIECE = re.compile(r"[A-Za-z]+|\d{1,3}|[^\x00-\x7f]|[^\sA-Za-z\d]|\n+")
-_LETTERS_A_TOKEN = 6
+# Each match is one token.
+_TOKEN = re.compile(r"[A-Za-z]{1,6}|\d{1,3}|[^\x00-\x7f]|[^\sA-Za-z\d]|\n+")
+# Of each ASCII character its kind: a letter, a digit, a line end, a blank or another.
+_KINDS = bytes(
+    ord("a" if c.isalpha() else "0" if c.isdigit() else c if c == "\n" else " " if c.isspace() else ".")
+    for c in map(chr, range(128))
+).ljust(256)
 
 
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of `text`: one token per run of up to 6 letters or 3 digits, and per other character; blanks are free."""
-    pieces = _PIECE.findall(text)
-    return sum(-(-len(piece) // _LETTERS_A_TOKEN) if piece[0].isalpha() and piece.isascii() else 1 for piece in pieces)
+    return _tokens_of_ascii(text.encode()) if text.isascii() else len(_TOKEN.findall(text))
+
+
+def _tokens_of_ascii(text: bytes) -> int:
+    """The same in a fraction of the time: what is one token becomes one character, the longest runs first, and what is left is counted."""
+    kinds = text.translate(_KINDS)
+    for length in range(6, 1, -1):
+        kinds = kinds.replace(b"a" * length, b".")
+    for length in (3, 2):
+        kinds = kinds.replace(b"0" * length, b".")
+    while b"\n\n" in kinds:
+        kinds = kinds.replace(b"\n\n", b"\n")
+    return len(kinds) - kinds.count(b" ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
@@ -30,11 +30,22 @@ class Usage:
     unpriced: int = 0
     """Responses whose cost is not known; where there is a price, what was reserved for them is in `cost_usd`."""
 
+    # Spelled out: `astuple` would take a fifth of the time of a call.
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            self.cost_usd + other.cost_usd,
+            self.unpriced + other.unpriced,
+        )
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*(mine - its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(
+            self.calls - other.calls,
+            self.tokens - other.tokens,
+            self.cost_usd - other.cost_usd,
+            self.unpriced - other.unpriced,
+        )
 
 
 class Account:

@@ -19,6 +19,8 @@ from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
+from resources.gateway.direct_embedding import DirectEmbedding
+from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.dispatch import Dispatch, Rules
 from resources.gateway.intake import Intake
 from resources.gateway.litellm_embedding import LitellmEmbedding
@@ -30,7 +32,7 @@ from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
 from resources.gateway.slots import ProviderSlots, provider_of
-from resources.gateway.transport import Scrubber
+from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.responses.writer import ResponseWriter
@@ -89,9 +91,14 @@ class Gateway:
         self._environ = os.environ if environ is None else environ
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
-        self._litellm = LitellmTransport(self._environ)
-        self._embedding = LitellmEmbedding(self._environ)
         self._local = LocalTransport()
+        # By whether litellm is left out, and whether embeddings are asked for.
+        self._hosted: dict[tuple[bool, bool], Transport] = {
+            (True, False): DirectTransport(self._environ),
+            (True, True): DirectEmbedding(self._environ),
+            (False, False): LitellmTransport(self._environ),
+            (False, True): LitellmEmbedding(self._environ),
+        }
         self.providers: dict[str, ProviderSlots] = {}
         self._models: dict[_Asked, ModelState] = {}
 
@@ -201,8 +208,7 @@ class Gateway:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
         if (state := self._models.get(asked)) is None:
             slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
-            hosted = self._embedding if asked[1] else self._litellm
-            transport = self._local if spec.is_local else hosted
+            transport = self._local if spec.is_local else self._hosted[is_direct(spec), asked[1]]
             state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dtef_pipeline.asking.embeddings import decoded, packed
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport, in_time
-from resources.gateway.prices import price
+from resources.gateway.prices import cost_of_embedding
 from resources.gateway.transport import CallError, Reply, Scope
 
 
@@ -34,7 +33,7 @@ class LitellmEmbedding(LitellmTransport):
             served_model=answer.model,
             prompt_tokens=tokens,
             completion_tokens=None if tokens is None else 0,
-            cost_usd=_cost_of(spec, tokens),
+            cost_usd=cost_of_embedding(spec, tokens),
         )
 
 
@@ -43,10 +42,3 @@ def _entry(one: Any) -> dict[str, Any]:
     return (
         one if isinstance(one, dict) else {"index": getattr(one, "index", None), "embedding": getattr(one, "embedding", None)}
     )
-
-
-def _cost_of(spec: ModelSpec, tokens: int | None) -> float | None:
-    """US dollars for so many tokens; None: the tokens or the price are not known."""
-    if tokens is None or (charged := price(spec)) is None:
-        return None
-    return charged.of(tokens, 0)

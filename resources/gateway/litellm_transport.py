@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,16 +15,23 @@ from dtef_pipeline.asking.request import Request
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price, price
-from resources.gateway.transport import CallError, Reply, Scope
+from resources.gateway.transport import (
+    CONNECT_TIMEOUT_S,
+    CallError,
+    Reply,
+    Scope,
+    messages_sent,
+    problem_of_settings,
+    response_format,
+    sampling_sent,
+    text_of_nothing,
+)
 
 _log = logging.getLogger("dtef.gateway")
 
-CONNECT_TIMEOUT_S = 10.0
-"""A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
 # Beyond the client's own time limit, so that its clearer message comes first.
 _GRACE_S = 0.5
 _LOG_PATIENCE_S = 5.0
-_OFF = frozenset({"0", "false", "no", "off"})
 
 
 class LitellmTransport:
@@ -38,15 +43,8 @@ class LitellmTransport:
         self._takes: dict[str, bool] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
-        # litellm reads this one itself, from the environment of the process.
-        if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
-            return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
-        if spec.api_key_env:
-            present = self._environ.get(spec.api_key_env, "").strip()
-            return None if present else f"environment variable {spec.api_key_env} is not set"
-        if spec.api_base:
-            return None
-        return self._provider_problem(spec)
+        problem = problem_of_settings(spec, self._environ)
+        return problem if problem or spec.api_key_env or spec.api_base else self._provider_problem(spec)
 
     def _provider_problem(self, spec: ModelSpec) -> str | None:
         litellm = load_litellm()
@@ -67,12 +65,12 @@ class LitellmTransport:
         return _reply(litellm, spec, await in_time(spec, litellm.acompletion(**arguments)))
 
     def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
-        spec, sampling = request.model, _sampling(request)
+        spec, sampling = request.model, sampling_sent(request)
         if request.response_schema is not None and self._takes_schemas(litellm, spec):
-            sampling["response_format"] = _response_format(request.response_schema)
+            sampling["response_format"] = response_format(request.response_schema)
         arguments = {
             **self.connection(spec),
-            "messages": [{"role": message.role, "content": message.text} for message in request.conversation],
+            "messages": messages_sent(request),
             **sampling,
         }
         if spec.api_base:
@@ -163,23 +161,14 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
         raise call_error(spec, error) from None
 
 
-def _sampling(request: Request) -> dict[str, Any]:
-    """The model's parameters, with room for as long a response as the prompt asks for."""
-    sampling = request.model.sampling
-    return sampling if request.max_tokens is None else {**sampling, "max_tokens": request.max_tokens}
-
-
-def _response_format(schema: str) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
-
-
 def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
     if not completion.choices:
         raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
     choice = completion.choices[0]
     text = choice.message.content
     if text is None:
-        text = _text_of_nothing(spec, choice)
+        refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+        text = text_of_nothing(spec, refusal, choice.finish_reason)
     usage = getattr(completion, "usage", None)
     return Reply(
         text=text,
@@ -192,17 +181,6 @@ def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
         # litellm moves a leading <think>...</think> here, and out of the content.
         reasoning=getattr(choice.message, "reasoning_content", None),
     )
-
-
-def _text_of_nothing(spec: ModelSpec, choice: Any) -> str:
-    """A response without content: a refusal, a filter and a spent token budget are responses; anything else is a fault."""
-    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
-    if refusal:
-        return str(refusal)
-    # Asked again these would cost again and end the same.
-    if choice.finish_reason in ("content_filter", "length"):
-        return ""
-    raise CallError(f"{spec.name}: an answer without content (finish reason {choice.finish_reason})", Scope.PASSING)
 
 
 def _cost(litellm: Any, spec: ModelSpec, completion: Any, usage: Any) -> float | None:

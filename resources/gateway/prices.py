@@ -43,6 +43,13 @@ def own_price(spec: ModelSpec) -> Price | None:
     return Price(spec.input_price, spec.output_price)
 
 
+def cost_of_embedding(spec: ModelSpec, tokens: int | None) -> float | None:
+    """US dollars for so many tokens of texts; None: the tokens or the price are not known."""
+    if tokens is None or (charged := price(spec)) is None:
+        return None
+    return charged.of(tokens, 0)
+
+
 def _listed(model: str) -> Price | None:
     try:
         litellm = load_litellm()

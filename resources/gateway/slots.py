@@ -25,8 +25,9 @@ def provider_of(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
 
-    The limit grows by one after as many responses without a 429 as the limit. A 429 halves it, but not again for calls that were
-    under way at the last cut: they tell nothing about the limit since.
+    Until the first 429 the limit grows by one with each response, so it doubles in the time of a call; after that, by one after as many
+    responses without a 429 as the limit. A 429 halves it, but not again for calls that were under way at the last cut: they tell nothing
+    about the limit since.
     """
 
     cap: int
@@ -49,7 +50,7 @@ class ProviderSlots:
     def answered(self) -> None:
         self._cuts = 0
         self._clean += 1
-        if self._clean >= self.limit:
+        if self._clean >= self.limit or self._cut_at == -inf:
             self._clean = 0
             self.limit = min(self.cap, self.limit + 1)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
@@ -60,6 +62,47 @@ class CallError(Exception):
         super().__init__(message)
         self.message, self.scope, self.retry_after = message, scope, retry_after
         self.rate_limited, self.of_prompt, self.reached = rate_limited, of_prompt, reached
+
+
+CONNECT_TIMEOUT_S = 10.0
+"""A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
+_OFF = frozenset({"0", "false", "no", "off"})
+
+
+def problem_of_settings(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
+    """What is wrong with the environment for this model: checks of certificates that are switched off, a key that is not set."""
+    # litellm reads this one itself, from the environment of the process.
+    if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
+        return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
+    if spec.api_key_env and not environ.get(spec.api_key_env, "").strip():
+        return f"environment variable {spec.api_key_env} is not set"
+    return None
+
+
+def messages_sent(request: Request) -> list[dict[str, str]]:
+    """The conversation as the chat-completions protocol has it."""
+    return [{"role": message.role, "content": message.text} for message in request.conversation]
+
+
+def sampling_sent(request: Request) -> dict[str, Any]:
+    """The model's parameters, with room for as long a response as the prompt asks for."""
+    sampling = request.model.sampling
+    return sampling if request.max_tokens is None else {**sampling, "max_tokens": request.max_tokens}
+
+
+def response_format(schema: str) -> dict[str, Any]:
+    """What makes a response follow a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
+
+
+def text_of_nothing(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
+    """A response without content: a refusal, a filter and a spent token budget are responses; anything else raises `CallError`."""
+    if refusal:
+        return str(refusal)
+    # Asked again these would cost again and end the same.
+    if finish_reason in ("content_filter", "length"):
+        return ""
+    raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING)
 
 
 class Transport(Protocol):

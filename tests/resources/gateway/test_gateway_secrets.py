@@ -19,7 +19,8 @@ RUN = """
     from resources.responses.store import ResponseStore
     from tests.resources.gateway.gateway_setup import QUICK, model, requests
     from resources.gateway import Gateway
-    specs = [model(None, name=name, model=name, api_base=sys.argv[2], retries=1) for name in sys.argv[3:]]
+    ways = [argument.split() for argument in sys.argv[3:]]
+    specs = [model(None, name=name, model=name, transport=way, api_base=sys.argv[2], retries=1) for name, way in ways]
     wanted = [request for spec in specs for request in requests(spec, 30)]
     with ResponseStore(sys.argv[1]) as store:
         answers = Gateway(store, backoff=QUICK).answer(wanted, on_progress=LoggedProgress(print))
@@ -40,15 +41,15 @@ def echo(call: Call) -> Fault | None:
 
 
 def test_a_key_is_in_no_output_no_log_and_no_store(tmp_path: Path) -> None:
-    """By both of litellm's ways to a server of one's own, which log and fail differently."""
-    models = ["openai/m", "hosted_vllm/n"]
+    """Directly, and by both of litellm's ways to a server of one's own, which log and fail differently."""
+    models = ["openai/m direct", "openai/o litellm", "hosted_vllm/n litellm"]
     with FakeLLM(fault=echo, reply=lambda call: f"<think>{KEY}</think>You sent {call.key}: [60, 40]") as server:
         command = [sys.executable, "-c", textwrap.dedent(RUN), str(tmp_path / "responses.sqlite"), server.base_url, *models]
         environ = {**os.environ, "M_KEY": KEY, "LITELLM_LOG": "DEBUG"}
         done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
-        assert {(call.body["model"], call.key) for call in server.calls} == {("m", KEY), ("n", KEY)}
-    assert all(f"{model}: HTTP 401: the key [key]" in done.stdout for model in models)
+        assert {(call.body["model"], call.key) for call in server.calls} == {("m", KEY), ("n", KEY), ("o", KEY)}
+    assert all(f"{model.split()[0]}: HTTP 401: the key [key]" in done.stdout for model in models)
     assert "You sent [key]: [60, 40]" in done.stdout
     assert KEY not in done.stdout
     assert KEY not in done.stderr

@@ -1,4 +1,4 @@
-"""What each way of failing means, through litellm and a real server."""
+"""What each way of failing means, and what is sent and read, by a real server: directly, and through litellm."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport
@@ -21,12 +22,15 @@ from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.resources.gateway.gateway_setup import KEY, model, requests
 
+Way = dict[str, str]
+
 
 def send(request: Request) -> Reply:
-    """One attempt, with litellm's clients closed as a run closes them."""
+    """One attempt, with the clients opened and closed as a run does."""
 
     async def once() -> Reply:
-        transport = LitellmTransport({"M_KEY": KEY})
+        transport = (DirectTransport if is_direct(request.model) else LitellmTransport)({"M_KEY": KEY})
+        await transport.open()
         try:
             return await transport.ask(request)
         finally:
@@ -45,57 +49,60 @@ def failure(fault: Fault, **settings: Any) -> CallError:
     return caught.value
 
 
-PROVIDERS = ["openai/m", "hosted_vllm/m"]
+WAYS = [{"model": "openai/m"}, {"model": "openai/m", "transport": "litellm"}, {"model": "hosted_vllm/m"}]
+"""Directly, and by both of litellm's ways to a server of one's own, which fail differently."""
+every_way = pytest.mark.parametrize("way", WAYS, ids=["direct", "litellm", "litellm-hosted"])
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@every_way
 class TestStatuses:
     @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-    def test_a_status_that_may_pass(self, provider: str, status: int) -> None:
-        error = failure(Fault("status", status=status, message="busy"), model=provider)
+    def test_a_status_that_may_pass(self, way: Way, status: int) -> None:
+        error = failure(Fault("status", status=status, message="busy"), **way)
         assert error.scope is Scope.PASSING
         assert error.rate_limited is (status == 429)
         assert error.message == f"m: HTTP {status}: busy"
 
     @pytest.mark.parametrize("status", [401, 402, 403, 404])
-    def test_a_status_that_concerns_the_whole_model(self, provider: str, status: int) -> None:
-        error = failure(Fault("status", status=status, message="no entry"), model=provider)
+    def test_a_status_that_concerns_the_whole_model(self, way: Way, status: int) -> None:
+        error = failure(Fault("status", status=status, message="no entry"), **way)
         assert (error.scope, error.message) == (Scope.MODEL, f"m: HTTP {status}: no entry")
 
     @pytest.mark.parametrize("status", [400, 413, 422])
-    def test_a_status_that_concerns_the_request(self, provider: str, status: int) -> None:
-        error = failure(Fault("status", status=status, message="temperature is not a number"), model=provider)
+    def test_a_status_that_concerns_the_request(self, way: Way, status: int) -> None:
+        error = failure(Fault("status", status=status, message="temperature is not a number"), **way)
         assert (error.scope, error.of_prompt) == (Scope.REQUEST, False)
         assert error.message == f"m: HTTP {status}: temperature is not a number"
 
     @pytest.mark.parametrize("asked", ["7", "7.5"])
-    def test_retry_after_arrives(self, provider: str, asked: str) -> None:
-        error = failure(Fault("status", status=429, retry_after=asked), model=provider)
+    def test_retry_after_arrives(self, way: Way, asked: str) -> None:
+        error = failure(Fault("status", status=429, retry_after=asked), **way)
         assert error.retry_after == float(asked)
-        error = failure(Fault("status", status=503, retry_after=asked), model=provider)
+        error = failure(Fault("status", status=503, retry_after=asked), **way)
         assert error.retry_after == float(asked)
 
     @pytest.mark.parametrize("kind", ["truncated", "wrong_type", "reset"])
-    def test_a_broken_answer_may_pass(self, provider: str, kind: Any) -> None:
-        error = failure(Fault(kind), model=provider)
+    def test_a_broken_answer_may_pass(self, way: Way, kind: Any) -> None:
+        error = failure(Fault(kind), **way)
         assert (error.scope, error.rate_limited) == (Scope.PASSING, False)
         assert "HTTP" not in error.message
         assert error.message.startswith("m: connection lost" if kind == "reset" else "m: unreadable answer: ")
 
-    def test_silence_ends_at_the_timeout(self, provider: str) -> None:
-        error = failure(Fault("hang"), model=provider, timeout=0.3)
+    def test_silence_ends_at_the_timeout(self, way: Way) -> None:
+        error = failure(Fault("hang"), **way, timeout=0.3)
         assert (error.scope, error.message) == (Scope.PASSING, "m: no answer within 0.3 s")
 
-    def test_nobody_listening_may_pass(self, provider: str) -> None:
+    def test_nobody_listening_may_pass(self, way: Way) -> None:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
             with pytest.raises(CallError, match=r": .*Connect call failed") as caught:
-                ask(model=provider, api_base=address)
+                ask(**way, api_base=address)
         assert caught.value.scope is Scope.PASSING
         assert caught.value.message.startswith(f"m: connection lost or refused ({address}): ")
 
 
+@every_way
 class TestWords:
     """Providers say with one status what means different things."""
 
@@ -103,8 +110,8 @@ class TestWords:
         "message",
         ["This model's maximum context length is 8192 tokens, you gave 9000", "prompt is too long: 9000 tokens > 8192 maximum"],
     )
-    def test_a_prompt_that_is_too_long_is_its_own_fault(self, message: str) -> None:
-        error = failure(Fault("status", status=400, message=message))
+    def test_a_prompt_that_is_too_long_is_its_own_fault(self, way: Way, message: str) -> None:
+        error = failure(Fault("status", status=400, message=message), **way)
         assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
         assert error.message == f"m: the prompt is too long for the model (HTTP 400): {message}"
 
@@ -116,8 +123,8 @@ class TestWords:
             (403, "Your chosen model requires moderation and your input was flagged"),
         ],
     )
-    def test_a_content_filter_concerns_the_prompt(self, status: int, message: str) -> None:
-        error = failure(Fault("status", status=status, message=message))
+    def test_a_content_filter_concerns_the_prompt(self, way: Way, status: int, message: str) -> None:
+        error = failure(Fault("status", status=status, message=message), **way)
         assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
         assert "content filter" in error.message
 
@@ -129,8 +136,8 @@ class TestWords:
             (None, "Your credit balance is too low to access the API"),
         ],
     )
-    def test_a_429_for_want_of_money_concerns_the_model(self, code: str | None, message: str) -> None:
-        assert failure(Fault("status", status=429, message=message, code=code)).scope is Scope.MODEL
+    def test_a_429_for_want_of_money_concerns_the_model(self, way: Way, code: str | None, message: str) -> None:
+        assert failure(Fault("status", status=429, message=message, code=code), **way).scope is Scope.MODEL
 
     @pytest.mark.parametrize(
         ("message", "wait"),
@@ -140,17 +147,21 @@ class TestWords:
             ("Rate limit reached on tokens per minute. Visit billing to learn more. Please try again in 6ms.", None),
         ],
     )
-    def test_a_429_that_speaks_of_billing_beside_a_wait_is_a_rate_limit(self, message: str, wait: float | None) -> None:
-        error = failure(Fault("status", status=429, message=message))
+    def test_a_429_that_speaks_of_billing_beside_a_wait_is_a_rate_limit(
+        self, way: Way, message: str, wait: float | None
+    ) -> None:
+        error = failure(Fault("status", status=429, message=message), **way)
         assert (error.scope, error.rate_limited, error.retry_after) == (Scope.PASSING, True, wait)
 
-    def test_a_429_for_one_request_larger_than_the_minutes_limit_concerns_the_request(self) -> None:
+    def test_a_429_for_one_request_larger_than_the_minutes_limit_concerns_the_request(self, way: Way) -> None:
         message = "Request too large for m on tokens per min (TPM): Limit 10000, Requested 12000"
-        error = failure(Fault("status", status=429, message=message))
+        error = failure(Fault("status", status=429, message=message), **way)
         assert (error.scope, error.of_prompt) == (Scope.REQUEST, True)
 
-    def test_a_400_that_repeats_the_words_of_the_prompt_is_no_rate_limit(self) -> None:
-        error = failure(Fault("status", status=400, message="cannot parse 'Should there be a rate limit on 429 things?'"))
+    def test_a_400_that_repeats_the_words_of_the_prompt_is_no_rate_limit(self, way: Way) -> None:
+        error = failure(
+            Fault("status", status=400, message="cannot parse 'Should there be a rate limit on 429 things?'"), **way
+        )
         assert error.scope is Scope.REQUEST
 
 
@@ -163,10 +174,12 @@ class TestConnecting:
         assert found.message == "m: no connection (http://[...]@h:8000/v1): Port out of range 0-65535"
         assert (found.scope, found.reached) == (Scope.PASSING, False)
 
+    @pytest.mark.parametrize("way", WAYS[:2])
     def test_a_server_that_takes_no_connection_is_not_waited_for_as_long_as_an_answer(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, way: Way, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("resources.gateway.litellm_transport.CONNECT_TIMEOUT_S", 0.3)
+        for module in ("litellm_transport", "direct_client"):
+            monkeypatch.setattr(f"resources.gateway.{module}.CONNECT_TIMEOUT_S", 0.3)
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
             deaf.listen(0)
@@ -176,7 +189,7 @@ class TestConnecting:
                 filler.connect_ex(deaf.getsockname())
             address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
             with pytest.raises(CallError, match=f"m: no connection in time .{address}."):
-                ask(api_base=address, timeout=300)
+                ask(**way, api_base=address, timeout=300)
             for filler in fillers:
                 filler.close()
 
@@ -197,10 +210,10 @@ def self_signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestCertificates:
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_a_self_signed_server_is_refused_and_never_gets_the_key(self, provider: str, self_signed: Path) -> None:
+    @every_way
+    def test_a_self_signed_server_is_refused_and_never_gets_the_key(self, way: Way, self_signed: Path) -> None:
         with FakeLLM(certificate=self_signed) as server, pytest.raises(CallError, match="certificate is not trusted") as caught:
-            ask(model=provider, api_base=server.base_url)
+            ask(**way, api_base=server.base_url)
         assert caught.value.scope is Scope.MODEL
         assert server.calls == []
 
@@ -219,10 +232,10 @@ class TestCertificates:
 class TestAnswers:
     SCHEMA = '{"type": "object", "properties": {"distribution": {"type": "array"}}}'
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_a_schema_is_sent_to_a_server_of_ones_own(self, provider: str) -> None:
+    @every_way
+    def test_a_schema_is_sent_to_a_server_of_ones_own(self, way: Way) -> None:
         with FakeLLM() as server:
-            spec = model(server, model=provider)
+            spec = model(server, **way)
             (request,) = requests(spec, response_schema=self.SCHEMA)
             send(request)
         (call,) = server.calls
@@ -243,19 +256,21 @@ class TestAnswers:
         assert sent == {"openai/gpt-4.1-mini": True, "openai/gpt-3.5-turbo-instruct": False}
         assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["openai/gpt-3.5-turbo-instruct"]
 
+    @every_way
     @pytest.mark.parametrize(("own", "asked", "sent"), [(256, 1256, 1256), (2048, 1256, 2048), (None, 1256, None)])
-    def test_a_long_answer_gets_room(self, own: int | None, asked: int, sent: int | None) -> None:
+    def test_a_long_answer_gets_room(self, way: Way, own: int | None, asked: int, sent: int | None) -> None:
         with FakeLLM() as server:
-            (request,) = requests(model(server, max_tokens=own), answer_tokens=asked)
+            (request,) = requests(model(server, **way, max_tokens=own), answer_tokens=asked)
             send(request)
         assert server.calls[0].body.get("max_tokens") == sent
 
-    @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_thinking_in_front_of_the_answer_is_kept_apart(self, provider: str) -> None:
+    @every_way
+    def test_thinking_in_front_of_the_answer_is_kept_apart(self, way: Way) -> None:
         with FakeLLM(reply=lambda call: "<think>60 or so</think>[60, 40]") as server:
-            reply = ask(model=provider, api_base=server.base_url)
+            reply = ask(**way, api_base=server.base_url)
         assert (reply.text, reply.reasoning) == ("[60, 40]", "60 or so")
 
-    def test_the_providers_fingerprint_is_kept(self) -> None:
+    @every_way
+    def test_the_providers_fingerprint_is_kept(self, way: Way) -> None:
         with FakeLLM() as server:
-            assert ask(api_base=server.base_url).fingerprint == "fp_fake"
+            assert ask(**way, api_base=server.base_url).fingerprint == "fp_fake"

@@ -1,0 +1,103 @@
+"""HTTP calls of a server at an address of its own: connections that are kept open, and what their failures mean."""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import certifi
+
+from dtef_pipeline.asking.models import ModelSpec
+from resources.gateway.http_errors import (
+    connection_lost,
+    message_in,
+    no_answer,
+    no_connection_in_time,
+    status_error,
+    unreadable,
+    untrusted,
+)
+from resources.gateway.transport import CONNECT_TIMEOUT_S, CallError, Scope
+
+# Servers (uvicorn, llama.cpp) close a connection that was idle for 5 s. One that they are closing now must not be used again.
+_KEPT_OPEN_S = 4.0
+_ADDRESSES_KEPT_S = 60
+_MOST_SAID = 300
+
+
+def opened(environ: Mapping[str, str]) -> aiohttp.ClientSession:
+    """A session of the running event loop. How many calls there are at once is the gateway's business, so it sets no limit."""
+    # At this level aiohttp would log addresses, which may hold a password.
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
+    trusted = ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=trusted)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+@lru_cache(maxsize=256)
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address. (aiohttp would look it up in another thread, at each call.)"""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The body of a successful response. Raises `CallError` for everything else."""
+    limits = aiohttp.ClientTimeout(total=spec.timeout, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
+    try:
+        async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
+            content = await response.read()
+    except Exception as error:
+        raise _error(spec, error) from None
+    if response.status // 100 == 2:
+        return content
+    words = content.decode("utf-8", "replace")
+    said = " ".join((message_in(words.strip()) or words).split()) or str(response.reason)
+    raise status_error(spec, response.status, _shortened(said), words=words, headers=response.headers)
+
+
+def _error(spec: ModelSpec, error: Exception) -> CallError:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return no_connection_in_time(spec)
+        case TimeoutError():
+            return no_answer(spec)
+        case aiohttp.ClientConnectorCertificateError():
+            return untrusted(spec, error.certificate_error)
+        case aiohttp.ClientConnectorError():
+            return connection_lost(spec, error, reached=False)
+        case aiohttp.ClientResponseError():
+            return unreadable(spec, error.message or type(error).__name__)
+        case aiohttp.ClientError() | OSError():
+            return connection_lost(spec, error, reached=True)
+        case _:
+            return CallError(f"{spec.name}: {type(error).__name__}: {error}", Scope.REQUEST)
+
+
+def quoted(content: bytes) -> str:
+    """The beginning of what a server sent, in one line."""
+    return _shortened(" ".join(content[: 4 * _MOST_SAID].decode("utf-8", "replace").split())) or "it is empty"
+
+
+def _shortened(said: str) -> str:
+    return said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…"
+
+
+def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
+    """The JSON object that a server sent. Raises `CallError` when it is none, or when it is an error that came as a success."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        raise unreadable(spec, quoted(content)) from None
+    if not isinstance(answer, dict):
+        raise unreadable(spec, quoted(content))
+    if answer.get("error") and not answer.get("choices") and not answer.get("data"):
+        raise unreadable(spec, message_in(content.decode("utf-8", "replace").strip()) or quoted(content))
+    return answer

@@ -1,0 +1,40 @@
+"""Embeddings of models at an OpenAI-compatible address of their own, without litellm: one request is a batch of texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtef_pipeline.asking.embeddings import decoded, packed
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
+from resources.gateway.direct_transport import PROVIDER, DirectTransport, text_or_none, tokens_of
+from resources.gateway.http_errors import unreadable
+from resources.gateway.prices import cost_of_embedding
+from resources.gateway.transport import Reply
+
+
+class DirectEmbedding(DirectTransport):
+    """One attempt of one batch by HTTP. The texts are the messages of the request."""
+
+    PATH = "/embeddings"
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        texts = [message.text for message in request.messages]
+        return {"model": request.model.model.removeprefix(PROVIDER), "input": texts, "encoding_format": "float"}
+
+    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request) -> Reply:
+        data = answer.get("data")
+        try:
+            entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+            vectors = decoded(entries, len(request.messages))
+        except ValueError as error:
+            raise unreadable(spec, str(error)) from None
+        tokens = tokens_of(answer, "prompt_tokens")
+        return Reply(
+            text=packed(vectors),
+            finish_reason=None,
+            served_model=text_or_none(answer.get("model")),
+            prompt_tokens=tokens,
+            completion_tokens=None if tokens is None else 0,
+            cost_usd=cost_of_embedding(spec, tokens),
+        )

@@ -1,0 +1,151 @@
+"""What a failed HTTP call of a model means for the call and for further ones, as one `CallError`, whichever client made it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from dtef_pipeline.asking.addresses import shown
+from dtef_pipeline.asking.models import ModelSpec
+from resources.gateway.retries import retry_after
+from resources.gateway.transport import CallError, Scope
+
+# Servers send these when the same call may well succeed a little later.
+_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+# No valid key, no money, not allowed, no such model: true of every further call to the model as well.
+_MODEL_STATUSES = frozenset({401, 402, 403, 404})
+_PROMPT_STATUSES = frozenset({400, 403, 413, 422, 451})
+
+_TOO_LONG = re.compile(
+    r"context.{0,10}(length|window|size|limit)|maximum context|(prompt|input) is too long|maximum (model|input) length"
+    r"|input tokens exceed|`inputs` tokens|maximum number of tokens allowed",
+    re.I,
+)
+_BLOCKED = re.compile(
+    r"content[_ -]?(filter|policy|management)|safety system|usage policy|moderation|flagged|responsibleai", re.I
+)
+# A 429 for one request with more tokens than a whole minute allows.
+_TOO_LARGE = re.compile(r"request too large", re.I)
+# A 429 that no waiting mends ...
+_NO_MONEY = re.compile(r"insufficient[_ ](quota|credits?|balance|funds)|credit balance|out of credits", re.I)
+_MAYBE_NO_MONEY = re.compile(r"exceeded your current quota|billing|payment|credits", re.I)
+# ... unless the same words come with a time to wait: Gemini speaks of quota and billing at every rate limit.
+_WAITABLE = re.compile(r"resource_exhausted|per minute|retry (in|after)|try again in", re.I)
+# Its quotes may stand in JSON inside JSON.
+_RETRY_DELAY = re.compile(r'retryDelay\\*"?\s*:\s*\\*"?([\d.]+)s')
+
+# As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
+_OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
+
+
+def status_error(
+    spec: ModelSpec,
+    status: int,
+    said: str,
+    *,
+    words: str,
+    headers: Mapping[str, str],
+    too_long: bool = False,
+    blocked: bool = False,
+    refused: bool = False,
+) -> CallError:
+    """What an HTTP status other than success means.
+
+    Args:
+        said: the server's message, for people.
+        words: everything it said, in which the cause is looked for.
+        headers: of the response; their names in any case.
+        too_long: the client knows that the prompt is too long.
+        blocked: the client knows that a content filter stopped the prompt.
+        refused: the client knows that the key was refused, whatever the status.
+    """
+    wait = _asked_wait(headers, words)
+    message = f"{spec.name}: HTTP {status}: {said}"
+    if blame := _blame_of_prompt(status, words, too_long, blocked):
+        return CallError(f"{spec.name}: {blame} (HTTP {status}): {said}", Scope.REQUEST, of_prompt=True)
+    if refused or status in _MODEL_STATUSES or (status == 429 and _out_of_money(words, wait)):
+        return CallError(message, Scope.MODEL)
+    if status in _PASSING_STATUSES or status >= 500:
+        return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait)
+    return CallError(message, Scope.REQUEST)
+
+
+def untrusted(spec: ModelSpec, cause: BaseException) -> CallError:
+    """The server's certificate is refused, as it will be at every further call."""
+    return CallError(f"{spec.name}: the server's certificate is not trusted{to(spec)}: {cause}", Scope.MODEL)
+
+
+def no_connection_in_time(spec: ModelSpec) -> CallError:
+    """The server takes no connection."""
+    return CallError(f"{spec.name}: no connection in time{to(spec)}", Scope.PASSING, reached=False)
+
+
+def no_answer(spec: ModelSpec) -> CallError:
+    """The connection stands, and the response does not come within the model's `timeout`."""
+    return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING)
+
+
+def connection_lost(spec: ModelSpec, fault: BaseException, *, reached: bool) -> CallError:
+    """The connection broke off, or (`reached` False) could not be made."""
+    return CallError(f"{spec.name}: connection lost or refused{to(spec)}: {cause_of(fault)}", Scope.PASSING, reached=reached)
+
+
+def unreadable(spec: ModelSpec, why: str) -> CallError:
+    """The server says that all is well and sends what is no response."""
+    return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING)
+
+
+def to(spec: ModelSpec) -> str:
+    """The address that was asked, where it is none of a provider's."""
+    return f" ({shown(spec.api_base)})" if spec.api_base else ""
+
+
+def cause_of(error: BaseException) -> str:
+    """What the exception says, without addresses of memory; its type where it says nothing."""
+    return _OBJECT.sub("", str(error)) or type(error).__name__
+
+
+def message_in(text: str) -> str | None:
+    """`no luck` of `{"error": {"message": "no luck"}}`, which some clients quote as Python writes it. None: there is no such message."""
+    start = text.find("{")
+    if start not in (0, 2):  # 2: the bytes of a body, b'{...}'
+        return None
+    try:
+        body: Any = json.JSONDecoder().raw_decode(text, start)[0]
+    except ValueError:
+        try:
+            body = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return None
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    found = inner.get("message") or inner.get("detail") if isinstance(inner, dict) else inner
+    return found if isinstance(found, str) and found else None
+
+
+def _blame_of_prompt(status: int, words: str, too_long: bool, blocked: bool) -> str | None:
+    """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
+    if too_long or (status in _PROMPT_STATUSES and _TOO_LONG.search(words)):
+        return "the prompt is too long for the model"
+    if status == 429 and _TOO_LARGE.search(words):
+        return "the prompt is larger than the rate limit"
+    if blocked or (status in _PROMPT_STATUSES and _BLOCKED.search(words)):
+        return "stopped by the provider's content filter"
+    return None
+
+
+def _out_of_money(words: str, wait: float | None) -> bool:
+    if _NO_MONEY.search(words):
+        return True
+    return wait is None and bool(_MAYBE_NO_MONEY.search(words)) and not _WAITABLE.search(words)
+
+
+def _asked_wait(headers: Mapping[str, str], words: str) -> float | None:
+    """Seconds to wait by the Retry-After header, else by the delay that Gemini writes into the body."""
+    asked = retry_after(headers, datetime.now(UTC))
+    if asked is None and (delay := _RETRY_DELAY.search(words)):
+        asked = float(delay.group(1))
+    return asked
