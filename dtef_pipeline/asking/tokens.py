@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 # Each match is one token.
-_TOKEN = re.compile(r"[A-Za-z]{1,6}|\d{1,3}|[^\x00-\x7f]|[^\sA-Za-z\d]|\n+")
+_ONE_TOKEN = re.compile(r"[A-Za-z]{1,6}|\d{1,3}|[^\x00-\x7f]|[^\sA-Za-z\d]|\n+")
 # Of each ASCII character its kind: a letter, a digit, a line end, a blank or another.
-_KINDS = bytes(
+_ASCII_KINDS = bytes(
     ord("a" if c.isalpha() else "0" if c.isdigit() else c if c == "\n" else " " if c.isspace() else ".")
     for c in map(chr, range(128))
 ).ljust(256)
@@ -20,12 +20,12 @@ _KINDS = bytes(
 
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of `text`: one token per run of up to 6 letters or 3 digits, and per other character; blanks are free."""
-    return _tokens_of_ascii(text.encode()) if text.isascii() else len(_TOKEN.findall(text))
+    return _tokens_of_ascii(text.encode()) if text.isascii() else len(_ONE_TOKEN.findall(text))
 
 
 def _tokens_of_ascii(text: bytes) -> int:
     """The same in a fraction of the time: what is one token becomes one character, the longest runs first, and what is left is counted."""
-    kinds = text.translate(_KINDS)
+    kinds = text.translate(_ASCII_KINDS)
     for length in range(6, 1, -1):
         kinds = kinds.replace(b"a" * length, b".")
     for length in (3, 2):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PROVIDER = "openai/"
 # Names of OpenAI's models that take other parameters (max_completion_tokens, no temperature): litellm translates them.
 _TRANSLATED = re.compile(r"/o\d|gpt-[5-9]")
-_THINKING = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
+_THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
 # How servers that do not say it as OpenAI does say why a response ended.
 _ENDED_BY = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "end_turn": "stop", "max_tokens": "length"}
 
@@ -136,7 +136,7 @@ def _text_and_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | N
     for name in ("reasoning_content", "reasoning"):
         if name in message:
             return text, text_or_none(message[name])
-    if text and (thought := _THINKING.match(text)):
+    if text and (thought := _THOUGHT_FIRST.match(text)):
         return thought[2], thought[1]
     return text, None
 
