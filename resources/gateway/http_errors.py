@@ -39,7 +39,7 @@ _WAITABLE = re.compile(r"resource_exhausted|per minute|retry (in|after)|try agai
 _RETRY_DELAY = re.compile(r'retryDelay\\*"?\s*:\s*\\*"?([\d.]+)s')
 
 # As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
-_OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
+_OBJECT = re.compile(r" ssl:default| (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 
 
 def status_error(
