@@ -12,9 +12,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from assets.survey.predictor import PredictOptions, Predictor, windows
+from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -72,7 +74,7 @@ def prepared(root: Path, count: int) -> tuple[Warehouse, ResponseStore, list[str
 def replay(house: Warehouse, store: ResponseStore, segments: list[str]) -> int:
     gateway = Gateway(store)
     options = PredictOptions(MODELS)
-    predictor = Predictor(house, options, store.responses)
+    predictor = Predictor(house, options, partial(store.responses, columns=TAKEN_OVER))
     rows = 0
     for group in windows(predictor.plan(f"{ROUND}/{segment}") for segment in segments):
         failures = predictor.ask(group, lambda requests: gateway.answer(requests).failures)

@@ -1,6 +1,7 @@
 """Stage 3, predict: `predictions`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -22,6 +23,7 @@ from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.store import SurveyStore
+from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
@@ -88,7 +90,8 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     command = command_of(context.run)
     keys = command.keys if command else run.keys
     require_snapshot(store.warehouse, "predictions", SPACE, keys, config.snapshot)
-    predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
+    stored = partial(store.responses.responses, columns=TAKEN_OVER)
+    predictor = Predictor.over(keys, store.warehouse, models, stored, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
