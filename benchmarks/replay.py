@@ -8,6 +8,7 @@ Prints rows per second of the whole path (plan, look up, assemble, write) and th
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.made.scores import survey_rows
 
+WORDS = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 ROUND, QUESTIONS, LEVELS = "B1", 100, ("0", "5")
 MODELS = tuple(ModelSpec(name=f"m{i}", model=f"openai/m{i}", api_base="http://127.0.0.1:9/v1") for i in range(5))
 
@@ -57,12 +59,18 @@ def responses(house: Warehouse, segments: list[str]) -> Iterator[Response]:
                 )
 
 
-def prepared(root: Path, count: int) -> tuple[Warehouse, ResponseStore, list[str]]:
+def text_of(number: int, characters: int) -> str:
+    """A question: no two have the same words."""
+    draw = random.Random(number)
+    return f"Question number {number}? " + " ".join(draw.choices(WORDS.split(), k=characters // 6))[:characters].strip()
+
+
+def prepared(root: Path, count: int, characters: int = 0) -> tuple[Warehouse, ResponseStore, list[str]]:
     house = Warehouse(root / "warehouse")
     segments = [f"country:c{i:03d}" for i in range(max(1, count // (QUESTIONS * len(LEVELS) * len(MODELS))))]
     for segment in segments:
         at = {"round": ROUND, "segment": segment, "value": segment}
-        rows = [{**at, "question_text": f"Question number {q}?"} for q in range(QUESTIONS)]
+        rows = [{**at, "question_text": text_of(q, characters)} for q in range(QUESTIONS)]
         survey = survey_rows(*rows)
         house.write("survey_responses", survey, round=ROUND, segment=segment)
         house.write("blueprints", build_blueprints(survey, BlueprintOptions(LEVELS)), round=ROUND, segment=segment)

@@ -86,7 +86,7 @@ class Plan:
     """Rows whose responses are asked for, or replayed."""
     requests: RequestList = field(default_factory=RequestList)
     replayed: pa.Table | None = None
-    """Those of the responses that were in the store when the plan was made."""
+    """The responses that were in the store before anyone was asked; also others of the same window."""
 
 
 class Prompts(NamedTuple):
@@ -186,10 +186,7 @@ class Predictor:
                 rows, requests = CALLS.asked(wanted, model, options.draws, options.snapshot, served)
                 plan.asked.append(rows)
                 asked.append(requests)
-        if asked:
-            wished = RequestList(asked)
-            plan.replayed = self._stored(wished.keys)
-            plan.requests = wished.where_stored(set(plan.replayed["request_key"].to_pylist()))
+        plan.requests = RequestList(asked)
         return plan
 
     def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
@@ -211,18 +208,26 @@ class Predictor:
     def ask(self, plans: Sequence[Plan], ask: Ask) -> Mapping[str, Failure]:
         """Have everything of the plans answered (or replayed); returns what failed for good, by request key.
 
-        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once.
+        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once. Responses that are stored are looked up
+        here, for all plans at once, so that `rows` need not look them up again.
         """
-        requests = RequestList.together(plan.requests for plan in plans)
-        return ask(requests) if requests else {}
+        keys = RequestList.together(plan.requests for plan in plans).keys
+        if not keys:
+            return {}
+        replayed = self._stored(keys)
+        known = set(replayed["request_key"].to_pylist())
+        for plan in plans:
+            plan.requests, plan.replayed = plan.requests.where_stored(known), replayed
+        return ask(RequestList.together(plan.requests for plan in plans))
 
     def rows(self, plan: Plan, failures: Mapping[str, Failure]) -> pa.Table:
         """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand."""
         tables = list(plan.known)
-        if plan.replayed is not None:
-            lacking = plan.requests.keys_not_stored()
-            responses = pa.concat_tables([plan.replayed, self._stored(lacking)]) if lacking else plan.replayed
-            tables.append(CALLS.settled(pa.concat_tables(plan.asked), responses, failures))
+        if plan.asked:
+            found = [] if plan.replayed is None else [plan.replayed]
+            if lacking := plan.requests.keys_not_stored():
+                found.append(self._stored(lacking))
+            tables.append(CALLS.settled(pa.concat_tables(plan.asked), pa.concat_tables(found), failures))
         new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
