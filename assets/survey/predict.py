@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import dagster as dg
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
@@ -26,7 +25,7 @@ from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.boards.costs import usage_by_model
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -157,11 +156,9 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 
 def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     """What each language model of the partition used."""
-    with duckdb.connect() as connection:
-        connection.register("predictions", rows)
-        used = cost_breakdown(connection, ["model"], KEYS)
+    used = usage_by_model(rows, KEYS)
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
-    return markdown(pa.Table.from_pandas(used), columns, most=len(used))
+    return markdown(used, columns, most=len(used))
 
 
 @dg.asset_check(asset=predictions, blocking=True)
