@@ -228,7 +228,7 @@ class Predictor:
             if lacking := plan.requests.keys_not_stored():
                 found.append(self._stored(lacking))
             tables.append(CALLS.settled(pa.concat_tables(plan.asked), pa.concat_tables(found), failures))
-        new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
+        new = pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)

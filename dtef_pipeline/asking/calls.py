@@ -163,6 +163,8 @@ class CallTable:
         """The rows of what was asked, with the stored `responses` (any superset, the columns TAKEN_OVER); a request without one is an
         `error` row.
         """
+        # In one piece: all that follows takes as long for each piece as for the whole.
+        rows, responses = rows.combine_chunks(), responses.combine_chunks()
         found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         taken = responses.select(list(TAKEN_OVER)).take(found)
         columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
@@ -183,13 +185,8 @@ class CallTable:
         No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
         equal bytes.
         """
-        kept = existing.filter(
-            pc.and_(
-                pc.invert(pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())),
-                pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()),
-            )
-        )
-        rows = pa.concat_tables([new, kept])
+        kept = existing.filter(self._still_stands(existing, new, prompts)) if len(existing) else existing
+        rows = pa.concat_tables([new, kept]).combine_chunks() if len(kept) else new
         place = pc.index_in(_joined(rows, self.prompt_key), value_set=_joined(prompts, self.prompt_key).combine_chunks())
         order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
         rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
@@ -197,6 +194,11 @@ class CallTable:
             return rows
         current = prompts["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
         return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
+
+    def _still_stands(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.ChunkedArray:
+        """Whether a row's prompt is there still, and no new row takes its place."""
+        is_replaced = pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())
+        return pc.and_(pc.invert(is_replaced), pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()))
 
     def _row_key(self, rows: pa.Table) -> pa.ChunkedArray:
         """Names a row of a snapshot, whichever request it stands on."""
