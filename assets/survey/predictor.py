@@ -41,6 +41,8 @@ Stored = Callable[[Sequence[str]], pa.Table]
 REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
+# Of `survey_responses`, what says which prompts are asked; baselines need more.
+_CHOSEN_BY = (KEYS.item, "question_order", "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
@@ -93,7 +95,7 @@ class Prompts(NamedTuple):
     """What a partition has to ask."""
 
     survey: pa.Table
-    """Its `survey_responses`."""
+    """Its `survey_responses`; of these only what says which prompts are asked, where no baseline is."""
     blueprints: pa.Table
     """All of them, or the columns of them that were wanted."""
     chosen: pa.Table
@@ -278,9 +280,11 @@ class Predictor:
         return prompts.filter(pa.array([place <= last for place in places], pa.bool_()))
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
-        """`columns`: of the blueprints; all by default."""
-        survey, blueprints = self._read("survey_responses", key), self._read("blueprints", key, columns)
+        """`columns`: of the blueprints, where nothing is computed; all by default."""
         options = self.options
+        is_computing = columns is None and any(model.is_computed for model in options.all_models)
+        survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
+        blueprints = self._read("blueprints", key, columns)
         chosen = select_prompts(
             blueprints,
             survey,
