@@ -51,7 +51,7 @@ _SPENT = """
     sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
 """
 
-_USAGE = (*MODEL, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_USED_BY_MODEL = (*MODEL, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
 
 
 def costs(connection: duckdb.DuckDBPyConnection, keys: Keys) -> pa.Table:
@@ -116,7 +116,7 @@ def usage_by_model(rows: pa.Table, keys: Keys) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("predictions", asked)
         found = cost_breakdown(connection, ["model"], keys)
-    return pa.Table.from_pandas(found[list(_USAGE)], preserve_index=False)
+    return pa.Table.from_pandas(found[list(_USED_BY_MODEL)], preserve_index=False)
 
 
 def _added_up(requests: pa.Table) -> pa.Table:
@@ -134,7 +134,7 @@ def _added_up(requests: pa.Table) -> pa.Table:
     whole = pa.table({**{name: requests[name] for name in MODEL}, **counted})
     sums = whole.group_by(list(MODEL), use_threads=False).aggregate([(name, "sum") for name in counted])
     columns = [sums[f"{name}_sum"] if name == "cost_usd" else sums[f"{name}_sum"].cast(pa.int64()) for name in counted]
-    found = pa.table([*(sums[name] for name in MODEL), *columns], names=_USAGE)
+    found = pa.table([*(sums[name] for name in MODEL), *columns], names=_USED_BY_MODEL)
     # The dearest first; those without a known cost come last.
     return found.sort_by([("cost_usd", "descending"), *((name, "ascending") for name in MODEL)])
 
