@@ -15,6 +15,7 @@ from dtef_pipeline.asking.calls import Ask, Then
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request_list import keys_of
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
@@ -75,7 +76,7 @@ class _Asks:
 
         try:
             failures = self.gateway.answer(requests, on_progress=show, then=None if then is None else follow).failures
-            heard.settle([one.key for one in requests], failures)
+            heard.settle(keys_of(requests), failures)
         finally:
             heard.call_done()
         return failures

@@ -1,10 +1,10 @@
 """Stage 3, predict: `predictions`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
@@ -22,9 +22,10 @@ from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.store import SurveyStore
+from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.boards.costs import usage_by_model
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -88,7 +89,8 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     command = command_of(context.run)
     keys = command.keys if command else run.keys
     require_snapshot(store.warehouse, "predictions", SPACE, keys, config.snapshot)
-    predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
+    stored = partial(store.responses.responses, columns=TAKEN_OVER)
+    predictor = Predictor.over(keys, store.warehouse, models, stored, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
@@ -154,11 +156,9 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 
 def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     """What each language model of the partition used."""
-    with duckdb.connect() as connection:
-        connection.register("predictions", rows)
-        used = cost_breakdown(connection, ["model"], KEYS)
+    used = usage_by_model(rows, KEYS)
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
-    return markdown(pa.Table.from_pandas(used), columns, most=len(used))
+    return markdown(used, columns, most=len(used))
 
 
 @dg.asset_check(asset=predictions, blocking=True)

@@ -17,16 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.survey.lost_rows import InStore, lost_predictions
+from assets.survey.previous_round import PreviousRound
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
-from dtef_pipeline.survey.identity import SPACE, round_order
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -39,6 +41,8 @@ Stored = Callable[[Sequence[str]], pa.Table]
 REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
+# Of `survey_responses`, what says which prompts are asked; baselines need more.
+_CHOSEN_BY = (KEYS.item, "question_order", "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
@@ -79,50 +83,23 @@ class Plan:
     key: str
     blueprints: pa.Table
     known: list[pa.Table]
-    asked: list[tuple[ModelSpec, pa.Table]]
-    requests: list[Request]
-    served: dict[str, SharedResponse] = field(default_factory=dict)
-    """By request key: what is asked in its place, because it has the same words."""
+    """Rows that need no asking."""
+    asked: list[pa.Table] = field(default_factory=list)
+    """Rows whose responses are asked for, or replayed."""
+    requests: RequestList = field(default_factory=RequestList)
+    replayed: pa.Table | None = None
+    """The responses that were in the store before anyone was asked; also others of the same window."""
 
 
 class Prompts(NamedTuple):
     """What a partition has to ask."""
 
     survey: pa.Table
-    """Its `survey_responses`."""
+    """Its `survey_responses`; of these only what says which prompts are asked, where no baseline is."""
     blueprints: pa.Table
     """All of them, or the columns of them that were wanted."""
     chosen: pa.Table
     """Those of the blueprints that the options ask."""
-
-
-class PreviousRound:
-    """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
-
-    def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
-        self._rounds: list[str] = []
-        self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
-        """By (series, segment): the rounds read so far, and the latest answers in them."""
-
-    def answers(self, round_id: str, segment: str) -> Previous:
-        """The segment's latest answer to each question in earlier rounds of the round's series."""
-        series = round_order(round_id)[0]
-        earlier = self._earlier(round_id)
-        read, answers = self._read.get((series, segment), ([], {}))
-        if earlier[: len(read)] != read:  # the run went back to an earlier round
-            read, answers = [], {}
-        for other in earlier[len(read) :]:
-            rows = self._reader.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
-            answers = {**answers, **previous_answers(rows, round_id)}
-        self._read[series, segment] = (earlier, answers)
-        return answers
-
-    def _earlier(self, round_id: str) -> list[str]:
-        if not self._rounds:
-            self._rounds = self._reader.warehouse.values("survey_responses", "round")
-        this = round_order(round_id)
-        return [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
 
 
 class Predictor:
@@ -198,18 +175,20 @@ class Predictor:
     def plan(self, key: str) -> Plan:
         """What is known of the partition already, and what its language models are to be asked."""
         survey, blueprints, chosen = self._prompts(key)
-        plan = Plan(key, blueprints, [], [], [])
+        plan = Plan(key, blueprints, [])
         options = self.options
+        asked = list[RequestsOfModel]()
         same = same_texts(blueprints, as_listed) if has_duplicates(survey) else {}
         for model in options.all_models:
             wanted = self._wanted(chosen, model)
             if model.is_computed:
                 plan.known.append(self._computed(key, wanted, survey, model, options.draws))
             elif len(wanted):
-                plan.asked.append((model, wanted))
-                served = self._served(wanted["prompt_id"].to_pylist(), model, same)
-                plan.served |= served
-                plan.requests += CALLS.requests(wanted, model, options.draws, options.snapshot, served)
+                served = self._served(wanted["prompt_id"].to_pylist(), model, same) if same else {}
+                rows, requests = CALLS.asked(wanted, model, options.draws, options.snapshot, served)
+                plan.asked.append(rows)
+                asked.append(requests)
+        plan.requests = RequestList(asked)
         return plan
 
     def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
@@ -231,20 +210,27 @@ class Predictor:
     def ask(self, plans: Sequence[Plan], ask: Ask) -> Mapping[str, Failure]:
         """Have everything of the plans answered (or replayed); returns what failed for good, by request key.
 
-        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once.
+        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once. Responses that are stored are looked up
+        here, for all plans at once, so that `rows` need not look them up again.
         """
-        requests = [request for plan in plans for request in plan.requests]
-        return ask(requests) if requests else {}
+        keys = RequestList.together(plan.requests for plan in plans).keys
+        if not keys:
+            return {}
+        replayed = self._stored(keys)
+        known = set(replayed["request_key"].to_pylist())
+        for plan in plans:
+            plan.requests, plan.replayed = plan.requests.where_stored(known), replayed
+        return ask(RequestList.together(plan.requests for plan in plans))
 
     def rows(self, plan: Plan, failures: Mapping[str, Failure]) -> pa.Table:
         """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand."""
         tables = list(plan.known)
-        if plan.requests:
-            responses = self._stored([request.key for request in plan.requests])
-            draws, snapshot = self.options.draws, self.options.snapshot
-            for model, prompts in plan.asked:
-                tables.append(CALLS.answered(prompts, model, draws, snapshot, responses, failures, plan.served))
-        new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
+        if plan.asked:
+            found = [] if plan.replayed is None else [plan.replayed]
+            if lacking := plan.requests.keys_not_stored():
+                found.append(self._stored(lacking))
+            tables.append(CALLS.settled(pa.concat_tables(plan.asked), pa.concat_tables(found), failures))
+        new = pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
         existing = self.warehouse.read_earlier("predictions", **at)
@@ -294,9 +280,11 @@ class Predictor:
         return prompts.filter(pa.array([place <= last for place in places], pa.bool_()))
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
-        """`columns`: of the blueprints; all by default."""
-        survey, blueprints = self._read("survey_responses", key), self._read("blueprints", key, columns)
+        """`columns`: of the blueprints, where nothing is computed; all by default."""
         options = self.options
+        is_computing = columns is None and any(model.is_computed for model in options.all_models)
+        survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
+        blueprints = self._read("blueprints", key, columns)
         chosen = select_prompts(
             blueprints,
             survey,

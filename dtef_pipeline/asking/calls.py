@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.asking.same_texts import SEEN, Listed, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
@@ -24,6 +26,9 @@ UNKNOWN_LATENCY_S = 0.0
 """What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
+TAKEN_OVER = ("request_key", "text", *_FROM_RESPONSE)
+"""The columns of stored responses that a table of calls is made of."""
+_UNASKED = Failure("", "was not asked: the run ended before its turn", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 
@@ -38,6 +43,14 @@ class AsksOnward(Protocol):
 
         `then` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
         """
+
+
+class AskedOfModel(NamedTuple):
+    """What a model is asked of a table of prompts."""
+
+    rows: pa.Table
+    """One per prompt and draw, with all columns that are known before anyone is asked."""
+    requests: RequestsOfModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +82,69 @@ class CallTable:
 
         `served`: requests in whose place another one of the same words is made (`same_texts.sources`).
         """
-        columns = [prompts[name].to_pylist() for name in SEEN]
-        first: dict[str, tuple[Any, ...]] = {}
-        for row in zip(*columns, strict=True):
-            first.setdefault(row[0], row)
-        keys = [request_keys(first, model.variant, draw, snapshot) for draw in range(draws)]
-        made: dict[str, Request] = {}
-        for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values()):
-            for draw in range(draws):
-                own = keys[draw][place]
-                sent, key = served.get(own, (prompt, own))
-                if key not in made:
-                    listed = self.listed(options, reading)
-                    made[key] = Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key)
-        return list(made.values())
+        return list(RequestList([self.asked(prompts, model, draws, snapshot, served).requests]))
+
+    def asked(
+        self,
+        prompts: pa.Table,
+        model: ModelSpec,
+        draws: int,
+        snapshot: str,
+        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
+    ) -> AskedOfModel:
+        """What a language model is asked. `served`, as `requests` takes it: such a row has its own prompt id, and the key of the request
+        that is made for it.
+        """
+        own = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
+        keys = [served[key].request_key if key in served else key for key in own] if served else own
+        made = partial(self._made, prompts, model, draws, snapshot, keys, served)
+        requests = RequestsOfModel(model, list(dict.fromkeys(keys)), made)
+        return AskedOfModel(self._rows(prompts, model, draws, snapshot, keys), requests)
+
+    def _made(
+        self,
+        prompts: pa.Table,
+        model: ModelSpec,
+        draws: int,
+        snapshot: str,
+        keys: Sequence[str],
+        served: Mapping[str, SharedResponse],
+        wanted: Sequence[str],
+    ) -> list[Request]:
+        """The requests of the `wanted` among the keys, which are those of the rows."""
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        sent_as = {source.request_key: source.prompt_id for source in served.values()}
+        places = [divmod(first[key], draws) for key in wanted]
+        seen = prompts.select(list(SEEN)).take(pa.array([row for row, _ in places], pa.int64()))
+        columns = [seen[name].to_pylist() for name in SEEN]
+        made = []
+        for key, (_, draw), (prompt, system, user, options, reading, schema, tokens) in zip(
+            wanted, places, zip(*columns, strict=True), strict=True
+        ):
+            sent, listed = sent_as.get(key, prompt), self.listed(options, reading)
+            made.append(Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key))
+        return made
 
     def keys(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
         """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
-        repeated = prompts.select(list(self.from_prompt)).take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
-        draw = list(range(draws)) * len(prompts)
-        keys = [request_keys(prompts["prompt_id"].to_pylist(), model.variant, d, snapshot) for d in range(draws)]
+        keys = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
+        return self._rows(prompts, model, draws, snapshot, keys)
+
+    def _rows(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, keys: Sequence[str]) -> pa.Table:
+        repeated = prompts.select(list(self.from_prompt))
+        if draws > 1:
+            repeated = repeated.take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
         rows = len(repeated)
-        constant = {
+        columns = {
+            **dict(zip(repeated.column_names, repeated.columns, strict=True)),
             "snapshot": pa.repeat(snapshot, rows),
             "model": pa.repeat(model.name, rows),
             "model_variant": pa.repeat(model.variant, rows),
             "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
-            "draw": pa.array(draw, pa.int32()),
-            "request_key": pa.array(np.array(keys, dtype=object).T.ravel(), pa.string()),
+            "draw": pa.array(np.tile(np.arange(draws, dtype=np.int32), len(prompts))),
+            "request_key": pa.array(keys, pa.string()),
         }
-        for name, column in constant.items():
-            repeated = repeated.append_column(name, column)
-        return repeated
+        return pa.table(columns)
 
     def answered(
         self,
@@ -112,38 +156,27 @@ class CallTable:
         failures: Mapping[str, Failure],
         served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
-        """The rows of a language model from the stored `responses` (any superset); a request without one is an `error` row.
+        """The rows of a language model, as `settled` makes them. `served`: as `requests` takes it."""
+        return self.settled(self.asked(prompts, model, draws, snapshot, served).rows, responses, failures)
 
-        `served`, as `requests` takes it: such a row has its own prompt id, and the key under which its response is stored.
+    def settled(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
+        """The rows of what was asked, with the stored `responses` (any superset, the columns TAKEN_OVER); a request without one is an
+        `error` row.
         """
-        rows = _as_asked(self.keys(prompts, model, draws, snapshot), served)
+        # In one piece: all that follows takes as long for each piece as for the whole.
+        rows, responses = rows.combine_chunks(), responses.combine_chunks()
         found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
-        taken = responses.take(found)
-        answered = taken["request_key"].is_valid().to_pylist()
-        keys = rows["request_key"].to_pylist()
-        unanswered = Failure("", "was not asked: the run ended before its turn", 0)
-        errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
+        taken = responses.select(list(TAKEN_OVER)).take(found)
         columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
-        if model.is_imported:
-            columns["latency_s"] = _known_latency(taken["latency_s"])
+        columns["latency_s"] = _known_latency(rows["model_variant"], taken["latency_s"])
         columns["response"] = taken["text"]
-        columns["call_status"] = [error.status if error else "answered" for error in errors]
-        columns["error"] = [error.message if error else None for error in errors]
-        columns["attempts"] = [
-            error.attempts if error else attempts for error, attempts in zip(errors, taken["attempts"].to_pylist(), strict=True)
-        ]
+        columns |= _statuses(rows["request_key"], taken, failures)
         return self.completed(rows, columns | _used_once(rows["request_key"], taken))
 
     def completed(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """The rows with the given columns added, the others null, in the table's schema."""
         known = {name: rows[name] for name in rows.column_names} | dict(columns)
-        empty = [None] * len(rows)
-        arrays = [
-            column.cast(field.type)
-            if isinstance(column := known.get(field.name, empty), pa.ChunkedArray)
-            else pa.array(column, field.type)
-            for field in self.schema
-        ]
+        arrays = [_as_column(known.get(field.name), field.type, len(rows)) for field in self.schema]
         return pa.table(arrays, schema=self.schema)
 
     def merged(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
@@ -152,13 +185,8 @@ class CallTable:
         No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
         equal bytes.
         """
-        kept = existing.filter(
-            pc.and_(
-                pc.invert(pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())),
-                pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()),
-            )
-        )
-        rows = pa.concat_tables([new, kept])
+        kept = existing.filter(self._still_stands(existing, new, prompts)) if len(existing) else existing
+        rows = pa.concat_tables([new, kept]).combine_chunks() if len(kept) else new
         place = pc.index_in(_joined(rows, self.prompt_key), value_set=_joined(prompts, self.prompt_key).combine_chunks())
         order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
         rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
@@ -167,30 +195,66 @@ class CallTable:
         current = prompts["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
         return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
 
+    def _still_stands(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.ChunkedArray:
+        """Whether a row's prompt is there still, and no new row takes its place."""
+        is_replaced = pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())
+        return pc.and_(pc.invert(is_replaced), pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()))
+
     def _row_key(self, rows: pa.Table) -> pa.ChunkedArray:
         """Names a row of a snapshot, whichever request it stands on."""
         named = rows.select([*self.prompt_key, "model_variant"])
         return _joined(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
 
 
-def _known_latency(seconds: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The seconds that calls made elsewhere took; null where nobody said: the store, whose column takes no null, has 0 there."""
-    return pc.if_else(pc.equal(seconds, UNKNOWN_LATENCY_S), pa.scalar(None, pa.float64()), seconds)
+def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snapshot: str) -> list[str]:
+    """Of each prompt, the keys of all draws, one after the other."""
+    distinct = list(dict.fromkeys(prompt_ids))
+    by_draw = [request_keys(distinct, model.variant, draw, snapshot) for draw in range(draws)]
+    if draws == 1 and len(distinct) == len(prompt_ids):
+        return by_draw[0]
+    of_prompt = dict(zip(distinct, zip(*by_draw, strict=True), strict=True))
+    return [key for prompt in prompt_ids for key in of_prompt[prompt]]
 
 
-def _as_asked(rows: pa.Table, served: Mapping[str, SharedResponse]) -> pa.Table:
-    """The rows with the keys of the requests that were made for them."""
-    if not served:
-        return rows
-    own = rows["request_key"].to_pylist()
-    keys = [served[key].request_key if key in served else key for key in own]
-    return rows.set_column(rows.schema.get_field_index("request_key"), "request_key", pa.array(keys, pa.string()))
+def _as_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
+    """The values, or nulls where there are none, as a column of this type."""
+    if values is None:
+        return pa.nulls(rows, kind)
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return pa.array(values, kind)
+    return values if values.type == kind else values.cast(kind)
+
+
+def _known_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The seconds that calls took; of calls made elsewhere null where nobody said: the store, whose column takes no null, has 0 there."""
+    imported = pc.starts_with(variants, IMPORTED)
+    if not pc.any(imported).as_py():
+        return seconds
+    unknown = pc.and_kleene(imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
+    return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
+
+
+def _statuses(request_keys: pa.ChunkedArray, taken: pa.Table, failures: Mapping[str, Failure]) -> dict[str, Any]:
+    """What became of each call, why there is no response, and how many calls were sent."""
+    lacking = np.flatnonzero(taken["request_key"].is_null().to_numpy())
+    if not len(lacking):
+        return {"call_status": pa.repeat("answered", len(taken))}
+    statuses = ["answered"] * len(taken)
+    errors: list[str | None] = [None] * len(taken)
+    attempts = taken["attempts"].to_pylist()
+    for place, key in zip(lacking.tolist(), request_keys.take(pa.array(lacking)).to_pylist(), strict=True):
+        failure = failures.get(key, _UNASKED)
+        statuses[place], errors[place], attempts[place] = failure.status, failure.message, failure.attempts
+    return {"call_status": statuses, "error": errors, "attempts": attempts}
 
 
 def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
     """Tokens and cost of each request at its first row, 0 at the other items that it serves: so that sums are right."""
+    places = request_keys.combine_chunks().dictionary_encode()
+    if len(places.dictionary) == len(taken):
+        return {}
     first = np.zeros(len(taken), dtype=bool)
-    first[np.unique(request_keys.to_numpy(), return_index=True)[1]] = True
+    first[np.unique(places.indices.to_numpy(), return_index=True)[1]] = True
     again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
     return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in _USAGE}
 

@@ -196,11 +196,11 @@ class Gateway:
         intake.failures |= dispatch.failures
         return dispatch.sent
 
-    def _queue(self, queues: dict[_Asked, ModelQueue], request: Request) -> ModelQueue:
-        """The queue of a request among these, made where there is none."""
-        asked = request.model.variant, request.role == EMBEDDER
+    def _queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
+        """The queue among these of a model that is asked in a role, made where there is none."""
+        asked = model.variant, role == EMBEDDER
         if (queue := queues.get(asked)) is None:
-            queue = queues[asked] = ModelQueue(self._state(request.model, asked), request.role)
+            queue = queues[asked] = ModelQueue(self._state(model, asked), role)
         return queue
 
     def _state(self, spec: ModelSpec, asked: _Asked) -> ModelState:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dtef_pipeline.asking.calls import Then
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import CANDIDATE, Failure, Request
+from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from resources.gateway.askable import missing_of_imported
 from resources.gateway.queues import Arrival, Job, ModelQueue
 from resources.responses.store import ResponseStore
@@ -14,7 +16,7 @@ from resources.responses.store import ResponseStore
 class Intake:
     """Sorts requests into those to be asked and those that are settled. It lives in the caller's thread."""
 
-    def __init__(self, store: ResponseStore, queue_of: Callable[[Request], ModelQueue], then: Then | None) -> None:
+    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], then: Then | None) -> None:
         self._store, self._queue_of, self._then = store, queue_of, then
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
@@ -42,6 +44,12 @@ class Intake:
 
     def _sorted(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
         """Keys that are settled, and what is new."""
+        replayed, arrived = list[str](), list[Arrival]()
+        if isinstance(requests, RequestList):
+            for part in requests.parts:
+                replayed += part.stored
+                arrived += self._replayed(part)
+            requests = requests.not_stored()
         again, new = list[str](), dict[str, Request]()
         for request in requests:
             if request.key in self._settled:
@@ -54,8 +62,16 @@ class Intake:
         self._seen |= new.keys()
         self._settled |= known | missing.keys()
         arrivals = [
-            Arrival(self._queue_of(request), None if key in known else Job(key, request))
+            Arrival(self._queue_of(request.model, request.role), None if key in known else Job(key, request))
             for key, request in new.items()
             if key not in missing
         ]
-        return [*again, *(key for key in new if key in known or key in missing)], arrivals
+        settled = [*again, *(key for key in new if key in known or key in missing)]
+        return list(dict.fromkeys([*replayed, *settled])), arrived + arrivals
+
+    def _replayed(self, requests: RequestsOfModel) -> list[Arrival]:
+        """Those that are known to be stored, and were not there before."""
+        new = [key for key in requests.stored if key not in self._seen]
+        self._seen.update(new)
+        self._settled.update(new)
+        return [Arrival(self._queue_of(requests.model, CANDIDATE), None)] * len(new) if new else []

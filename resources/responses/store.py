@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
@@ -98,7 +99,7 @@ class ResponseStore:
     def known(self, keys: Iterable[str]) -> set[str]:
         """Those of the request keys that have a response."""
         statement = sa.select(db.responses.c.request_key)
-        return {row[0] for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows}
+        return {key for rows in self._select(statement, list(dict.fromkeys(keys))) for (key,) in rows}
 
     def has(self, variant: str, snapshot: str) -> bool:
         """Whether there is any response of the model variant in the snapshot. Where there is none, the whole store is looked through."""
@@ -121,13 +122,18 @@ class ResponseStore:
             names[variant], draws[variant] = name, max(draws.get(variant, 0), last + 1)
         return [StoredModel(name, variant, draws[variant]) for variant, name in names.items()]
 
-    def responses(self, keys: Iterable[str]) -> pa.Table:
-        """The responses to the request keys, in the order of the keys; keys without a response have no row."""
+    def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
+        """The responses to the request keys, in the order of the keys; keys without a response have no row.
+
+        `columns`: those that are wanted, `request_key` among them; none: all.
+        """
         wanted = list(dict.fromkeys(keys))
-        chunks = [_batch(rows, RESPONSES) for rows in self._select(sa.select(*db.response_fields), wanted) if rows]
-        found = pa.Table.from_batches(chunks, schema=RESPONSES).combine_chunks()
-        place = {key: row for row, key in enumerate(found["request_key"].to_pylist())}
-        return found.take(pa.array([place[key] for key in wanted if key in place], pa.int64()))
+        schema = pa.schema([RESPONSES.field(name) for name in columns]) if columns else RESPONSES
+        statement = sa.select(*(db.responses.c[name] for name in schema.names))
+        chunks = [_batch(rows, schema) for rows in self._select(statement, wanted) if rows]
+        found = pa.Table.from_batches(chunks, schema=schema).combine_chunks()
+        places = pc.index_in(pa.array(wanted, pa.string()), value_set=found["request_key"].combine_chunks())
+        return found.take(places.drop_null())
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
         """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
@@ -218,7 +224,7 @@ class ResponseStore:
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(db.responses.c.request_key.in_(self.database.listed))
         for chunk in db.chunks(keys):
-            yield self.database.read(partial(_rows, statement, self.database.keys(chunk)))
+            yield self.database.read(partial(_plain_rows, statement, self.database.keys(chunk)))
 
 
 def _summed() -> sa.Select[Any]:
@@ -233,6 +239,12 @@ def _summed() -> sa.Select[Any]:
 
 def _rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
     return connection.execute(statement, parameters).all()
+
+
+def _plain_rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
+    """As `_rows`, but as the driver gives them, without an object of SQLAlchemy's own for each: no column of responses has to be converted."""
+    with connection.execute(statement, parameters) as result:
+        return list(result.cursor.fetchall()) if result.cursor is not None else []
 
 
 def _row(response: Response) -> dict[str, Any]:

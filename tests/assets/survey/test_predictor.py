@@ -13,7 +13,7 @@ from assets.survey import predictor as module
 from assets.survey.predict import PredictConfig
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -33,8 +33,8 @@ def house(tmp_path: Path) -> Warehouse:
 
 
 def plans(*sizes: int) -> list[Plan]:
-    request = Request("p", "s", "u", LLM, 0, "base")
-    return [Plan(str(i), PREDICTIONS.empty_table(), [], [], [request] * size) for i, size in enumerate(sizes)]
+    asked = [RequestList([RequestsOfModel(LLM, ["k"] * size, lambda keys: [])]) for size in sizes]
+    return [Plan(str(i), PREDICTIONS.empty_table(), [], requests=requests) for i, requests in enumerate(asked)]
 
 
 class TestWindows:

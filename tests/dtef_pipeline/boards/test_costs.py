@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.costs import answer_lengths, cost_breakdown, cost_views, costs
+from dtef_pipeline.boards.costs import answer_lengths, cost_breakdown, cost_views, costs, usage_by_model
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -201,3 +201,19 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
     for frame in frames:
         assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
         assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
+
+
+@settings(max_examples=25, deadline=None)
+@given(ROWS, st.booleans(), st.integers(1, 3))
+def test_the_usage_of_a_partition_is_that_of_the_breakdown_by_model(
+    rows: list[dict[str, Any]], shared: bool, models: int
+) -> None:
+    for place, row in enumerate(rows):
+        variant = f"openai/m{place % models}" if place % 5 else "baseline/uniform"
+        row |= {"model": f"m{place % models}", "model_variant": variant, "round": "S1", "segment": "a:x"}
+        row["request_key"] = row["request_key"] + ("" if shared else str(place))
+    table = pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS)
+    with predictions(*rows) as connection:
+        expected = cost_breakdown(connection, ["model"], KEYS).drop(columns=["reason", "stop_reason"])
+    wanted = pa.Table.from_pandas(expected, preserve_index=False).to_pylist()
+    assert usage_by_model(table, KEYS).to_pylist() == [{**row, "cost_usd": pytest.approx(row["cost_usd"])} for row in wanted]

@@ -1,0 +1,36 @@
+"""What segments answered in the rounds before, for the baseline that repeats it."""
+
+from __future__ import annotations
+
+from dtef_pipeline.survey.baselines.baselines import PREVIOUS_COLUMNS, Previous, previous_answers
+from dtef_pipeline.survey.identity import round_order
+from resources.table_reader import TableReader
+
+
+class PreviousRound:
+    """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
+
+    def __init__(self, reader: TableReader) -> None:
+        self._reader = reader
+        self._rounds: list[str] = []
+        self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
+        """By (series, segment): the rounds read so far, and the latest answers in them."""
+
+    def answers(self, round_id: str, segment: str) -> Previous:
+        """The segment's latest answer to each question in earlier rounds of the round's series."""
+        series = round_order(round_id)[0]
+        earlier = self._earlier(round_id)
+        read, answers = self._read.get((series, segment), ([], {}))
+        if earlier[: len(read)] != read:  # the run went back to an earlier round
+            read, answers = [], {}
+        for other in earlier[len(read) :]:
+            rows = self._reader.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+            answers = {**answers, **previous_answers(rows, round_id)}
+        self._read[series, segment] = (earlier, answers)
+        return answers
+
+    def _earlier(self, round_id: str) -> list[str]:
+        if not self._rounds:
+            self._rounds = self._reader.warehouse.values("survey_responses", "round")
+        this = round_order(round_id)
+        return [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]

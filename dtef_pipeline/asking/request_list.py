@@ -1,0 +1,70 @@
+"""Requests that are made only when they are looked at: of those whose responses are stored, the keys are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Self
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsOfModel:
+    """What one model is asked as a candidate, each request once."""
+
+    model: ModelSpec
+    keys: Sequence[str]
+    make: Callable[[Sequence[str]], list[Request]]
+    """Makes the requests of some of the keys, in their order."""
+    stored: Sequence[str] = ()
+    """Those of the keys that are known to have a response in the store."""
+
+    def keys_not_stored(self) -> list[str]:
+        if len(self.stored) == len(self.keys):
+            return []
+        stored = set(self.stored)
+        return [key for key in self.keys if key not in stored]
+
+
+class RequestList(Sequence[Request]):
+    """The requests of several models. Its keys, and how many there are, are had without making one."""
+
+    def __init__(self, parts: Iterable[RequestsOfModel] = ()) -> None:
+        self.parts = tuple(parts)
+
+    @classmethod
+    def together(cls, lists: Iterable[RequestList]) -> Self:
+        return cls(part for one in lists for part in one.parts)
+
+    @property
+    def keys(self) -> list[str]:
+        return list(chain.from_iterable(part.keys for part in self.parts))
+
+    def where_stored(self, known: Collection[str]) -> RequestList:
+        """The same, with the knowledge that these request keys have a response in the store."""
+        return RequestList(replace(part, stored=[key for key in part.keys if key in known]) for part in self.parts)
+
+    def keys_not_stored(self) -> list[str]:
+        """The keys of those that are not known to have a response."""
+        return list(chain.from_iterable(part.keys_not_stored() for part in self.parts))
+
+    def not_stored(self) -> Iterator[Request]:
+        """Those themselves."""
+        return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.keys_not_stored()))
+
+    def __len__(self) -> int:
+        return sum(len(part.keys) for part in self.parts)
+
+    def __iter__(self) -> Iterator[Request]:
+        return chain.from_iterable(part.make(part.keys) for part in self.parts)
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
+
+
+def keys_of(requests: Sequence[Request]) -> list[str]:
+    """The keys of the requests."""
+    return requests.keys if isinstance(requests, RequestList) else [one.key for one in requests]
