@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.row_blocks import BLOCK
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
-from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
+from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
 NULL_DRAWS = 30

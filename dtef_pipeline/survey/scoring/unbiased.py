@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats, distributions, fractions, sum_of_options
+from dtef_pipeline.survey.scoring.metrics import Compared, Floats, distributions, fractions, sum_of_options
 
 _SMALLEST = 2
 """Respondents below which nothing is known of how answers scatter."""
@@ -65,16 +65,14 @@ def corrected_rps_on_scale(
 
 def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
     """Every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
-    q, p = fractions(predicted, observed)
+    return corrected_errors(Compared(predicted, observed), n)
+
+
+def corrected_errors(compared: Compared, n: npt.ArrayLike) -> dict[str, Floats]:
+    """`measure_corrected` of what was checked already."""
+    q, p = compared.predicted, compared.observed
     less_one = _less_one(n, p)
-    if p.ndim == 1 or len(p) <= BLOCK:
-        return {name: formula(q, p, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
-    values = {name: np.empty(len(p)) for name in _CORRECTED_FORMULAS}
-    for start in range(0, len(p), BLOCK):
-        rows = slice(start, start + BLOCK)
-        for name, formula in _CORRECTED_FORMULAS.items():
-            values[name][rows] = formula(q[rows], p[rows], less_one[rows])
-    return values
+    return {name: formula(q, p, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
 def gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
