@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 BLOCK = 20_000
@@ -28,6 +30,11 @@ def in_blocks(rows: int, work: Callable[[slice], None]) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, blocks):
             pass
+
+
+def distinct(numbers: npt.NDArray[np.integer]) -> list[int]:
+    """The distinct ones of small numbers >= 0, ascending: neither sorted nor hashed, as a block has many and few are distinct."""
+    return np.flatnonzero(np.bincount(numbers)).tolist()
 
 
 def processors() -> int:

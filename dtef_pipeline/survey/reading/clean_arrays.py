@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dtef_pipeline.survey.reading.short_numbers import WORD_BYTES, short_numbers
+from dtef_pipeline.survey.row_blocks import distinct
 
 _CLEAN_NUMBER = r"[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?"
 _TO_ROWS = bytes.maketrans(b"]", b"\n")
@@ -41,14 +42,10 @@ def clean_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays
     for found in _short_arrays(texts, sizes, wanted):
         wanted[found.rows] = False
         yield found
-    for k in _distinct(sizes[wanted]):
+    for k in distinct(sizes[wanted]):
         rows = np.flatnonzero(wanted & (sizes == k))
         if found_any := _any_arrays(texts if len(rows) == len(texts) else texts.take(pa.array(rows)), k):
             yield Arrays(rows[found_any.rows], found_any.places)
-
-
-def _distinct(sizes: Rows) -> list[int]:
-    return np.flatnonzero(np.bincount(sizes)).tolist() if len(sizes) else []
 
 
 def _short_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
@@ -59,11 +56,14 @@ def _short_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Array
     if texts.null_count:
         wanted &= texts.is_valid().to_numpy(zero_copy_only=False)
     commas, before = _commas(data, first, last, sizes, wanted)
-    for k in _distinct(sizes[wanted]):
+    for k in distinct(sizes[wanted]):
         rows = np.flatnonzero(wanted & (sizes == k))
         starts, ends = np.empty((k, len(rows)), np.int64), np.empty((k, len(rows)), np.int64)
-        for i in range(k - 1):
-            ends[i] = commas[before[rows] + i]
+        if len(commas) == len(rows) * (k - 1):
+            ends[:-1] = commas.reshape(-1, k - 1).T
+        else:
+            for i in range(k - 1):
+                ends[i] = commas[before[rows] + i]
         ends[-1] = last[rows]
         starts[0] = first[rows]
         starts[1:] = ends[:-1]

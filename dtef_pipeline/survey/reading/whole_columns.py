@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -69,8 +70,13 @@ class ColumnsInMaking:
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             listed = None if listed is None else listed[usable]
         starts = self._offsets[rows]
-        for i, place in enumerate(places):
-            self._values[starts + (i if listed is None else listed[:, i])] = place / total
+        if listed is None and _in_a_row(rows):
+            beside = self._values[starts[0] : starts[-1] + len(places)].reshape(len(rows), -1)
+            for i, place in enumerate(places):
+                np.divide(place, total, out=beside[:, i])
+        else:
+            for i, place in enumerate(places):
+                self._values[starts + (i if listed is None else listed[:, i])] = place / total
         self._pending[rows] = False
         off = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
         return rows[off], total[off]
@@ -94,14 +100,25 @@ class ColumnsInMaking:
         return self._codes.setdefault(text, len(self._codes))
 
     def columns(self) -> ParsedColumns:
-        words = pa.array(list(self._codes), pa.string())
         good = self._status == 0
-        kept, sizes = self._values, self._sizes
-        if not good.all():
-            kept, sizes = kept[np.repeat(good, sizes)], np.where(good, sizes, 0)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        distribution = pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept), mask=pa.array(~good))
-        return ParsedColumns(words.take(pa.array(self._status)), distribution, words.take(pa.array(self._reason)))
+        if good.all():
+            distribution = pa.ListArray.from_arrays(pa.array(self._offsets, pa.int32()), pa.array(self._values))
+        else:
+            kept, sizes = self._values[np.repeat(good, self._sizes)], np.where(good, self._sizes, 0)
+            offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+            distribution = pa.ListArray.from_arrays(offsets, pa.array(kept), mask=pa.array(~good))
+        return ParsedColumns(self._words(self._status), distribution, self._words(self._reason))
+
+    def _words(self, codes: npt.NDArray[np.int32]) -> pa.Array:
+        words = pa.array(list(self._codes), pa.string())
+        if len(codes) and (codes == codes[0]).all():
+            return pa.repeat(words[codes[0]], len(codes))
+        return words.take(pa.array(codes))
+
+
+def _in_a_row(rows: Rows) -> bool:
+    """Whether these ascending rows leave none out between them."""
+    return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
 
 
 def _permutations(orders: pa.ListArray, k: int) -> Rows:

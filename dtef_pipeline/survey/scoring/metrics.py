@@ -72,6 +72,11 @@ class Compared:
         return sum_of_options(np.abs(self.difference))
 
     @cached_property
+    def observed_squares(self) -> Floats:
+        """Sum of the squares of the observed fractions: 1/k..1."""
+        return sum_of_options(self.observed * self.observed)
+
+    @cached_property
     def work(self) -> Floats:
         """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
         reached = self.difference[..., 0].copy()
@@ -156,7 +161,7 @@ def cosine(compared: Compared) -> Floats:
     Symmetric; the order of the options does not matter. Source: DTEF methodology 4.2.
     """
     p, q = compared.predicted, compared.observed
-    squares = sum_of_options(p * p) * sum_of_options(q * q)
+    squares = sum_of_options(p * p) * compared.observed_squares
     return np.asarray(np.clip(sum_of_options(p * q) / np.sqrt(squares), 0, 1))
 
 
@@ -198,9 +203,13 @@ def top_hit(compared: Compared) -> Floats:
     them is drawn), so that a uniform prediction gets 1/k and not 1.
     """
     p, q = compared.predicted, compared.observed
-    top = p == p.max(axis=-1, keepdims=True)
-    hit = top & (q == q.max(axis=-1, keepdims=True))
-    return np.asarray(sum_of_options(hit.astype(np.float64)) / sum_of_options(top.astype(np.float64)))
+    highest_p, highest_q = p.max(axis=-1), q.max(axis=-1)
+    tops, hits = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
+    for option in range(compared.options):
+        top = p[..., option] == highest_p
+        tops += top
+        hits += top & (q[..., option] == highest_q)
+    return np.asarray(hits / tops)
 
 
 def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, dont_know: npt.ArrayLike) -> Floats:

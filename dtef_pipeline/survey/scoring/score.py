@@ -14,7 +14,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
-from dtef_pipeline.survey.row_blocks import in_blocks
+from dtef_pipeline.survey.row_blocks import distinct, in_blocks
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Compared, Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
@@ -49,12 +49,18 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
         "reason": parsed.reason,
         "predicted": parsed.distribution,
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
-        "score": pa.array(policy_scores(parsed.status, values[metric], metric), from_pandas=True),
+        "score": _nullable(policy_scores(parsed.status, values[metric], metric)),
     }
-    columns |= {name: pa.array(values[name], from_pandas=True) for name in (*METRICS, *CORRECTED)}
+    columns |= {name: _nullable(values[name]) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
     columns["truth_id"] = _truth_ids(survey).take(place)
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
+
+
+def _nullable(values: Floats) -> pa.Array:
+    """NaN as null; the values themselves are not copied."""
+    nothing = np.isnan(values)
+    return pa.array(values, mask=nothing if nothing.any() else None)
 
 
 def _truth_ids(survey: pa.Table) -> pa.Array:
@@ -136,19 +142,23 @@ class _Truth:
 
 def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Every metric (rows,), NaN where it has no value: in each block the parsed rows of each number of options at once."""
-    values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
+    values = {name: np.empty(len(place)) for name in (*METRICS, *CORRECTED)}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
-    truth = _Truth(survey, np.unique(sizes[ok]).tolist())
+    truth = _Truth(survey, distinct(sizes[ok]))
 
     def fill(block: slice) -> None:
-        for k in np.unique(sizes[block][ok[block]]).tolist():
-            rows = block.start + np.flatnonzero(ok[block] & (sizes[block] == k))
-            for name, column in _measured(matrix(parsed.distribution, k, rows), truth, k, place[rows]).items():
-                values[name][rows] = column
+        of_block = {name: column[block] for name, column in values.items()}
+        for column in of_block.values():
+            column[:] = np.nan
+        for k in distinct(sizes[block][ok[block]]):
+            rows = np.flatnonzero(ok[block] & (sizes[block] == k))
+            predicted = matrix(parsed.distribution, k, block.start + rows)
+            for name, column in _measured(predicted, truth, k, place[block][rows]).items():
+                of_block[name][rows if len(rows) < len(ok[block]) else slice(None)] = column
         for name in _ORDERED:
-            values[name][block][truth.nominal[place[block]]] = np.nan
+            of_block[name][truth.nominal[place[block]]] = np.nan
 
     in_blocks(len(place), fill)
     return values

@@ -195,3 +195,13 @@ def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
     for row in (0, BLOCK - 1, BLOCK, rows - 1):
         alone = metrics.measure(predicted[row], observed[row])
         assert {name: float(values[row]) for name, values in together.items()} == {n: float(v) for n, v in alone.items()}
+
+
+def test_a_wrong_row_is_named_among_all_rows_and_the_prediction_first() -> None:
+    predicted, observed = np.ones((2, BLOCK + 9, 3))
+    observed[5] = 0
+    with pytest.raises(ConfigError, match="observed: row 5 is no distribution"):
+        metrics.measure(predicted, observed)
+    predicted[BLOCK + 4] = 0
+    with pytest.raises(ConfigError, match=f"predicted: row {BLOCK + 4} is no distribution"):
+        metrics.measure(predicted, observed)
