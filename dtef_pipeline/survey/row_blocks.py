@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOCK = 20_000
+BLOCK = 8192
 """Rows worked on at a time."""
 MANY_ROWS = 100_000
 """Rows from which on threads gain more than they cost."""

@@ -36,43 +36,44 @@ class Arrays(NamedTuple):
     places: list[Floats]
 
 
-def clean_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
-    """Those of the `wanted` texts (large strings) that are one clean array of as many numbers as `sizes` says, 2 or more."""
-    wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS)
-    for found in _short_arrays(texts, sizes, wanted):
-        wanted[found.rows] = False
-        yield found
-    for k in distinct(sizes[wanted]):
-        rows = np.flatnonzero(wanted & (sizes == k))
-        if found_any := _any_arrays(texts if len(rows) == len(texts) else texts.take(pa.array(rows)), k):
-            yield Arrays(rows[found_any.rows], found_any.places)
+def short_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
+    """Those of the `wanted` texts (large strings) that are one array of as many numbers as `sizes` says, 2 or more.
 
-
-def _short_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
-    """The arrays from the first to the last character of a text, of short numbers behind at most one space."""
+    Only arrays from the first to the last character of a text are found, of short numbers behind at most one space.
+    """
     data, bounds = _bytes(texts)
     first, last = bounds[:-1], bounds[1:] - 1
-    wanted = wanted & (data[first] == ord("[")) & (data[last] == ord("]"))
+    wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS) & (last - first <= (WORD_BYTES + 2) * sizes)
+    wanted &= (data[first] == ord("[")) & (data[last] == ord("]"))
     if texts.null_count:
         wanted &= texts.is_valid().to_numpy(zero_copy_only=False)
+    if wanted.any():
+        yield from _numbers_between(data, first, last, sizes, wanted)
+
+
+def _numbers_between(data: npt.NDArray[np.uint8], first: Rows, last: Rows, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
+    """The numbers from the `first` to the `last` character of each text, of all lengths of array at once: each operation costs something."""
     commas, before = _commas(data, first, last, sizes, wanted)
-    for k in distinct(sizes[wanted]):
-        rows = np.flatnonzero(wanted & (sizes == k))
-        starts, ends = np.empty((k, len(rows)), np.int64), np.empty((k, len(rows)), np.int64)
+    rows_of = {k: np.flatnonzero(wanted & (sizes == k)) for k in distinct(sizes[wanted])}
+    bounds = np.cumsum([0, *(k * len(rows) for k, rows in rows_of.items())])
+    starts, ends = np.empty(bounds[-1], np.int64), np.empty(bounds[-1], np.int64)
+    for (k, rows), begin, end in zip(rows_of.items(), bounds[:-1], bounds[1:], strict=True):
+        separated = ends[begin:end].reshape(k, -1)
         if len(commas) == len(rows) * (k - 1):
-            ends[:-1] = commas.reshape(-1, k - 1).T
+            separated[:-1] = commas.reshape(-1, k - 1).T
         else:
             for i in range(k - 1):
-                ends[i] = commas[before[rows] + i]
-        ends[-1] = last[rows]
-        starts[0] = first[rows]
-        starts[1:] = ends[:-1]
-        starts += 1
-        starts += data.take(starts) == ord(" ")
-        numbers = short_numbers(data, starts, ends)
-        values = numbers.values
-        if numbers.others.any():
-            fine = ~numbers.others.any(axis=0)
+                separated[i] = commas[before[rows] + i]
+        separated[-1] = last[rows]
+        starts[begin : begin + len(rows)] = first[rows]
+        starts[begin + len(rows) : end] = ends[begin : end - len(rows)]
+    starts += 1
+    starts += data.take(starts) == ord(" ")
+    numbers = short_numbers(data, starts, ends)
+    for (k, rows), begin, end in zip(rows_of.items(), bounds[:-1], bounds[1:], strict=True):
+        values, others = numbers.values[begin:end].reshape(k, -1), numbers.others[begin:end].reshape(k, -1)
+        if others.any():
+            fine = ~others.any(axis=0)
             rows, values = rows[fine], values[:, fine]
         yield Arrays(rows, list(values))
 
@@ -89,20 +90,27 @@ def _commas(data: npt.NDArray[np.uint8], first: Rows, last: Rows, sizes: Rows, w
     return commas, before
 
 
-def _any_arrays(texts: pa.Array, k: int) -> Arrays | None:
-    """The arrays of k numbers, however they are spaced and however long the numbers are; None when there are none."""
-    pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
-    clean = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    mask = clean.to_numpy(zero_copy_only=False)
-    if not mask.any():
-        return None
-    data, _ = _bytes(texts if mask.all() else texts.filter(clean))
+def any_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
+    """Those of the `wanted` texts that are one array of as many numbers as `sizes` says, however it is spaced and however long they are."""
+    wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS)
+    for k in distinct(sizes[wanted]):
+        rows = np.flatnonzero(wanted & (sizes == k))
+        pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
+        asked = texts if len(rows) == len(texts) else texts.take(pa.array(rows))
+        clean = pc.fill_null(pc.match_substring_regex(asked, pattern), False)
+        mask = clean.to_numpy(zero_copy_only=False)
+        if mask.any():
+            yield Arrays(rows[mask], _lines_of_csv(asked if mask.all() else asked.filter(clean), k))
+
+
+def _lines_of_csv(arrays: pa.Array, k: int) -> list[Floats]:
+    data, _ = _bytes(arrays)
     table = pa.csv.read_csv(
         pa.BufferReader(data[:-WORD_BYTES].tobytes().translate(_TO_ROWS, _ROW_BREAKING)),
-        pa.csv.ReadOptions(column_names=[str(i) for i in range(k)], use_threads=False),
+        pa.csv.ReadOptions(column_names=[str(i) for i in range(k)]),
         convert_options=pa.csv.ConvertOptions(column_types={str(i): pa.float64() for i in range(k)}),
     )
-    return Arrays(np.flatnonzero(mask), [column.to_numpy() for column in table.columns])
+    return [column.to_numpy() for column in table.columns]
 
 
 def _bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Rows]:

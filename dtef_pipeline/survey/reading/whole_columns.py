@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, clean_arrays
+from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, any_arrays, short_arrays
 from dtef_pipeline.survey.reading.distribution import Parsed, total_note
 from dtef_pipeline.survey.row_blocks import in_blocks
 
@@ -48,12 +48,14 @@ class ColumnsInMaking:
 
         def read(block: slice) -> None:
             texts = self._texts.slice(block.start, block.stop - block.start)
-            for found in clean_arrays(texts, self._sizes[block], alone[block]):
+            for found in short_arrays(texts, self._sizes[block], alone[block]):
                 odd.append(self._add_arrays(Arrays(found.rows + block.start, found.places), orders))
 
         self._status[:] = self._code("ok")
         self._reason[:] = self._code("array")
         in_blocks(len(self._texts), read)
+        for found in any_arrays(self._texts, self._sizes, alone & self._pending):
+            odd.append(self._add_arrays(found, orders))
         self._note_totals(odd)
 
     def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
@@ -69,15 +71,16 @@ class ColumnsInMaking:
         if not usable.all():
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             listed = None if listed is None else listed[usable]
-        starts = self._offsets[rows]
         if listed is None and _in_a_row(rows):
-            beside = self._values[starts[0] : starts[-1] + len(places)].reshape(len(rows), -1)
+            beside = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
             for i, place in enumerate(places):
                 np.divide(place, total, out=beside[:, i])
+            self._pending[rows[0] : rows[-1] + 1] = False
         else:
+            starts = self._offsets[rows]
             for i, place in enumerate(places):
                 self._values[starts + (i if listed is None else listed[:, i])] = place / total
-        self._pending[rows] = False
+            self._pending[rows] = False
         off = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
         return rows[off], total[off]
 

@@ -11,7 +11,8 @@ negative or not finite, a row whose total is zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import wraps
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,17 @@ def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats
     return p, q
 
 
+class _Once:
+    """`functools.cached_property` without its lock, which in Python 3.11 all objects share: threads would wait for each other."""
+
+    def __init__(self, compute: Callable[[Any], Floats]) -> None:
+        self._compute, self._name = compute, compute.__name__
+
+    def __get__(self, owner: Any, kind: type) -> Floats:
+        value = owner.__dict__[self._name] = self._compute(owner)
+        return value
+
+
 class Compared:
     """Predicted and observed fractions of one shape, with what several formulas need of them computed once."""
 
@@ -62,21 +74,21 @@ class Compared:
         self.predicted, self.observed = fractions(predicted, observed)
         self.options = self.predicted.shape[-1]
 
-    @cached_property
+    @_Once
     def difference(self) -> Floats:
         return np.asarray(self.predicted - self.observed)
 
-    @cached_property
+    @_Once
     def distance(self) -> Floats:
         """Sum of the absolute differences: 0..2."""
         return sum_of_options(np.abs(self.difference))
 
-    @cached_property
+    @_Once
     def observed_squares(self) -> Floats:
         """Sum of the squares of the observed fractions: 1/k..1."""
         return sum_of_options(self.observed * self.observed)
 
-    @cached_property
+    @_Once
     def work(self) -> Floats:
         """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
         reached = self.difference[..., 0].copy()

@@ -150,15 +150,18 @@ def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> di
 
     def fill(block: slice) -> None:
         of_block = {name: column[block] for name, column in values.items()}
-        for column in of_block.values():
+        ks = distinct(sizes[block][ok[block]])
+        alike = len(ks) == 1 and ok[block].all()
+        for column in () if alike else of_block.values():
             column[:] = np.nan
-        for k in distinct(sizes[block][ok[block]]):
+        for k in ks:
             rows = np.flatnonzero(ok[block] & (sizes[block] == k))
             predicted = matrix(parsed.distribution, k, block.start + rows)
             for name, column in _measured(predicted, truth, k, place[block][rows]).items():
-                of_block[name][rows if len(rows) < len(ok[block]) else slice(None)] = column
-        for name in _ORDERED:
-            of_block[name][truth.nominal[place[block]]] = np.nan
+                of_block[name][slice(None) if alike else rows] = column
+        nominal = truth.nominal[place[block]]
+        for name in _ORDERED if nominal.any() else ():
+            of_block[name][nominal] = np.nan
 
     in_blocks(len(place), fill)
     return values

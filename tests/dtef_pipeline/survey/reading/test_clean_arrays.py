@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey import row_blocks
-from dtef_pipeline.survey.reading.clean_arrays import clean_arrays
+from dtef_pipeline.survey.reading.clean_arrays import Arrays, any_arrays, short_arrays
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response, parse_responses
 from dtef_pipeline.survey.reading.short_numbers import WORD_BYTES, short_numbers
 from dtef_pipeline.survey.tables import READING
 
+Reader = Callable[..., Iterator[Arrays]]
 OPTIONS = {k: [f"Option {i}" for i in range(k)] for k in range(1, 13)}
 NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?")
 ALMOST = [
@@ -101,11 +103,15 @@ def test_columns_in_blocks_are_read_as_each_row_by_itself(
     assert found == expected
 
 
-def test_neighbouring_texts_do_not_complete_each_other() -> None:
+READERS = pytest.mark.parametrize("read", [short_arrays, any_arrays])
+
+
+@READERS
+def test_neighbouring_texts_do_not_complete_each_other(read: Reader) -> None:
     """The bytes of a column lie one after another: `[1,2` and `]` are no array, whatever their neighbours lack."""
     texts = ["[1,2", "]", "[3,4]", "[1,2][3,4", "]", "", "[5,", "6]", "[7,8]", None, "[9,10]"]
     column = pa.array(texts, pa.large_string())
-    found = list(clean_arrays(column, np.full(len(texts), 2), np.ones(len(texts), dtype=bool)))
+    found = list(read(column, np.full(len(texts), 2), np.ones(len(texts), dtype=bool)))
     assert sorted((row, *places) for one in found for row, *places in zip(one.rows, *one.places, strict=True)) == [
         (2, 3, 4),
         (8, 7, 8),
@@ -113,13 +119,15 @@ def test_neighbouring_texts_do_not_complete_each_other() -> None:
     ]
 
 
-def test_what_lies_under_a_null_is_not_read() -> None:
+@READERS
+def test_what_lies_under_a_null_is_not_read(read: Reader) -> None:
     column = pa.array(["[1, 2]", "[3, 4]"], pa.large_string())
     hidden = pa.Array.from_buffers(pa.large_string(), 2, [pa.py_buffer(b"\x02"), *column.buffers()[1:]])
-    (found,) = clean_arrays(hidden, np.array([2, 2]), np.array([True, True]))
+    (found,) = read(hidden, np.array([2, 2]), np.array([True, True]))
     assert (found.rows.tolist(), [place.tolist() for place in found.places]) == ([1], [[3], [4]])
 
 
-def test_texts_that_are_not_wanted_or_too_long_are_left() -> None:
+@READERS
+def test_texts_that_are_not_wanted_or_too_long_are_left(read: Reader) -> None:
     column = pa.array(["[1, 2]", "[3, 4]", "[" + "1, " * 100 + "1]"], pa.large_string())
-    assert list(clean_arrays(column, np.array([2, 1, 101]), np.array([False, True, True]))) == []
+    assert list(read(column, np.array([2, 1, 101]), np.array([False, True, True]))) == []
