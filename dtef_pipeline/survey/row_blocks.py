@@ -13,7 +13,7 @@ import pyarrow as pa
 BLOCK = 8192
 """Rows worked on at a time."""
 MANY_ROWS = 100_000
-"""Rows from which on threads gain more than they cost."""
+"""Rows from which on blocks are shared among threads: fewer are done before threads have started to pay."""
 
 
 def in_blocks(rows: int, work: Callable[[slice], None]) -> None:
