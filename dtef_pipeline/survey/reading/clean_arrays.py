@@ -44,11 +44,16 @@ def short_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays
     data, bounds = _bytes(texts)
     first, last = bounds[:-1], bounds[1:] - 1
     wanted = wanted & (sizes > 1) & (sizes <= _MOST_NUMBERS) & (last - first <= (WORD_BYTES + 2) * sizes)
-    wanted &= (data[first] == ord("[")) & (data[last] == ord("]"))
+    wanted &= first < last
     if texts.null_count:
         wanted &= texts.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(wanted)
+    opened = (data[first[rows]] == ord("[")) & (data[first[rows] + 1] >= ord(" "))  # no line break, as in an array over lines
+    wanted[rows] = opened & (data[last[rows]] == ord("]"))
     if wanted.any():
-        yield from _numbers_between(data, first, last, sizes, wanted)
+        padded = np.zeros(len(data) + WORD_BYTES, np.uint8)
+        padded[: len(data)] = data
+        yield from _numbers_between(padded, first, last, sizes, wanted)
 
 
 def _numbers_between(data: npt.NDArray[np.uint8], first: Rows, last: Rows, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
@@ -106,7 +111,7 @@ def any_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays]:
 def _lines_of_csv(arrays: pa.Array, k: int) -> list[Floats]:
     data, _ = _bytes(arrays)
     table = pa.csv.read_csv(
-        pa.BufferReader(data[:-WORD_BYTES].tobytes().translate(_TO_ROWS, _ROW_BREAKING)),
+        pa.BufferReader(data.tobytes().translate(_TO_ROWS, _ROW_BREAKING)),
         pa.csv.ReadOptions(column_names=[str(i) for i in range(k)]),
         convert_options=pa.csv.ConvertOptions(column_types={str(i): pa.float64() for i in range(k)}),
     )
@@ -114,10 +119,8 @@ def _lines_of_csv(arrays: pa.Array, k: int) -> list[Floats]:
 
 
 def _bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Rows]:
-    """The texts one after another, with WORD_BYTES zeros behind them, and the places where each begins and the last one ends."""
+    """The texts one after another, as they lie in the array, and the places where each begins and the last one ends."""
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    joined = np.zeros(bounds[-1] - bounds[0] + WORD_BYTES, np.uint8)
-    if len(joined) > WORD_BYTES:
-        joined[:-WORD_BYTES] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    joined = np.zeros(0, np.uint8) if bounds[0] == bounds[-1] else np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
     return joined, bounds - bounds[0]
