@@ -1,31 +1,54 @@
 """One million clean array responses parsed and scored: all at once, and one by one by the same code, with the identical result.
 
 Prints responses per second of parsing alone, of parsing with the metrics and of the whole `score_predictions` over rows of the real
-tables, the ratio to the row-by-row path (over a sample of the rows), lines per second of `dtef score`, and the peak memory of the whole run in
-a process of its own. Run: `python benchmarks/scoring.py [ROWS]`.
+tables, the ratio to the row-by-row path (over a sample of the rows), lines per second of `dtef score`, and the peak memory of
+`score_predictions` in a process of its own. Run: `python benchmarks/scoring.py [ROWS]`.
+
+`--against CHECKOUT` compares this checkout with another one, which may be older: each is run three times in turn, in processes of their
+own, by this Python and its packages. The ratios are of the best rate of each.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import multiprocessing
+import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
-from dtef_pipeline.survey.scoring.json_lines import score_lines
-from dtef_pipeline.survey.scoring.metrics import measure
-from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SURVEY_RESPONSES
+
+def of_checkout(name: str, *modules: str) -> Any:
+    """The name from the first of these modules that there is: older checkouts have other ones."""
+    for module in modules:
+        try:
+            return getattr(import_module(f"dtef_pipeline.{module}"), name)
+        except ModuleNotFoundError:
+            continue
+    raise SystemExit(f"{name} is in none of {', '.join(modules)}")
+
+
+parse_response, parse_responses = (
+    of_checkout(name, "survey.reading.parsing", "prediction.parsing") for name in ("parse_response", "parse_responses")
+)
+score_lines = of_checkout("score_lines", "survey.scoring.json_lines", "scoring.lines")
+measure = of_checkout("measure", "survey.scoring.metrics", "scoring.metrics")
+score_predictions = of_checkout("score_predictions", "survey.scoring.score", "scoring.score")
+METRICS, PREDICTIONS, SURVEY_RESPONSES = (
+    of_checkout(name, "survey.tables", "tables") for name in ("METRICS", "PREDICTIONS", "SURVEY_RESPONSES")
+)
 
 OPTIONS = ["Strongly disagree", "Somewhat disagree", "Somewhat agree", "Strongly agree"]
 SEGMENTS, QUESTIONS, SAMPLE = 49, 116, 10_000
+RATES = ("parse alone", "parse and metrics", "score_predictions")
 
 
 def survey(rng: np.random.Generator) -> pa.Table:
@@ -103,44 +126,81 @@ def one_by_one(texts: list[str], observed: np.ndarray[Any, Any]) -> list[dict[st
     return [measure(parsed.distribution, row) for parsed, row in zip(found, observed, strict=True) if parsed.distribution]
 
 
-def memory_of_the_run(rows: int) -> float:
-    """Peak MB of a process that makes the tables and scores them."""
+def peak() -> float:
+    """MB that this process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measured(rows: int) -> dict[str, float]:
+    """Responses per second by name, and the peak MB of making the tables and scoring them."""
     rng = np.random.default_rng(1)
     asked = survey(rng)
     made = predictions(asked, responses(rng, rows))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = peak()
     score_predictions(made, asked)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory of score_predictions over {rows:,} rows: {peak:,.0f} MB (of which {before:,.0f} MB to make the tables)")
-    return peak
+    memory = {"MB of the tables": before, "MB with the scores": peak()}
+    texts, options, observed = columns(asked, made["response"].combine_chunks())
+    works: list[Callable[[], object]] = [
+        lambda: parse_responses(texts, options),
+        lambda: at_once(texts, options, observed),
+        lambda: score_predictions(made, asked),
+    ]
+    return {name: rows / best(3, work) for name, work in zip(RATES, works, strict=True)} | memory
+
+
+def columns(asked: pa.Table, texts: pa.Array) -> tuple[pa.Array, pa.Array, np.ndarray[Any, Any]]:
+    """Texts with the options and the observed distribution of each."""
+    place = pa.array(np.arange(len(texts)) % len(asked))
+    options = asked["options"].combine_chunks().take(place)
+    return texts, options, asked["observed"].combine_chunks().take(place).values.to_numpy().reshape(len(texts), -1)
+
+
+def in_a_process(checkout: Path, rows: int) -> dict[str, float]:
+    command = [sys.executable, __file__, str(rows), "--measure"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def compare(other: Path, rows: int) -> None:
+    here = Path(__file__).resolve().parent.parent
+    runs = [(in_a_process(here, rows), in_a_process(other, rows)) for _ in range(3)]
+    for name in RATES:
+        new, old = (max(run[side][name] for run in runs) for side in (0, 1))
+        print(f"{name}: {new / old:.2f} times the rate ({new:,.0f} and {old:,.0f} a second)")
+    for name in ("MB of the tables", "MB with the scores"):
+        print(f"{name}: {min(run[0][name] for run in runs):,.0f} and {min(run[1][name] for run in runs):,.0f}")
+
+
+def show(rows: int) -> None:
+    found = in_a_process(Path(__file__).resolve().parent.parent, rows)
+    print("; ".join(f"{name}: {found[name]:,.0f} a second" for name in RATES))
+    print(f"memory: {found['MB with the scores']:,.0f} MB (of which {found['MB of the tables']:,.0f} MB to make the tables)")
+    rng = np.random.default_rng(1)
+    asked = survey(rng)
+    texts, options, observed = columns(asked, responses(rng, SAMPLE))
+    listed = texts.to_pylist()
+    by_row = best(2, lambda: one_by_one(listed, observed)) * found["parse and metrics"] / SAMPLE
+    together, singles = at_once(texts, options, observed), one_by_one(listed, observed)
+    same = all(together[name].tolist() == [float(one[name]) for one in singles] for name in METRICS)
+    print(f"ratio to row by row, parse and metrics: {by_row:.0f}; results identical: {same}")
+    lines = [json.dumps({"response": text, "expected": [40, 35, 15, 10], "options": OPTIONS}) for text in listed]
+    scored = best(3, lambda: sum(1 for _ in score_lines(lines)))
+    print(f"dtef score: {len(lines) / scored:,.0f} lines per second")
 
 
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    alone = multiprocessing.get_context("spawn").Process(target=memory_of_the_run, args=(rows,))
-    alone.start()
-    alone.join()
-    rng = np.random.default_rng(1)
-    asked = survey(rng)
-    texts = responses(rng, rows)
-    place = pa.array(np.arange(rows) % len(asked))
-    options = asked["options"].combine_chunks().take(place)
-    observed = asked["observed"].combine_chunks().take(place).values.to_numpy().reshape(rows, -1)
-    parsing = best(3, lambda: parse_responses(texts, options))
-    both = best(3, lambda: at_once(texts, options, observed))
-    sample = texts[:SAMPLE].to_pylist()
-    by_row = best(2, lambda: one_by_one(sample, observed[:SAMPLE])) * rows / SAMPLE
-    columns, singles = at_once(texts, options, observed), one_by_one(sample, observed[:SAMPLE])
-    same = all(columns[name][: len(sample)].tolist() == [float(one[name]) for one in singles] for name in METRICS)
-    made = predictions(asked, texts)
-    whole = best(3, lambda: score_predictions(made, asked))
-    lines = [json.dumps({"response": text, "expected": [40, 35, 15, 10], "options": OPTIONS}) for text in sample]
-    scored = best(3, lambda: sum(1 for _ in score_lines(lines)))
-    print(
-        f"parse alone: {rows / parsing:,.0f} a second; parse and metrics: {rows / both:,.0f}; score_predictions: {rows / whole:,.0f}"
-    )
-    print(f"ratio to row by row, parse and metrics: {by_row / both:.0f}; results identical: {same}")
-    print(f"dtef score: {len(lines) / scored:,.0f} lines per second")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, to compare with")
+    parser.add_argument("--measure", action="store_true", help="print the figures of one process as JSON")
+    given = parser.parse_args()
+    if given.measure:
+        print(json.dumps(measured(given.rows)))
+    elif given.against:
+        compare(given.against.resolve(), given.rows)
+    else:
+        show(given.rows)
 
 
 if __name__ == "__main__":

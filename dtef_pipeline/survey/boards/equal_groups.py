@@ -23,11 +23,12 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
-from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
+from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
 NULL_DRAWS = 30
 """Samples per cell. The mean of a cell's null scores is off by 1/sqrt(30) of their spread, which makes an expected gap 1.7 % too large."""
+_SAMPLES_AT_ONCE = 20_000
 _SURE = 1 - 1e-9
 """Largest weight of the pooled distribution: a prior of a billion respondents is as good as no difference at all."""
 _COMPARED_ON = [*KEYS.shared_item, "attribute"]
@@ -236,7 +237,7 @@ def _stand_ins(of_model: _Block, pairs: _Pairs, kind: _Kind, at: Ints) -> _Block
 
 def _cut(block: _Block) -> Iterator[_Block]:
     """Blocks that fit the processor's cache once every prediction meets its NULL_DRAWS samples."""
-    step = max(BLOCK // NULL_DRAWS, 1)
+    step = max(_SAMPLES_AT_ONCE // NULL_DRAWS, 1)
     for start in range(0, len(block.pair), step):
         rows = slice(start, start + step)
         yield _Block(block.asked[rows], block.pair[rows], block.predicted[rows])

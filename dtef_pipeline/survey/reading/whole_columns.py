@@ -8,16 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
+from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, any_arrays, short_arrays
 from dtef_pipeline.survey.reading.distribution import Parsed, total_note
-
-_CLEAN_NUMBER = r"[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?"
-_TO_ROWS = bytes.maketrans(b"]", b"\n")
-_ROW_BREAKING = b"[ \t\r\n"
-
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from dtef_pipeline.survey.row_blocks import in_blocks
 
 
 class ParsedColumns(NamedTuple):
@@ -50,14 +44,23 @@ class ColumnsInMaking:
 
         `alone` (rows,) says which rows may be read so; `orders` the option at each place, null where it is the survey's.
         """
-        for k in np.unique(self._sizes[alone & (self._sizes > 1)]).tolist():
-            rows = np.flatnonzero(alone & (self._sizes == k))
-            texts = self._texts if len(rows) == len(self._texts) else self._texts.take(pa.array(rows))
-            if found := _clean_arrays(texts, k):
-                clean, places = found
-                self._add_arrays(rows[clean], places, orders)
+        odd: list[tuple[Rows, Floats]] = []
 
-    def _add_arrays(self, rows: Rows, places: list[npt.NDArray[np.float64]], orders: pa.ListArray | None) -> None:
+        def read(block: slice) -> None:
+            texts = self._texts.slice(block.start, block.stop - block.start)
+            for found in short_arrays(texts, self._sizes[block], alone[block]):
+                odd.append(self._add_arrays(Arrays(found.rows + block.start, found.places), orders))
+
+        self._status[:] = self._code("ok")
+        self._reason[:] = self._code("array")
+        in_blocks(len(self._texts), read)
+        for found in any_arrays(self._texts, self._sizes, alone & self._pending):
+            odd.append(self._add_arrays(found, orders))
+        self._note_totals(odd)
+
+    def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
+        """Sets down the fractions; the rows whose total is neither of percentages nor of fractions, and these totals."""
+        rows, places = arrays
         total = np.zeros(len(rows))
         for place in places:  # from left to right, as the row path adds
             total += place
@@ -68,15 +71,26 @@ class ColumnsInMaking:
         if not usable.all():
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             listed = None if listed is None else listed[usable]
-        starts = self._offsets[rows]
-        for i, place in enumerate(places):
-            self._values[starts + (i if listed is None else listed[:, i])] = place / total
-        self._pending[rows] = False
-        self._reason[rows] = self._code("array")
+        if listed is None and _in_a_row(rows):
+            beside = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
+            for i, place in enumerate(places):
+                np.divide(place, total, out=beside[:, i])
+            self._pending[rows[0] : rows[-1] + 1] = False
+        else:
+            starts = self._offsets[rows]
+            for i, place in enumerate(places):
+                self._values[starts + (i if listed is None else listed[:, i])] = place / total
+            self._pending[rows] = False
         off = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
-        odd, which = np.unique(total[off], return_inverse=True)
-        codes = np.array([self._code("array" + total_note(t)) for t in odd.tolist()], dtype=np.int32)
-        self._reason[rows[off]] = codes[which]
+        return rows[off], total[off]
+
+    def _note_totals(self, odd: list[tuple[Rows, Floats]]) -> None:
+        """Say in the reason of these rows what their total was."""
+        if odd:
+            rows, totals = (np.concatenate(parts) for parts in zip(*odd, strict=True))
+            distinct, which = np.unique(totals, return_inverse=True)
+            codes = np.array([self._code("array" + total_note(total)) for total in distinct.tolist()], dtype=np.int32)
+            self._reason[rows] = codes[which]
 
     def add(self, row: int, parsed: Parsed) -> None:
         """Set down one response that was read by itself."""
@@ -89,14 +103,25 @@ class ColumnsInMaking:
         return self._codes.setdefault(text, len(self._codes))
 
     def columns(self) -> ParsedColumns:
-        words = pa.array(list(self._codes), pa.string())
         good = self._status == 0
-        kept, sizes = self._values, self._sizes
-        if not good.all():
-            kept, sizes = kept[np.repeat(good, sizes)], np.where(good, sizes, 0)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        distribution = pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept), mask=pa.array(~good))
-        return ParsedColumns(words.take(pa.array(self._status)), distribution, words.take(pa.array(self._reason)))
+        if good.all():
+            distribution = pa.ListArray.from_arrays(pa.array(self._offsets, pa.int32()), pa.array(self._values))
+        else:
+            kept, sizes = self._values[np.repeat(good, self._sizes)], np.where(good, self._sizes, 0)
+            offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+            distribution = pa.ListArray.from_arrays(offsets, pa.array(kept), mask=pa.array(~good))
+        return ParsedColumns(self._words(self._status), distribution, self._words(self._reason))
+
+    def _words(self, codes: npt.NDArray[np.int32]) -> pa.Array:
+        words = pa.array(list(self._codes), pa.string())
+        if len(codes) and (codes == codes[0]).all():
+            return pa.repeat(words[codes[0]], len(codes))
+        return words.take(pa.array(codes))
+
+
+def _in_a_row(rows: Rows) -> bool:
+    """Whether these ascending rows leave none out between them."""
+    return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
 
 
 def _permutations(orders: pa.ListArray, k: int) -> Rows:
@@ -109,28 +134,3 @@ def _permutations(orders: pa.ListArray, k: int) -> Rows:
     wrong = (given & ~fitting) | (np.sort(listed, axis=1) != np.arange(k)).any(axis=1)
     listed[wrong] = -1
     return listed
-
-
-def _clean_arrays(texts: pa.Array, k: int) -> tuple[Flags, list[npt.NDArray[np.float64]]] | None:
-    """Which texts are clean arrays of k numbers, and those numbers as k columns; None when there are none."""
-    if k > 100:
-        return None
-    pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
-    clean = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    mask = clean.to_numpy(zero_copy_only=False)
-    if not mask.any():
-        return None
-    table = pa.csv.read_csv(
-        pa.BufferReader(_joined_bytes(texts if mask.all() else texts.filter(clean)).translate(_TO_ROWS, _ROW_BREAKING)),
-        pa.csv.ReadOptions(column_names=[str(i) for i in range(k)]),
-        convert_options=pa.csv.ConvertOptions(column_types={str(i): pa.float64() for i in range(k)}),
-    )
-    return mask, [column.to_numpy() for column in table.columns]
-
-
-def _joined_bytes(texts: pa.Array) -> bytes:
-    """The texts one after another: the bytes an Arrow array of large strings without nulls already holds."""
-    _, offsets, data = texts.buffers()
-    places = np.frombuffer(offsets, np.int64)
-    first, last = int(places[texts.offset]), int(places[texts.offset + len(texts)])
-    return bytes(data[first:last])

@@ -17,6 +17,8 @@ def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
     """(rows, k) values of those rows' lists, each of k values; one column per option in memory, as the metrics work."""
     starts = lists.offsets.to_numpy()[rows]
     flat = lists.values.to_numpy(zero_copy_only=False)
+    if len(rows) and (np.diff(starts) == k).all():
+        return np.asfortranarray(flat[starts[0] : starts[-1] + k].reshape(-1, k))
     values = np.empty((len(rows), k), order="F")
     for option in range(k):
         values[:, option] = flat[starts + option]

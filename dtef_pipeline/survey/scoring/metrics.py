@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.row_blocks import BLOCK, in_blocks
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,11 +56,56 @@ def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats
     return p, q
 
 
-Formula = Callable[[Floats, Floats], Floats]
+class _Once:
+    """`functools.cached_property` without its lock, which in Python 3.11 all objects share: threads would wait for each other."""
+
+    def __init__(self, compute: Callable[[Any], Floats]) -> None:
+        self._compute, self._name = compute, compute.__name__
+
+    def __get__(self, owner: Any, kind: type) -> Floats:
+        value = owner.__dict__[self._name] = self._compute(owner)
+        return value
+
+
+class Compared:
+    """Predicted and observed fractions of one shape, with what several formulas need of them computed once."""
+
+    def __init__(self, predicted: npt.ArrayLike, observed: npt.ArrayLike) -> None:
+        self.predicted, self.observed = fractions(predicted, observed)
+        self.options = self.predicted.shape[-1]
+
+    @_Once
+    def difference(self) -> Floats:
+        return np.asarray(self.predicted - self.observed)
+
+    @_Once
+    def distance(self) -> Floats:
+        """Sum of the absolute differences: 0..2."""
+        return sum_of_options(np.abs(self.difference))
+
+    @_Once
+    def observed_squares(self) -> Floats:
+        """Sum of the squares of the observed fractions: 1/k..1."""
+        return sum_of_options(self.observed * self.observed)
+
+    @_Once
+    def work(self) -> Floats:
+        """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
+        reached = self.difference[..., 0].copy()
+        work = np.abs(reached)
+        for option in range(1, self.options - 1):
+            reached += self.difference[..., option]
+            work += np.abs(reached)
+        return np.asarray(work)
+
+    def metrics(self) -> dict[str, Floats]:
+        """Every metric by name, in the order of `tables.METRICS`."""
+        return {name: formula(self) for name, formula in _FORMULAS.items()}
+
+
+Formula = Callable[[Compared], Floats]
 Metric = Callable[[npt.ArrayLike, npt.ArrayLike], Floats]
 _FORMULAS: dict[str, Formula] = {}
-BLOCK = 20_000
-"""Rows measured at a time: what lies between input and result stays small enough for the processor's cache."""
 
 
 def _metric(formula: Formula) -> Metric:
@@ -67,32 +114,44 @@ def _metric(formula: Formula) -> Metric:
 
     @wraps(formula)
     def metric(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
-        return formula(*fractions(predicted, observed))
+        return formula(Compared(predicted, observed))
 
     return metric
 
 
 def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floats]:
     """Every metric by name, in the order of `tables.METRICS`: input checked once, each value (rows,) or a single float."""
-    p, q = fractions(predicted, observed)
-    if p.ndim == 1 or len(p) <= BLOCK:
-        return {name: formula(p, q) for name, formula in _FORMULAS.items()}
+    p, q = np.asarray(predicted, dtype=np.float64), np.asarray(observed, dtype=np.float64)
+    if p.ndim != 2 or p.shape != q.shape or len(p) <= BLOCK:
+        return Compared(p, q).metrics()
     values = {name: np.empty(len(p)) for name in _FORMULAS}
-    for start in range(0, len(p), BLOCK):
-        rows = slice(start, start + BLOCK)
-        for name, formula in _FORMULAS.items():
-            values[name][rows] = formula(p[rows], q[rows])
+
+    def fill(rows: slice) -> None:
+        for name, value in Compared(p[rows], q[rows]).metrics().items():
+            values[name][rows] = value
+
+    try:
+        in_blocks(len(p), fill)
+    except ConfigError:
+        fractions(p, q)  # names the row among all rows, not among those of its block
+        raise
     return values
 
 
-def _relative_entropy_to_middle(p: Floats, q: Floats) -> Floats:
-    """Kullback-Leibler divergence in bits of p from (p + q) / 2, with 0 log 0 = 0. As p > 0 makes p + q > 0, it is finite."""
-    ratio = np.divide(2 * p, p + q, out=np.ones_like(p), where=p > 0)
-    return sum_of_options(p * np.log2(ratio))
+def _relative_entropy_to_middle(p: Floats, sums: Floats) -> Floats:
+    """Kullback-Leibler divergence in bits of p from the middle, half of the `sums`, with 0 log 0 = 0. As p > 0 makes them > 0, it is finite."""
+    ratio, there = p + p, p > 0
+    if there.all():
+        ratio /= sums
+    else:
+        ratio = np.divide(ratio, sums, out=np.ones_like(p), where=there)
+    np.log2(ratio, out=ratio)
+    ratio *= p
+    return sum_of_options(ratio)
 
 
 @_metric
-def js(predicted: Floats, observed: Floats) -> Floats:
+def js(compared: Compared) -> Floats:
     """Jensen-Shannon similarity, 1 - sqrt(JSD) with base-2 logarithms. Range 0..1, 1 = identical, 0 = no common option.
 
     JSD = KL(P || M) / 2 + KL(Q || M) / 2 with M = (P + Q) / 2. Symmetric; the order of the options does not matter.
@@ -101,65 +160,68 @@ def js(predicted: Floats, observed: Floats) -> Floats:
     >>> float(js([40, 35, 15, 10], [40, 35, 15, 10]))
     1.0
     """
-    divergence = (_relative_entropy_to_middle(predicted, observed) + _relative_entropy_to_middle(observed, predicted)) / 2
+    p, q = compared.predicted, compared.observed
+    sums = p + q
+    divergence = (_relative_entropy_to_middle(p, sums) + _relative_entropy_to_middle(q, sums)) / 2
     return np.asarray(1 - np.sqrt(np.clip(divergence, 0, 1)))
 
 
 @_metric
-def cosine(predicted: Floats, observed: Floats) -> Floats:
+def cosine(compared: Compared) -> Floats:
     """Cosine of the angle between the two vectors of fractions. Range 0..1, 1 = same direction (so: identical).
 
     Symmetric; the order of the options does not matter. Source: DTEF methodology 4.2.
     """
-    squares = sum_of_options(predicted * predicted) * sum_of_options(observed * observed)
-    return np.asarray(np.clip(sum_of_options(predicted * observed) / np.sqrt(squares), 0, 1))
-
-
-def _work(p: Floats, q: Floats) -> Floats:
-    """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
-    return sum_of_options(np.abs(np.cumsum(p - q, axis=-1)[..., :-1]))
+    p, q = compared.predicted, compared.observed
+    squares = sum_of_options(p * p) * compared.observed_squares
+    return np.asarray(np.clip(sum_of_options(p * q) / np.sqrt(squares), 0, 1))
 
 
 @_metric
-def emd(predicted: Floats, observed: Floats) -> Floats:
+def emd(compared: Compared) -> Floats:
     """Earth mover's similarity, max(0, 1 - sum |CDF difference|). Range 0..1, 1 = identical, 0 = a step or more on average.
 
     As published, over all options in their order, whatever the scale. Source: DTEF methodology 4.3.
     """
-    return np.asarray(np.maximum(0, 1 - _work(predicted, observed)))
+    return np.asarray(np.maximum(0, 1 - compared.work))
 
 
 @_metric
-def emd_normalized(predicted: Floats, observed: Floats) -> Floats:
+def emd_normalized(compared: Compared) -> Floats:
     """Earth mover's similarity on the whole scale, 1 - sum |CDF difference| / (k - 1). Range 0..1, 1 = identical.
 
     0 only when all mass lies at opposite ends. It has a meaning on ordinal scales alone; reversing the scale changes nothing.
     """
-    return np.asarray(np.clip(1 - _work(predicted, observed) / (predicted.shape[-1] - 1), 0, 1))
+    return np.asarray(np.clip(1 - compared.work / (compared.options - 1), 0, 1))
 
 
 @_metric
-def tv(predicted: Floats, observed: Floats) -> Floats:
+def tv(compared: Compared) -> Floats:
     """Total variation distance, sum |P - Q| / 2: the share that would have to change its answer. Range 0..1, 0 = identical."""
-    return np.asarray(np.clip(sum_of_options(np.abs(predicted - observed)) / 2, 0, 1))
+    return np.asarray(np.clip(compared.distance / 2, 0, 1))
 
 
 @_metric
-def mae(predicted: Floats, observed: Floats) -> Floats:
+def mae(compared: Compared) -> Floats:
     """Mean absolute error of the fractions, sum |P - Q| / k: a distance. Range 0..2/k, 0 = identical."""
-    return np.asarray(sum_of_options(np.abs(predicted - observed)) / predicted.shape[-1])
+    return np.asarray(compared.distance / compared.options)
 
 
 @_metric
-def top_hit(predicted: Floats, observed: Floats) -> Floats:
+def top_hit(compared: Compared) -> Floats:
     """Whether the predicted top option is an observed top option: 1 or 0, higher is better.
 
     Where several options share the predicted top, the share of them that are an observed top (the chance of a hit when one of
     them is drawn), so that a uniform prediction gets 1/k and not 1.
     """
-    top = predicted == predicted.max(axis=-1, keepdims=True)
-    hit = top & (observed == observed.max(axis=-1, keepdims=True))
-    return np.asarray(sum_of_options(hit.astype(np.float64)) / sum_of_options(top.astype(np.float64)))
+    p, q = compared.predicted, compared.observed
+    highest_p, highest_q = p.max(axis=-1), q.max(axis=-1)
+    tops, hits = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
+    for option in range(compared.options):
+        top = p[..., option] == highest_p
+        tops += top
+        hits += top & (q[..., option] == highest_q)
+    return np.asarray(hits / tops)
 
 
 def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, dont_know: npt.ArrayLike) -> Floats:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
@@ -53,13 +54,16 @@ def policy_scores(
     `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
     """
     checked_metric(metric)
-    states = (status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())).dictionary_encode()
-    named = states.dictionary.to_pylist()
-    if strange := sorted(set(named) - set(STATUSES)):
-        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
     similarity = np.asarray(values, dtype=np.float64)
     if metric in DISTANCES:
         similarity = 1 - similarity
+    given = status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())
+    if pc.all(pc.equal(given, "ok"), min_count=0, skip_nulls=False).as_py():
+        return similarity
+    states = given.dictionary_encode()
+    named = states.dictionary.to_pylist()
+    if strange := sorted(set(named) - set(STATUSES)):
+        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
     code = states.indices.to_numpy(zero_copy_only=False)
     credit = np.array([np.nan if name == "ok" else _CREDIT[name] for name in named])
     is_ok = np.array([name == "ok" for name in named], dtype=bool)

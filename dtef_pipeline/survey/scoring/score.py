@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,10 +14,11 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
+from dtef_pipeline.survey.row_blocks import distinct, in_blocks
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
-from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
+from dtef_pipeline.survey.scoring.metrics import Compared, Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
-from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
+from dtef_pipeline.survey.scoring.unbiased import corrected_errors, corrected_rps_on_scale
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
 from dtef_pipeline.text.counted import and_more
 
@@ -46,12 +49,18 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
         "reason": parsed.reason,
         "predicted": parsed.distribution,
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
-        "score": pa.array(policy_scores(parsed.status, values[metric], metric), from_pandas=True),
+        "score": _nullable(policy_scores(parsed.status, values[metric], metric)),
     }
-    columns |= {name: pa.array(values[name], from_pandas=True) for name in (*METRICS, *CORRECTED)}
+    columns |= {name: _nullable(values[name]) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
     columns["truth_id"] = _truth_ids(survey).take(place)
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
+
+
+def _nullable(values: Floats) -> pa.Array:
+    """NaN as null; the values themselves are not copied."""
+    nothing = np.isnan(values)
+    return pa.array(values, mask=nothing if nothing.any() else None)
 
 
 def _truth_ids(survey: pa.Table) -> pa.Array:
@@ -112,39 +121,67 @@ def _constant(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), rows)
 
 
+class _OffScale(NamedTuple):
+    """The distinct sets of options off the scale (sets, k), and which of them each row of the survey has."""
+
+    sets: npt.NDArray[np.bool_]
+    code: Places
+
+
+class _Truth:
+    """What predictions over the numbers of options `ks` are compared with, by row of the survey."""
+
+    def __init__(self, survey: pa.Table, ks: list[int]) -> None:
+        self.observed = survey["observed"].combine_chunks()
+        self.n = pc.cast(survey["n"], pa.float64()).to_numpy()
+        self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
+        flags = {k: dont_know_flags(survey["dont_know"].combine_chunks(), k) for k in ks}
+        distinct = {k: np.unique(each, axis=0, return_inverse=True) for k, each in flags.items()}
+        self.off_scale = {k: _OffScale(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
+
+
 def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
-    """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
-    values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
+    """Every metric (rows,), NaN where it has no value: in each block the parsed rows of each number of options at once."""
+    values = {name: np.empty(len(place)) for name in (*METRICS, *CORRECTED)}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
-    n = pc.cast(survey["n"], pa.float64()).to_numpy()
-    for k in np.unique(sizes[ok]).tolist():
-        rows = np.flatnonzero(ok & (sizes == k))
-        p, q = matrix(parsed.distribution, k, rows), matrix(survey["observed"].combine_chunks(), k, place[rows])
-        size = n[place[rows]]
-        measured = measure(p, q) | measure_corrected(p, q, size)
-        _on_scale(measured, p, q, size, dont_know_flags(survey["dont_know"].combine_chunks(), k), place[rows])
-        for name, column in measured.items():
-            values[name][rows] = column
-    nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()[place]
-    for name in _ORDERED:
-        values[name][nominal] = np.nan
+    truth = _Truth(survey, distinct(sizes[ok]))
+
+    def fill(block: slice) -> None:
+        of_block = {name: column[block] for name, column in values.items()}
+        ks = distinct(sizes[block][ok[block]])
+        alike = len(ks) == 1 and ok[block].all()
+        for column in () if alike else of_block.values():
+            column[:] = np.nan
+        for k in ks:
+            rows = np.flatnonzero(ok[block] & (sizes[block] == k))
+            predicted = matrix(parsed.distribution, k, block.start + rows)
+            for name, column in _measured(predicted, truth, k, place[block][rows]).items():
+                of_block[name][slice(None) if alike else rows] = column
+        nominal = truth.nominal[place[block]]
+        for name in _ORDERED if nominal.any() else ():
+            of_block[name][nominal] = np.nan
+
+    in_blocks(len(place), fill)
     return values
 
 
-def _on_scale(
-    measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, dont_know: npt.NDArray[np.bool_], place: Places
-) -> None:
-    """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time.
+def _measured(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[str, Floats]:
+    observed, n = matrix(truth.observed, k, place), truth.n[place]
+    compared = Compared(predicted, observed)
+    measured = compared.metrics() | corrected_errors(compared, n)
+    _on_scale(measured, predicted, observed, n, truth.off_scale[k], place)
+    return measured
 
-    `dont_know` is of the survey's rows, which are far fewer: the distinct sets are found there.
-    """
-    sets, code = np.unique(dont_know, axis=0, return_inverse=True)
-    for number in np.flatnonzero(sets.any(axis=1)):
-        rows = (code.reshape(-1) == number)[place]
-        measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], sets[number])
-        measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], sets[number])
+
+def _on_scale(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, off: _OffScale, place: Places) -> None:
+    """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time."""
+    for number in np.flatnonzero(off.sets.any(axis=1)):
+        rows = (off.code == number)[place]
+        if rows.any():
+            measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], off.sets[number])
+            measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], off.sets[number])
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:

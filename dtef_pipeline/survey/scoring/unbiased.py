@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats, distributions, fractions, sum_of_options
+from dtef_pipeline.survey.scoring.metrics import Compared, Floats, distributions, sum_of_options
 
 _SMALLEST = 2
 """Respondents below which nothing is known of how answers scatter."""
@@ -28,8 +28,8 @@ def corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.Array
     `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
     average; NaN where n < 2 or unknown.
     """
-    q, p = fractions(predicted, observed)
-    return _l2(q, p, _less_one(n, p))
+    compared = Compared(predicted, observed)
+    return _l2(compared, _less_one(n, compared.observed))
 
 
 def corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
@@ -38,8 +38,8 @@ def corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.Arra
     Shapes as of `corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
     -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
     """
-    q, p = fractions(predicted, observed)
-    return _rps(q, p, _less_one(n, p))
+    compared = Compared(predicted, observed)
+    return _rps(compared, _less_one(n, compared.observed))
 
 
 def corrected_rps_on_scale(
@@ -50,11 +50,12 @@ def corrected_rps_on_scale(
     `dont_know` is (k,) booleans, one for all rows: as in `metrics.emd_normalized_on_scale` these options are left out of both
     distributions. n becomes the respondents on the scale: n times their share, to the nearest whole person (published shares are rounded).
     """
-    q, p = fractions(predicted, observed)
+    compared = Compared(predicted, observed)
+    q, p = compared.predicted, compared.observed
     on_scale = ~np.asarray(dont_know, dtype=bool)
     if on_scale.all():
-        return _rps(q, p, _less_one(n, p))
-    respondents = np.rint((_less_one(n, p) + 1) * p[..., on_scale].sum(axis=-1))
+        return _rps(compared, _less_one(n, p))
+    respondents = np.rint((_less_one(n, p) + 1) * _mass(p, on_scale))
     result = np.full(p.shape[:-1], np.nan)
     q, p = q[..., on_scale], p[..., on_scale]
     usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (on_scale.sum() > 1)
@@ -65,16 +66,13 @@ def corrected_rps_on_scale(
 
 def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
     """Every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
-    q, p = fractions(predicted, observed)
-    less_one = _less_one(n, p)
-    if p.ndim == 1 or len(p) <= BLOCK:
-        return {name: formula(q, p, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
-    values = {name: np.empty(len(p)) for name in _CORRECTED_FORMULAS}
-    for start in range(0, len(p), BLOCK):
-        rows = slice(start, start + BLOCK)
-        for name, formula in _CORRECTED_FORMULAS.items():
-            values[name][rows] = formula(q[rows], p[rows], less_one[rows])
-    return values
+    return corrected_errors(Compared(predicted, observed), n)
+
+
+def corrected_errors(compared: Compared, n: npt.ArrayLike) -> dict[str, Floats]:
+    """`measure_corrected` of what was checked already."""
+    less_one = _less_one(n, compared.observed)
+    return {name: formula(compared, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
 def gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
@@ -84,12 +82,18 @@ def gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     return np.asarray((1 - sum_of_options(p * p)) * ((less_one + 1) / less_one))
 
 
-def _l2(q: Floats, p: Floats, less_one: Floats) -> Floats:
-    return np.asarray(sum_of_options((q - p) ** 2) - (1 - sum_of_options(p * p)) / less_one)
+def _mass(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
+    """Share of those on the scale, added from the first to the last whatever the number of rows."""
+    return sum_of_options(p[..., on_scale]) if on_scale.any() else np.zeros(p.shape[:-1])
 
 
-def _rps(q: Floats, p: Floats, less_one: Floats) -> Floats:
+def _l2(compared: Compared, less_one: Floats) -> Floats:
+    return np.asarray(sum_of_options(compared.difference**2) - (1 - compared.observed_squares) / less_one)
+
+
+def _rps(compared: Compared, less_one: Floats) -> Floats:
     """The options are gone through once: whatever the number of them, only columns of rows are held."""
+    q, p = compared.predicted, compared.observed
     reached, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     score, spread = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     for option in range(p.shape[-1] - 1):

@@ -6,8 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.survey import row_blocks
 from dtef_pipeline.survey.reading.parsing import parse_response
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.score import score_predictions
@@ -133,6 +136,41 @@ def test_columns_hold_the_values_of_the_row_path() -> None:
         assert row["predicted"] == pytest.approx(list(parsed.distribution))
         measured = metrics.measure(parsed.distribution, [0.2, 0.3, 0.5])
         assert {name: row[name] for name in METRICS} == pytest.approx({name: float(v) for name, v in measured.items()})
+
+
+MIXED = [
+    survey_row("two", [0.3, 0.7]),
+    survey_row("three", [0.2, 0.3, 0.5], dont_know=[False, False, True]),
+    survey_row("four", [0.4, 0.35, 0.15, 0.1], dont_know=[False, False, False, True], n=1),
+    survey_row("nominal", [0.1, 0.2, 0.7], scale="nominal"),
+    survey_row("all off", [0.5, 0.5], dont_know=[True, True]),
+]
+ASKED = st.builds(
+    prediction,
+    st.sampled_from([row["question_id"] for row in MIXED]),
+    st.sampled_from(
+        ["[30, 70]", "[50, 30, 20]", "[10.5, 20, 30, 39.5]", "[0, 0]", "Agree: 20%\nDisagree: 50%\nNeutral: 30%", "no", None]
+    ),
+    call_status=st.sampled_from(["answered"] * 5 + ["error", "missing", "budget"]),
+    finish_reason=st.sampled_from(["stop", "stop", "content_filter", None]),
+)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@settings(max_examples=40, deadline=None)
+@given(asked=st.lists(ASKED, max_size=15), first=st.integers(0, 4), metric=st.sampled_from(["js", "tv", "emd_normalized"]))
+def test_scores_in_blocks_are_those_of_each_prediction_alone(
+    threads: int, asked: list[dict[str, Any]], first: int, metric: str
+) -> None:
+    survey = pa.Table.from_pylist(MIXED, schema=SURVEY_RESPONSES)
+    table = pa.Table.from_pylist(asked, schema=PREDICTIONS)[first:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_blocks, "BLOCK", 4)
+        patch.setattr(row_blocks, "MANY_ROWS", 1)
+        patch.setattr(row_blocks, "processors", lambda: threads)
+        together = score_predictions(table, survey, metric=metric)
+    alone = [score_predictions(table[row : row + 1], survey, metric=metric) for row in range(len(table))]
+    assert together.to_pylist() == [row for one in alone for row in one.to_pylist()]
 
 
 def test_nominal_questions_have_no_normalised_emd_and_no_score_under_it() -> None:
