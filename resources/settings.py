@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dtef_pipeline.errors import ConfigError
+
 HOME = Path(".dtef")
 SOCIOSCOPE_AUTH = "DTEF_SOCIOSCOPE_AUTH"
 """Name of the variable with the secret of the server that looks up chunks of interviews."""
@@ -26,6 +28,7 @@ class Settings:
     `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
     personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
     `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
+    `DTEF_PARTITIONS_PER_RUN` (the most partitions of one run of a backfill, so that several workers share it; not set: as few runs as can be),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -48,6 +51,7 @@ class Settings:
     scenarios: Path | None = None
     personas: Path | None = None
     api_tokens: Path | None = None
+    partitions_per_run: int | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -69,6 +73,7 @@ class Settings:
             scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
             personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
             api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
+            partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env),
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 
@@ -107,6 +112,15 @@ class Settings:
             "DTEF_PERSONAS": self.personas,
         }
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
+
+
+def _positive(name: str, env: Mapping[str, str]) -> int | None:
+    """A whole number from 1; None: the variable is not set."""
+    if not (given := env.get(name, "").strip()):
+        return None
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise ConfigError(f"{name} is {given!r}; allowed: a whole number from 1")
+    return int(given)
 
 
 def shipped(name: str) -> Path:
