@@ -131,7 +131,7 @@ def test_the_page_says_that_deleting_a_run_does_not_stop_it() -> None:
 def test_the_page_names_every_file_of_the_deployment() -> None:
     page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
     assert [
-        path.name for path in sorted(DEPLOY.iterdir()) if path.name not in page and f"{path.stem.split('-')[0]}-*" not in page
+        path.name for path in sorted(DEPLOY.glob("*.*")) if path.name not in page and f"{path.stem.split('-')[0]}-*" not in page
     ] == []
 
 

@@ -85,6 +85,16 @@ class Claims:
         if given_back:
             self._database.write(work, alone=True)
 
+    @property
+    def owner(self) -> str:
+        return self._owner
+
+    def living(self, connection: sa.Connection) -> tuple[int, set[str]]:
+        """Give a sign of life; the time, in microseconds since 1970, and all owners that are alive."""
+        now = self._be_seen(connection)
+        known = connection.execute(sa.select(db.claimants)).all()
+        return now, {one.owner for one in known if one.owner == self._owner or not self._is_gone(one, now)}
+
     def beat(self) -> None:
         """Give a sign of life. To be called several times within `ttl_s`."""
         self._database.write(self._be_seen, alone=True)
