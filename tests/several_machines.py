@@ -39,7 +39,6 @@ CREDENTIALS = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-PATIENCE_S = 300.0
 WAITS = {"poll_interval_seconds": 1, "free_slots_after_run_end_seconds": 1}
 
 
@@ -52,6 +51,7 @@ class Machines:
     s3_port: int
     gone_after_s: int
     max_runs: int
+    patience_s: float = 300.0
     code_port: int = 0
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -105,13 +105,13 @@ class Machines:
         return (self.folder / name / "log").read_bytes()
 
     def until(self, reached: Callable[[], bool], what: str, pause_s: float = 0.2) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self.patience_s
         while not reached():
             ended = {name: process.returncode for name, process in self.processes.items() if process.poll() not in (None, -9)}
             assert not ended, f"while waiting until {what}: {ended}\n" + "\n".join(
                 self.log(name).decode(errors="replace")[-3000:] for name in ended
             )
-            assert time.monotonic() < deadline, f"not within {PATIENCE_S:.0f} s: {what}"
+            assert time.monotonic() < deadline, f"not within {self.patience_s:.0f} s: {what}"
             time.sleep(pause_s)
 
     @contextmanager
