@@ -168,46 +168,48 @@ def moved(store: ResponseStore, folder: Path) -> Timings:
     return timings
 
 
+def claimants(location: str, processes: int) -> Timings:
+    took, each = claimed_by_several(location, processes)
+    slow = 1000 * sorted(each)[int(0.95 * len(each))]
+    mean = 1000 * sum(each) / len(each)
+    print(
+        f"{processes} processes at once: a claim of {CLAIMED} keys takes {mean:.1f} ms, 95 % at most {slow:.1f} ms", flush=True
+    )
+    return {f"claim keys, {processes} processes at once": (processes * LOOKED_UP, took)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--answers", type=int, default=1_000_000)
     parser.add_argument("--url", help="an empty PostgreSQL database; default: SQLite in a temporary folder")
     parser.add_argument("--no-files", action="store_true", help="leave export and import out")
-    parser.add_argument("--claimants", type=int, default=0, help="processes that claim at once, of a database by --url")
+    parser.add_argument("--claimants", type=int, default=0, help="processes that claim at once")
     parser.add_argument("--copy", action="store_true", help="fill a PostgreSQL database by COPY")
     options = parser.parse_args()
-    small = options.answers // 100
     if options.copy and not options.url:
         parser.error("--copy is for a database by --url")
-    with tempfile.TemporaryDirectory() as folder, ResponseStore(options.url or Path(folder) / "responses.sqlite") as store:
-        warm_up(Path(folder))
-        filled = fill(store, 0, small)
-        before = measured(store, small)
-        several = claimed_by_several(options.url, options.claimants) if options.url and options.claimants else (1.0, [])
-        filled += copied(options.url, small, options.answers) if options.copy else fill(store, small, options.answers)
-        print(
-            f"{options.answers:,} answers in {filled:.1f} s, {store.database.size() / 1e6:,.0f} MB, {GROUP} a commit: {store.name}"
-        )
-        for name, (rows, took) in measured(store, options.answers).items():
-            rate, small_rate = rows / took, before[name][0] / before[name][1]
-            ratio = small_rate / rate
-            print(f"{name:32} {rows:9,} in {took:7.3f} s  {rate:11,.0f}/s  {ratio:5.2f}x the time in a store of {small:,}")
-        if options.claimants and options.url:
-            _print_claimants(options, small, several)
-        if not options.no_files:
-            for name, (rows, took) in moved(store, Path(folder)).items():
-                print(f"{name:32} {rows:9,} in {took:7.3f} s  {rows / took:11,.0f}/s")
-
-
-def _print_claimants(options: argparse.Namespace, small: int, before: tuple[float, list[float]]) -> None:
-    took, each = claimed_by_several(options.url, options.claimants)
-    rows, slow = options.claimants * LOOKED_UP, sorted(each)[int(0.95 * len(each))]
-    print(
-        f"{options.claimants} processes claim {rows:,} keys in {took:.2f} s, {rows / took:,.0f}/s, {CLAIMED} at a time; ",
-        end="",
-    )
-    print(f"a claim takes {1000 * sum(each) / len(each):.1f} ms, 95 % at most {1000 * slow:.1f} ms; ", end="")
-    print(f"{took / before[0]:.2f}x the time in a store of {small:,}")
+    small = options.answers // 100
+    with tempfile.TemporaryDirectory() as folder:
+        location = options.url or str(Path(folder) / "responses.sqlite")
+        with ResponseStore(location) as store:
+            warm_up(Path(folder))
+            found: dict[int, Timings] = {}
+            filled, first = 0.0, 0
+            for size in (small, options.answers):
+                filled += copied(location, first, size) if options.copy else fill(store, first, size)
+                first = size
+                found[size] = measured(store, size)
+                if options.claimants:
+                    found[size] |= claimants(location, options.claimants)
+            size_mb = store.database.size() / 1e6
+            print(f"{options.answers:,} answers in {filled:.1f} s, {size_mb:,.0f} MB, {GROUP} a commit: {store.name}")
+            for name, (rows, took) in found[options.answers].items():
+                rate, small_rate = rows / took, found[small][name][0] / found[small][name][1]
+                ratio = small_rate / rate
+                print(f"{name:36} {rows:9,} in {took:7.3f} s  {rate:11,.0f}/s  {ratio:5.2f}x the time in a store of {small:,}")
+            if not options.no_files:
+                for name, (rows, took) in moved(store, Path(folder)).items():
+                    print(f"{name:36} {rows:9,} in {took:7.3f} s  {rows / took:11,.0f}/s")
 
 
 if __name__ == "__main__":

@@ -121,9 +121,11 @@ class Claims:
         free = listed.add_columns(sa.literal(self._owner)).where(sa.true())
         take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)
         self._take = take.on_conflict_do_nothing(index_elements=["request_key"])
-        self._held = sa.select(claims.request_key).where(claims.owner == self._owner, claims.request_key.in_(listed))
-        self._answered = sa.select(db.responses.c.request_key).where(db.responses.c.request_key.in_(listed))
-        self._drop = sa.delete(db.claims).where(claims.owner == self._owner, claims.request_key.in_(listed))
+        is_listed = self._database.among(claims.request_key)
+        self._held = sa.select(claims.request_key).where(claims.owner == self._owner, is_listed)
+        answered = db.responses.c.request_key
+        self._answered = sa.select(answered).where(self._database.among(answered))
+        self._drop = sa.delete(db.claims).where(claims.owner == self._owner, is_listed)
 
     def _be_seen(self, connection: sa.Connection) -> int:
         """Note that this owner is alive; returns the time, in microseconds since 1970."""

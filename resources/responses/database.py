@@ -178,6 +178,16 @@ class ResponseDatabase:
             return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
         return sa.select(sa.func.json_each(sa.bindparam("keys")).table_valued("value").c.value)
 
+    def among(self, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+        """Whether the column is one of the request keys of `keys(...)`.
+
+        PostgreSQL knows how many an array holds. Of a list that it has to make first it does not: where it takes a table of claims, which is
+        empty at times, for empty, it went through the whole list for each claim.
+        """
+        if self.is_postgresql:
+            return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
+        return column.in_(self.listed)
+
     def keys(self, keys: Sequence[str]) -> dict[str, Any]:
         """The parameters of a statement with `listed`."""
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
