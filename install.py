@@ -1,7 +1,8 @@
 """What `make setup` does: .venv with exactly the packages of requirements.lock, and how far it is.
 
 Without an argument, a new .venv with what the pipeline needs to run, which is enough for the demo; with `--all`, the rest into it: what
-tests and servers need. It runs before any package is there, so it needs Python's own library alone.
+tests and servers need. `--lock EXTRA ...` prints the part of the lock file that the pipeline needs with these extras, and installs nothing.
+It runs before any package is there, so it needs Python's own library alone.
 """
 
 from __future__ import annotations
@@ -66,10 +67,13 @@ def expected(lock: str) -> int:
     return len(re.findall(r"^[\w.-]+(?:\[[^]]*\])?==", lock, re.MULTILINE))
 
 
-def to_run(lock: str, project: Mapping[str, Any]) -> str:
-    """The part of a lock file that the pipeline needs to run, its local model and the building of its own package included."""
+def to_run(lock: str, project: Mapping[str, Any], extras: Sequence[str] = ("local",)) -> str:
+    """The part of a lock file that the pipeline needs to run with these extras, the building of its own package included."""
     optional = project["project"]["optional-dependencies"]
-    wanted = [*project["project"]["dependencies"], *optional["local"], *project["build-system"]["requires"], "editables"]
+    if unknown := [extra for extra in extras if extra not in optional]:
+        raise SystemExit(f"no extra {', '.join(unknown)}; allowed: {', '.join(optional)}")
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"]
+    wanted += [requirement for extra in extras for requirement in optional[extra]]
     # A package may have several entries: one for each range of Python versions.
     entries = [entry for entry in re.split(r"^(?=[\w.-]+(?:\[[^]]*\])?==)", lock, flags=re.MULTILINE) if "==" in entry]
     needs = defaultdict(set)
@@ -125,8 +129,12 @@ def install(lock: Path, total: int) -> int:
 def main(arguments: Sequence[str]) -> int:
     began, everything = time.monotonic(), "--all" in arguments
     lock, chosen = LOCK.read_text(encoding="utf-8"), LOCK
+    project = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
+    if arguments[:1] == ["--lock"]:
+        print(to_run(lock, project, arguments[1:]), end="")
+        return 0
     if not everything:
-        lock = to_run(lock, tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8")))
+        lock = to_run(lock, project)
     total = expected(lock)
     which = "all packages" if everything else f"a new {VENV.name}"
     print(f"Setting up {which}: {total} packages, one to three minutes (longer over a slow network)", flush=True)

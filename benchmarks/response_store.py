@@ -2,21 +2,29 @@
 
 Prints seconds, rows per second and the ratio to the same work in a store of a hundredth of the size (1.0: size costs nothing).
 Run: `python benchmarks/response_store.py [--answers 1000000] [--url postgresql+psycopg://...]`; a database by URL must be empty.
+
+With `--claimants 8` so many processes also claim at the same time, as workers on several machines do. With `--copy` a PostgreSQL database is
+filled by COPY, which is quicker and is not what is measured: `--url ... --answers 10000000 --claimants 8 --copy --no-files`.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
 from resources.responses.claims import Claims
+from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
 from tests.made.responses import stored
@@ -24,6 +32,7 @@ from tests.made.responses import stored
 LOOKED_UP = 10_000
 GROUP = 1_000
 CLAIMED = 128
+COPIED = 500_000
 VARIANT = "openai/gpt-4.1-mini[max_tokens=256,temperature=0]"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -67,6 +76,50 @@ def seconds(work: Callable[[], object]) -> float:
 def fill(store: ResponseStore, first: int, last: int) -> float:
     """Seconds of the store alone: making the answers is not counted."""
     return sum(seconds(lambda group=group: store.add(group)) for group in groups(first, last))  # type: ignore[misc]
+
+
+def copied(url: str, first: int, last: int) -> float:
+    """Seconds of filling a PostgreSQL store by COPY, rows made included."""
+    names = [column.name for column in RESPONSE_COLUMNS]
+    began = time.perf_counter()
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        for start in range(first, last, COPIED):
+            with connection.cursor().copy(f"COPY responses ({', '.join(names)}) FROM STDIN") as copy:
+                for number in range(start, min(start + COPIED, last)):
+                    row = response(number)
+                    at = int(row.answered_at.timestamp() * 1e6)
+                    copy.write_row([at if name == "answered_at" else getattr(row, name) for name in names])
+            connection.commit()
+            print(f"{min(start + COPIED, last):,} rows", flush=True)
+        connection.autocommit = True
+        # What the server does by itself some minutes after rows were added.
+        connection.execute("VACUUM ANALYZE responses")
+    return time.perf_counter() - began
+
+
+def claimed_by_several(location: str, claimants: int) -> tuple[float, list[float]]:
+    """So many processes claim other keys each, at once, 128 at a time: seconds until all are done, and of every single claim."""
+    context = multiprocessing.get_context("fork")
+    start, took = context.Barrier(claimants + 1), context.Queue()
+    arguments = [(location, number, start, took) for number in range(claimants)]
+    processes = [context.Process(target=_claim, args=given) for given in arguments]
+    for process in processes:
+        process.start()
+    start.wait()
+    began = time.perf_counter()
+    each = [one for _ in processes for one in took.get()]
+    seconds_taken = time.perf_counter() - began
+    for process in processes:
+        process.join()
+    return seconds_taken, each
+
+
+def _claim(location: str, number: int, start: Any, took: Any) -> None:
+    keys = [digest("claimed by", number, one) for one in range(LOOKED_UP)]
+    with ResponseStore(location) as store, Claims(store) as claims:
+        claims.beat()
+        start.wait()
+        took.put([seconds(lambda part=part: claims.claim(part)) for part in parts(keys)])  # type: ignore[misc]
 
 
 def measured(store: ResponseStore, answers: int) -> Timings:
@@ -115,28 +168,48 @@ def moved(store: ResponseStore, folder: Path) -> Timings:
     return timings
 
 
+def claimants(location: str, processes: int) -> Timings:
+    took, each = claimed_by_several(location, processes)
+    slow = 1000 * sorted(each)[int(0.95 * len(each))]
+    mean = 1000 * sum(each) / len(each)
+    print(
+        f"{processes} processes at once: a claim of {CLAIMED} keys takes {mean:.1f} ms, 95 % at most {slow:.1f} ms", flush=True
+    )
+    return {f"claim keys, {processes} processes at once": (processes * LOOKED_UP, took)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--answers", type=int, default=1_000_000)
     parser.add_argument("--url", help="an empty PostgreSQL database; default: SQLite in a temporary folder")
     parser.add_argument("--no-files", action="store_true", help="leave export and import out")
+    parser.add_argument("--claimants", type=int, default=0, help="processes that claim at once")
+    parser.add_argument("--copy", action="store_true", help="fill a PostgreSQL database by COPY")
     options = parser.parse_args()
+    if options.copy and not options.url:
+        parser.error("--copy is for a database by --url")
     small = options.answers // 100
-    with tempfile.TemporaryDirectory() as folder, ResponseStore(options.url or Path(folder) / "responses.sqlite") as store:
-        warm_up(Path(folder))
-        filled = fill(store, 0, small)
-        before = measured(store, small)
-        filled += fill(store, small, options.answers)
-        print(
-            f"{options.answers:,} answers in {filled:.1f} s, {store.database.size() / 1e6:,.0f} MB, {GROUP} a commit: {store.name}"
-        )
-        for name, (rows, took) in measured(store, options.answers).items():
-            rate, small_rate = rows / took, before[name][0] / before[name][1]
-            ratio = small_rate / rate
-            print(f"{name:32} {rows:9,} in {took:7.3f} s  {rate:11,.0f}/s  {ratio:5.2f}x the time in a store of {small:,}")
-        if not options.no_files:
-            for name, (rows, took) in moved(store, Path(folder)).items():
-                print(f"{name:32} {rows:9,} in {took:7.3f} s  {rows / took:11,.0f}/s")
+    with tempfile.TemporaryDirectory() as folder:
+        location = options.url or str(Path(folder) / "responses.sqlite")
+        with ResponseStore(location) as store:
+            warm_up(Path(folder))
+            found: dict[int, Timings] = {}
+            filled, first = 0.0, 0
+            for size in (small, options.answers):
+                filled += copied(location, first, size) if options.copy else fill(store, first, size)
+                first = size
+                found[size] = measured(store, size)
+                if options.claimants:
+                    found[size] |= claimants(location, options.claimants)
+            size_mb = store.database.size() / 1e6
+            print(f"{options.answers:,} answers in {filled:.1f} s, {size_mb:,.0f} MB, {GROUP} a commit: {store.name}")
+            for name, (rows, took) in found[options.answers].items():
+                rate, small_rate = rows / took, found[small][name][0] / found[small][name][1]
+                ratio = small_rate / rate
+                print(f"{name:36} {rows:9,} in {took:7.3f} s  {rate:11,.0f}/s  {ratio:5.2f}x the time in a store of {small:,}")
+            if not options.no_files:
+                for name, (rows, took) in moved(store, Path(folder)).items():
+                    print(f"{name:36} {rows:9,} in {took:7.3f} s  {rows / took:11,.0f}/s")
 
 
 if __name__ == "__main__":

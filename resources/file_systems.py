@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +38,21 @@ def holds_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
     if not depth:  # there are many folders of the last level, and a look for a pattern takes ten times as long
         return Path(folder, name).is_file()
     return next(Path(folder).glob("/".join(["*"] * depth + [name])), None) is not None
+
+
+def fill(fs: pafs.FileSystem, path: str, content: bytes | pa.Buffer) -> None:
+    """Make a file of this content."""
+    with fs.open_output_stream(path) as stream:
+        stream.write(content)
+
+
+def upload(fs: pafs.FileSystem, path: str, content: bytes | pa.Buffer) -> None:
+    """Make a file in an object store. An interrupt leaves the one that was there, or the new one whole.
+
+    It reaches the main thread alone. There, it would end the upload with what was written until then, perhaps nothing.
+    """
+    with ThreadPoolExecutor(1) as uploading:
+        uploading.submit(fill, fs, path, content).result()
 
 
 def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.tables import Remake
 from resources.failures import printable
+from resources.whole_files import opened, whole_files
 
 Beside = Callable[[str, Sequence[str], Mapping[str, str]], pa.Table]
 """The rows of a table, with these columns, that lie below these levels and can be read."""
@@ -60,10 +61,8 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
         # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
-        with fs.open_input_file(path) as source:
-            # From an object store the columns come in few large requests.
-            file = pq.ParquetFile(source, pre_buffer=not is_local)
-            rows = file.read(columns=list(columns) if columns else None, use_threads=False)
+        with opened(fs, path) as source:
+            rows = pq.ParquetFile(source).read(columns=list(columns) if columns else None, use_threads=False)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
@@ -96,7 +95,7 @@ def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bo
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
-        with fs.open_input_file(path) as source:
+        with opened(fs, path) as source:
             file = pq.ParquetFile(source)
             there = {column.name: column.type for column in plain_schema(file.schema_arrow)}
             if whole:
@@ -111,16 +110,15 @@ def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bo
 
 def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
     """Files as one data set, for a store that DuckDB cannot read by itself. It is given the values of the levels that the folders stand for."""
-    first, parquet = next(iter(files)), pads.ParquetFileFormat()
-    schema = plain_schema(parquet.inspect(first.path, filesystem=fs))
+    first, parquet, whole = next(iter(files)), pads.ParquetFileFormat(), whole_files(fs)
+    schema = plain_schema(parquet.inspect(first.path, filesystem=whole))
     fragments = []
     for info, levels in files.items():
         where = pads.scalar(True)
         for level, value in levels.items():
             where = where & (pads.field(level) == value)
-        # With its size, which the listing gave, a file is read without a request about it first.
-        fragments.append(parquet.make_fragment(info.path, fs, where, file_size=info.size))
-    return pads.FileSystemDataset(fragments, schema, parquet, fs)
+        fragments.append(parquet.make_fragment(info.path, whole, where))
+    return pads.FileSystemDataset(fragments, schema, parquet, whole)
 
 
 def looks_damaged(path: str) -> bool:

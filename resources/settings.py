@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dtef_pipeline.errors import ConfigError
+
 HOME = Path(".dtef")
 SOCIOSCOPE_AUTH = "DTEF_SOCIOSCOPE_AUTH"
 """Name of the variable with the secret of the server that looks up chunks of interviews."""
@@ -26,6 +28,8 @@ class Settings:
     `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
     personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
     `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
+    `DTEF_PARTITIONS_PER_RUN` (the most partitions of one run of a backfill, so that several workers share it; not set: as few runs as can be),
+    `DTEF_PROVIDER_LIMITS` (calls in flight at once to a provider over all runs that share the response store: `openai=60,anthropic=20`),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -48,6 +52,8 @@ class Settings:
     scenarios: Path | None = None
     personas: Path | None = None
     api_tokens: Path | None = None
+    partitions_per_run: int | None = None
+    provider_limits: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -69,6 +75,8 @@ class Settings:
             scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
             personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
             api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
+            partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env.get("DTEF_PARTITIONS_PER_RUN", "").strip()),
+            provider_limits=_limits("DTEF_PROVIDER_LIMITS", env.get("DTEF_PROVIDER_LIMITS", "")),
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 
@@ -107,6 +115,26 @@ class Settings:
             "DTEF_PERSONAS": self.personas,
         }
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
+
+
+def _positive(name: str, given: str) -> int | None:
+    """A whole number from 1; None: nothing is given."""
+    if given and not (given.isascii() and given.isdigit() and int(given)):
+        raise ConfigError(f"{name} is {given!r}; allowed: a whole number from 1")
+    return int(given) if given else None
+
+
+def _limits(name: str, given: str) -> dict[str, int]:
+    """`openai=60, openai/127.0.0.1:8000=4` as a mapping."""
+    found: dict[str, int] = {}
+    for item in filter(None, map(str.strip, given.split(","))):
+        provider, _, limit = (part.strip() for part in item.rpartition("="))
+        if not provider or provider in found or (number := _positive(f"{name}: {provider}", limit)) is None:
+            raise ConfigError(
+                f"{name} has {item!r}; allowed: PROVIDER=CALLS, each provider once, such as openai=60,anthropic=20"
+            )
+        found[provider] = number
+    return found
 
 
 def shipped(name: str) -> Path:

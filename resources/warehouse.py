@@ -28,7 +28,7 @@ from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import TableSpec, without_descriptions
 from resources.failures import reason
-from resources.file_systems import delete_folder, holds_file, open_root
+from resources.file_systems import delete_folder, fill, holds_file, open_root, upload
 from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
 from resources.views_file import ViewsFile, view_of
 
@@ -89,8 +89,11 @@ class Warehouse:
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
         """Replace one file below the root, whole; returns its bytes. `path` begins with the root."""
-        with self._replacing(path) as target, self.fs.open_output_stream(target) as stream:
-            stream.write(content)
+        with self._replacing(path) as target:
+            if self._uploads:
+                upload(self.fs, target, content)
+            else:
+                fill(self.fs, target, content)
         return len(content)
 
     @contextmanager

@@ -8,6 +8,7 @@ Prints its port, and writes each request to the file LOG as a line of JSON, [met
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -72,6 +73,8 @@ def main() -> None:
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
+    # A line for each request: the file has them.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with Path(sys.argv[1]).open("w", encoding="utf-8") as log:
         application = _recorded(DomainDispatcherApplication(create_backend_app), log)
         server = make_server("127.0.0.1", 0, application, threaded=True)

@@ -55,6 +55,10 @@ def cli(program: str) -> click.Command | None:
         from dagster_webserver.cli import create_dagster_webserver_cli
 
         return create_dagster_webserver_cli()
+    if program == "celery":
+        from celery.bin.celery import celery
+
+        return celery
     return None
 
 
@@ -64,6 +68,8 @@ def unknown(words: list[str]) -> str | None:
     if command is None:
         return None
     rest = words[1:]
+    if words[0] == "celery" and rest[0] == "--app":  # an option of the whole
+        del rest[:2]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
         if name not in command.commands:
@@ -131,7 +137,9 @@ def test_the_page_says_that_deleting_a_run_does_not_stop_it() -> None:
 def test_the_page_names_every_file_of_the_deployment() -> None:
     page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
     assert [
-        path.name for path in sorted(DEPLOY.iterdir()) if path.name not in page and f"{path.stem.split('-')[0]}-*" not in page
+        path.name
+        for path in sorted(DEPLOY.glob("*.[sye]*"))
+        if path.name not in page and f"{path.stem.split('-')[0]}-*" not in page
     ] == []
 
 

@@ -55,9 +55,9 @@ from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, U
 # Replaced by: a public check of the file.
 from dagster._core.instance.ref import InstanceRef
 
-# What a run launcher answers when run monitoring asks it for a worker's health. Replaced by: the same names in `dagster`, where
-# `DefaultRunLauncher` is already.
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+# What a run launcher is given, and what it answers when run monitoring asks it for a worker's health. Replaced by: the same names in `dagster`,
+# where `DefaultRunLauncher` is already.
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 
 # How a run is told apart from those of other code locations, and how often the daemon starts it again when its process is gone.
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
@@ -96,12 +96,14 @@ __all__ = [
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",
     "InstanceConcurrencyContext",
+    "LaunchRunContext",
     "SensorLook",
     "WorkerStatus",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "in_code_location",
     "log_step_failure",
+    "named_run_launcher",
     "sensor_cursor",
     "sensor_look",
     "server_answers",
@@ -254,3 +256,8 @@ def storage_settings(home: Path) -> Mapping[str, Any]:
                 raise dg.DagsterInvalidConfigError(told, checked.errors, named.config_dict)  # type: ignore[no-untyped-call]
             given = checked.value or {}
     return given
+
+
+def named_run_launcher(home: Path) -> Any:
+    """The run launcher that the `dagster.yaml` of a folder names. No storage is opened. Replaced by: as `InstanceRef` above."""
+    return InstanceRef.from_dir(str(home)).run_launcher

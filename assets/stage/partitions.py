@@ -18,6 +18,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line, with_remedy
 from resources.gateway.progress import PartsProgress
+from resources.settings import Settings
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
@@ -53,7 +54,7 @@ def stage(
     _PLACES[table] = (pipeline or str(partitions.name), number)
     return {
         "partitions_def": partitions,
-        "backfill_policy": dg.BackfillPolicy.single_run(),
+        "backfill_policy": backfill_policy(Settings.from_environment().partitions_per_run),
         "output_required": False,
         "owners": OWNERS,
         "group_name": "pipeline",
@@ -62,6 +63,14 @@ def stage(
         "code_version": code_version,
         "metadata": column_schema(table),
     }
+
+
+def backfill_policy(most: int | None) -> dg.BackfillPolicy:
+    """How a backfill is split into runs: one for each row of neighbouring partitions, or one for so many at `most`.
+
+    All stages of a space have the same, so that a run takes its partitions through all of them.
+    """
+    return dg.BackfillPolicy.single_run() if most is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=most)
 
 
 def roll_up(

@@ -192,7 +192,10 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:
-            self._gateway = self._gateway or Gateway(self.responses)
+            self._gateway = self._gateway or self._new_gateway()
             return self._gateway
-        command.gateway = command.gateway or Gateway(self.responses)
+        command.gateway = command.gateway or self._new_gateway()
         return command.gateway
+
+    def _new_gateway(self) -> Gateway:
+        return Gateway(self.responses, provider_limits=self.settings.provider_limits)

@@ -42,7 +42,9 @@ class ModelSeats:
         messages = game.messages(seat, player.persona)
         request = Request.of_messages(messages, player.model, self._draw, self._snapshot)
         gateway = self._gateway = self._gateway or Gateway(
-            ResponseStore(self._settings.responses_url, this_run), budget=self._budget
+            ResponseStore(self._settings.responses_url, this_run),
+            budget=self._budget,
+            provider_limits=self._settings.provider_limits,
         )
         if sys.stderr.isatty():
             click.echo(f"{player.name} is asked", err=True)

@@ -63,7 +63,7 @@ def judge(
         raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number alone, as everybody who is asked judges")
     unvoted = 0
     with ResponseStore(settings.responses_url, this_run) as responses, VoteStore(settings.responses_url) as store:
-        gateway = Gateway(responses, budget=budget)
+        gateway = Gateway(responses, budget=budget, provider_limits=settings.provider_limits)
         refuse_early(judges, "base", gateway.accounts, responses, os.environ)
         for spec in judges:
             waiting = _waiting(spec, store, family, most, known.own_servers, no_own_judge)

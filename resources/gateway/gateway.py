@@ -31,9 +31,11 @@ from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
-from resources.gateway.slots import ProviderSlots, provider_of
+from resources.gateway.shared_limits import SharedLimits
+from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
+from resources.responses.provider_shares import ProviderShares
 from resources.responses.store import ResponseStore
 from resources.responses.writer import ResponseWriter
 
@@ -68,6 +70,7 @@ class Gateway:
         budget: Budget = _NO_BUDGET,
         budgets: Mapping[str, Budget] | None = None,
         environ: Mapping[str, str] | None = None,
+        provider_limits: Mapping[str, int] | None = None,
         max_concurrency: int = 256,
         backoff: Backoff | None = None,
         breaker: BreakerRules | None = None,
@@ -80,6 +83,7 @@ class Gateway:
             budget: the most the run may use over all models.
             budgets: the most that single models may use, by model name.
             environ: where API keys come from; by default the process's environment.
+            provider_limits: calls in flight at once to a provider, over all runs that share the store; of others it is found out by trying.
             max_concurrency: calls in flight at once over all models; each model, and each provider, has its own limit below it.
             backoff: waits between attempts.
             breaker: when a failing model is left alone, and when it is given up.
@@ -89,6 +93,7 @@ class Gateway:
         self.store = store
         self.accounts = Accounts(budget, budgets or {})
         self._environ = os.environ if environ is None else environ
+        self._provider_limits = provider_limits or {}
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._local = LocalTransport()
@@ -167,11 +172,13 @@ class Gateway:
 
         followed = settle if intake.is_followed else None
         dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell, followed)
+        shares = ProviderShares(self.store, claims, first=FIRST_LIMIT, most=self._provider_limits)
+        limits = SharedLimits(queues, shares, writer, partial(dispatch.enter, (), 0), dispatch.stop)
 
         async def ask() -> None:
             async with writer:
                 try:
-                    await dispatch.run()
+                    await limits.around(dispatch.run())
                 finally:
                     await writer.run(claims.close)
 
@@ -208,6 +215,8 @@ class Gateway:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
         if (state := self._models.get(asked)) is None:
             slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
+            if not spec.is_local:
+                slots.share(slots.in_flight)  # nothing, until it has a part of what all runs may have in flight
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), asked[1]]
             state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state

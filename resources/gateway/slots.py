@@ -25,9 +25,8 @@ def provider_of(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
 
-    Until the first 429 the limit grows by one with each response, so it doubles in the time of a call; after that, by one after as many
-    responses without a 429 as the limit. A 429 halves it, but not again for calls that were under way at the last cut: they tell nothing
-    about the limit since.
+    The limit grows by one after as many responses without a 429 as the limit. A 429 halves it, but not again for calls that were
+    under way at the last cut: they tell nothing about the limit since.
     """
 
     cap: int
@@ -35,6 +34,10 @@ class ProviderSlots:
     limit: int = 0
     in_flight: int = 0
     paused_until: float = -inf
+    answers: int = 0
+    """Responses so far."""
+    limited_at: float = -inf
+    """When the newest call began that got a 429."""
     _clean: int = field(default=0, repr=False)
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
@@ -47,25 +50,31 @@ class ProviderSlots:
         """Calls that may be started now."""
         return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
 
+    def share(self, calls: int) -> None:
+        """What this run may have in flight of a limit that it shares with others. They adapt it together."""
+        self.cap = self.limit = calls
+
+    def pause(self, until: float) -> None:
+        self.paused_until = max(self.paused_until, until)
+
     def answered(self) -> None:
+        self.answers += 1
         self._cuts = 0
         self._clean += 1
-        if self._clean >= self.limit or self._cut_at == -inf:
+        if self._clean >= self.limit:
             self._clean = 0
             self.limit = min(self.cap, self.limit + 1)
 
     def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
         """A call that began at `began` and is still counted as in flight got a 429."""
+        self.limited_at = max(self.limited_at, began)
         if retry_after is not None:
-            self._pause(now + retry_after)
+            self.pause(now + retry_after)
         if began <= self._cut_at:
             return
         # Half of what was in use: a limit that was not reached is no measure.
-        self.limit = max(1, min(self.limit, self.in_flight) // 2)
+        self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
         self._cut_at, self._clean = now, 0
         self._cuts += 1
         if retry_after is None and self._cuts > 1:
-            self._pause(now + self.backoff.wait(self._cuts - 1))
-
-    def _pause(self, until: float) -> None:
-        self.paused_until = max(self.paused_until, until)
+            self.pause(now + self.backoff.wait(self._cuts - 1))

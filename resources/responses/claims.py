@@ -85,6 +85,16 @@ class Claims:
         if given_back:
             self._database.write(work, alone=True)
 
+    @property
+    def owner(self) -> str:
+        return self._owner
+
+    def living(self, connection: sa.Connection) -> tuple[int, set[str]]:
+        """Give a sign of life; the time, in microseconds since 1970, and all owners that are alive."""
+        now = self._be_seen(connection)
+        known = connection.execute(sa.select(db.claimants)).all()
+        return now, {one.owner for one in known if one.owner == self._owner or not self._is_gone(one, now)}
+
     def beat(self) -> None:
         """Give a sign of life. To be called several times within `ttl_s`."""
         self._database.write(self._be_seen, alone=True)
@@ -111,9 +121,11 @@ class Claims:
         free = listed.add_columns(sa.literal(self._owner)).where(sa.true())
         take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)
         self._take = take.on_conflict_do_nothing(index_elements=["request_key"])
-        self._held = sa.select(claims.request_key).where(claims.owner == self._owner, claims.request_key.in_(listed))
-        self._answered = sa.select(db.responses.c.request_key).where(db.responses.c.request_key.in_(listed))
-        self._drop = sa.delete(db.claims).where(claims.owner == self._owner, claims.request_key.in_(listed))
+        is_listed = self._database.among(claims.request_key)
+        self._held = sa.select(claims.request_key).where(claims.owner == self._owner, is_listed)
+        answered = db.responses.c.request_key
+        self._answered = sa.select(answered).where(self._database.among(answered))
+        self._drop = sa.delete(db.claims).where(claims.owner == self._owner, is_listed)
 
     def _be_seen(self, connection: sa.Connection) -> int:
         """Note that this owner is alive; returns the time, in microseconds since 1970."""

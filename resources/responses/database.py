@@ -71,6 +71,28 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
+# How many calls to a provider may be in flight over all runs, and how they are divided: `resources/responses/provider_shares.py` has the rules.
+provider_limits = sa.Table(
+    "provider_limits",
+    metadata,
+    sa.Column("provider", sa.Text, primary_key=True),
+    sa.Column("calls", sa.Integer, nullable=False),
+    # Responses since the limit changed last.
+    sa.Column("clean", sa.Integer, nullable=False),
+    # Microseconds since 1970 UTC.
+    sa.Column("cut_at", sa.BigInteger, nullable=False),
+    sa.Column("paused_until", sa.BigInteger, nullable=False),
+)
+provider_shares = sa.Table(
+    "provider_shares",
+    metadata,
+    sa.Column("provider", sa.Text, primary_key=True),
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("wants", sa.Integer, nullable=False),
+    sa.Column("held", sa.Integer, nullable=False),
+    sa.Column("in_flight", sa.Integer, nullable=False),
+)
+
 # What `run_id` of a response means.
 asking_runs = sa.Table(
     "asking_runs",
@@ -155,6 +177,16 @@ class ResponseDatabase:
         if self.is_postgresql:
             return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
         return sa.select(sa.func.json_each(sa.bindparam("keys")).table_valued("value").c.value)
+
+    def among(self, column: sa.Column[Any]) -> sa.ColumnElement[bool]:
+        """Whether the column is one of the request keys of `keys(...)`.
+
+        PostgreSQL knows how many an array holds. Of a list that it has to make first it does not: where it takes a table of claims, which is
+        empty at times, for empty, it went through the whole list for each claim.
+        """
+        if self.is_postgresql:
+            return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
+        return column.in_(self.listed)
 
     def keys(self, keys: Sequence[str]) -> dict[str, Any]:
         """The parameters of a statement with `listed`."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import uuid
 from pathlib import Path
 from typing import NamedTuple
 
 _PROC = Path("/proc")
+_HIDDEN = uuid.uuid4().hex
+"""In place of a container that cannot be told from others: of this process alone."""
 
 
 class Process(NamedTuple):
@@ -64,7 +67,8 @@ def _machine() -> str:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         numbers = (_PROC / "self/ns/pid").readlink().name
     except OSError:
-        boot, numbers = f"{uuid.getnode():x}", "-"
+        # A container that hides them may have the name and the network card of another one: then nothing of its processes is known elsewhere.
+        boot, numbers = f"{uuid.getnode():x}", _HIDDEN if sys.platform == "linux" else "-"
     return f"{socket.gethostname()} {boot} {numbers}"
 
 

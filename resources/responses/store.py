@@ -207,7 +207,7 @@ class ResponseStore:
             for row in rows:
                 row["run_id"] = run_id
         added = self._insert_new(connection, rows)
-        ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
+        ended = sa.delete(db.claims).where(self.database.among(db.claims.c.request_key))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
 
@@ -222,7 +222,7 @@ class ResponseStore:
         return len(added)
 
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
-        statement = columns.where(db.responses.c.request_key.in_(self.database.listed))
+        statement = columns.where(self.database.among(db.responses.c.request_key))
         for chunk in db.chunks(keys):
             yield self.database.read(partial(_plain_rows, statement, self.database.keys(chunk)))
 

@@ -24,16 +24,8 @@ class TestLimit:
         assert slots(8).limit == 8
         assert slots(1000).limit == FIRST_LIMIT
 
-    def test_doubles_in_the_time_of_a_call_until_the_first_429(self) -> None:
+    def test_grows_by_one_after_as_many_answers_as_the_limit(self) -> None:
         provider = slots(limit=3)
-        answered(provider, 3)
-        assert provider.limit == 6
-        answered(provider, 6)
-        assert provider.limit == 12
-
-    def test_grows_by_one_after_as_many_answers_as_the_limit_from_the_first_429_on(self) -> None:
-        provider = slots(limit=6, in_flight=6)
-        provider.rate_limited(began=0.0, now=1.0, retry_after=None)
         answered(provider, 2)
         assert provider.limit == 3
         answered(provider, 1)

@@ -1,0 +1,2 @@
+CREATE DATABASE dagster OWNER dtef;
+CREATE DATABASE responses OWNER dtef;

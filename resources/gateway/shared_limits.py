@@ -1,0 +1,103 @@
+"""The limits of providers are those of all runs together: tells what this run meets and wants, and sets what it may have in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from resources.gateway.queues import ModelQueue
+from resources.gateway.slots import ProviderSlots, provider_of
+from resources.responses.provider_shares import ProviderShares, Report, Share
+from resources.responses.writer import ResponseWriter
+
+LOOK_EVERY_S = 1.0
+
+
+class SharedLimits:
+    """One set of requests to providers whose limits are shared. A model in this process has no such limit."""
+
+    def __init__(
+        self,
+        queues: Sequence[ModelQueue],
+        shares: ProviderShares,
+        writer: ResponseWriter,
+        changed: Callable[[], None],
+        stop: Callable[[], None],
+    ) -> None:
+        """
+        Args:
+            queues: may grow meanwhile.
+            shares: in the response store's database, which is used in the writer's thread alone.
+            writer: lends its thread.
+            changed: called where more may be in flight now.
+            stop: called where the database fails.
+        """
+        self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, changed, stop
+        self._told: dict[str, tuple[int, float]] = {}
+        self._fair: dict[str, int] = {}
+        self._fault: BaseException | None = None
+
+    async def around(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work with a part of each limit."""
+        looking = asyncio.create_task(self._look_again_and_again())
+        try:
+            await work
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+            await self._writer.run(self._shares.close)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _look_again_and_again(self) -> None:
+        while self._fault is None:
+            try:
+                await self.look()
+            except Exception as error:
+                self._fault = error
+                self._stop()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look(self) -> None:
+        """Tell what was met since, and take what this run may have."""
+        slots = {provider_of(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
+        reports = {name: self._report(name, one) for name, one in slots.items()}
+        taken = await self._writer.run(self._shares.take, reports)
+        self._apply(slots, taken)
+        self._changed()
+
+    def _report(self, name: str, slots: ProviderSlots) -> Report:
+        now = time.monotonic()
+        answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
+        self._told[name] = slots.answers, slots.limited_at
+        if name in self._fair:
+            # Let go here first: what others are given then is used here no more.
+            slots.share(max(slots.in_flight, min(slots.limit, self._fair[name])))
+        else:
+            slots.share(slots.in_flight)
+        return Report(
+            wants=sum(_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
+            holds=slots.limit,
+            in_flight=slots.in_flight,
+            answered=slots.answers - answers,
+            limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
+            pause_s=max(0.0, slots.paused_until - now),
+        )
+
+    def _apply(self, slots: Mapping[str, ProviderSlots], taken: Mapping[str, Share]) -> None:
+        now = time.monotonic()
+        for name, share in taken.items():
+            slots[name].share(share.calls)
+            self._fair[name] = share.fair
+            if share.pause_s > 0:
+                slots[name].pause(now + share.pause_s)
+
+
+def _wanted(queue: ModelQueue) -> int:
+    """Calls of a queue that could be in flight now."""
+    waiting = len(queue.ready) + len(queue.retries) + len(queue.unclaimed) + queue.claiming
+    return min(queue.spec.max_concurrency, queue.in_flight + waiting)

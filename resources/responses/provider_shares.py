@@ -1,0 +1,137 @@
+"""How many calls to a provider may be in flight over all runs that share the response store, and which part of them a run has.
+
+The limit adapts as that of a single run does (additive increase, multiplicative decrease), and is divided among the runs that ask the provider
+now, by what they want. A run may use what it holds. It takes what nobody holds, and lets go of what it does not use: so at no moment is the sum
+larger than the limit, but for calls that were in flight when the limit was cut. Runs that are gone hold nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from resources.responses import database as db
+from resources.responses.claims import Claims
+from resources.responses.store import ResponseStore
+
+HIGHEST_LIMIT = 1024
+"""Calls in flight over all runs, where no limit of the provider is given."""
+_LIMIT_ROWS, _SHARE_ROWS = db.provider_limits, db.provider_shares
+
+
+class Report(NamedTuple):
+    """What a run tells of a provider. Times are seconds, as clocks of machines need not agree."""
+
+    wants: int
+    """Calls that it could have in flight now."""
+    holds: int
+    """What it may use now: no more than it was given last, and no less than what is in flight."""
+    in_flight: int
+    answered: int = 0
+    """Responses since it reported last."""
+    limited_before_s: float | None = None
+    """How long ago the newest call began that got a 429; None: there was none since it reported last."""
+    pause_s: float = 0.0
+    """How long the provider is to be left alone from now on."""
+
+
+class Share(NamedTuple):
+    """What a run may do."""
+
+    calls: int
+    """Calls in flight."""
+    fair: int
+    """Its part of the limit; where that is less than `calls`, others wait for the rest."""
+    pause_s: float
+
+
+class ProviderShares:
+    """One run's part of the limits of providers. To be used from one thread at a time, that of its claims."""
+
+    def __init__(self, store: ResponseStore, claims: Claims, *, first: int, most: Mapping[str, int]) -> None:
+        """
+        Args:
+            store: the database of the claims.
+            claims: say who is alive.
+            first: the limit that is tried first.
+            most: calls in flight over all runs, of providers that have such a limit.
+        """
+        self._database, self._claims, self._first, self._most = store.database, claims, first, most
+
+    def take(self, reports: Mapping[str, Report]) -> dict[str, Share]:
+        """What the run may do now, by provider."""
+
+        def work(connection: sa.Connection) -> dict[str, Share]:
+            # Runs take their parts one after the other, and in one order everywhere, so that no two wait for each other.
+            limits = {name: self._limit(connection, name) for name in sorted(reports)}
+            # Not before: one that took its part while this one waited would not be known to be alive.
+            now, alive = self._claims.living(connection)
+            return {name: self._taken(connection, limit, reports[name], now, alive) for name, limit in limits.items()}
+
+        return self._database.write(work) if reports else {}
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._database.write(
+            lambda connection: connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.owner == self._claims.owner))
+        )
+
+    def _limit(self, connection: sa.Connection, name: str) -> dict[str, Any]:
+        """The row of a provider's limit, made where there is none; no other run changes it until this one has its part."""
+        connection.execute(self._database.insert(_LIMIT_ROWS).values(self._new(name)).on_conflict_do_nothing())
+        return dict(
+            connection.execute(sa.select(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).with_for_update()).one()._asdict()
+        )
+
+    def _new(self, name: str) -> dict[str, Any]:
+        first = min(self._most.get(name, HIGHEST_LIMIT), self._first)
+        return {"provider": name, "calls": first, "clean": 0, "cut_at": 0, "paused_until": 0}
+
+    def _taken(self, connection: sa.Connection, limit: dict[str, Any], report: Report, now: int, alive: set[str]) -> Share:
+        name = limit["provider"]
+        most = self._most.get(name, HIGHEST_LIMIT)
+        rows = connection.execute(sa.select(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name)).all()
+        if gone := [row.owner for row in rows if row.owner not in alive]:
+            connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name, _SHARE_ROWS.c.owner.in_(gone)))
+        mine = self._claims.owner
+        others = [row for row in rows if row.owner in alive and row.owner != mine]
+        if not others and all(row.owner != mine for row in rows):
+            # Nobody knows any more what the provider takes now.
+            limit = self._new(name) | {"paused_until": limit["paused_until"]}
+        limit = _adapted(limit, report, now, in_flight=report.in_flight + sum(row.in_flight for row in others), most=most)
+        fair = divided(limit["calls"], {mine: report.wants, **{row.owner: row.wants for row in others}})[mine]
+        held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in others)), 0)
+        connection.execute(sa.update(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).values(limit))
+        share = {"wants": report.wants, "held": held, "in_flight": report.in_flight}
+        insert = self._database.insert(_SHARE_ROWS).values({"provider": name, "owner": mine, **share})
+        connection.execute(insert.on_conflict_do_update(index_elements=["provider", "owner"], set_=share))
+        return Share(held, fair, max(0.0, (limit["paused_until"] - now) / 1e6))
+
+
+def _adapted(limit: Mapping[str, Any], report: Report, now: int, *, in_flight: int, most: int) -> dict[str, Any]:
+    """The limit after what a run tells: until the first 429 grown by one with each response, so doubled in the time of a call; after that by
+    one after as many responses as the limit; halved by a 429.
+
+    A call that began before the last cut tells nothing of the limit since.
+    """
+    calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, limit["cut_at"]
+    if report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > cut_at:
+        # Half of what was in use: a limit that was not reached is no measure.
+        calls, clean, cut_at = max(1, min(calls, in_flight) // 2), 0, now
+    elif not cut_at:
+        calls, clean = min(most, calls + report.answered), 0
+    elif clean >= calls:
+        calls, clean = min(most, calls + clean // calls), 0
+    paused_until = max(limit["paused_until"], now + int(report.pause_s * 1e6))
+    return {**limit, "calls": calls, "clean": clean, "cut_at": cut_at, "paused_until": paused_until}
+
+
+def divided(calls: int, wants: Mapping[str, int]) -> dict[str, int]:
+    """The calls among owners: each has what it wants, or as much as anybody, but for one that is left over."""
+    parts, left = dict[str, int](), calls
+    for place, owner in enumerate(sorted(wants, key=lambda owner: (wants[owner], owner))):
+        parts[owner] = min(wants[owner], left // (len(wants) - place))
+        left -= parts[owner]
+    return parts

@@ -1,0 +1,66 @@
+"""Files of an object store, each read as one version of it.
+
+A reader of Parquet asks for the end of a file first and for its columns then. Where the file is replaced between two requests, it would have the
+end of one version and the columns of another: a file that seems to be damaged, or numbers that never belonged together. So a file is read by
+one request, and was not replaced meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+_TRIES = 20
+
+
+def opened(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
+    """A file to be read, and to be closed; raises what the file system does. On this machine, an open file stays what it was."""
+    return fs.open_input_file(path) if isinstance(fs, pafs.LocalFileSystem) else pa.BufferReader(_whole(fs, path))
+
+
+def whole_files(fs: pafs.FileSystem) -> pafs.FileSystem:
+    """The same files, for one who only reads them."""
+    return fs if isinstance(fs, pafs.LocalFileSystem) else pafs.PyFileSystem(_WholeFiles(fs))
+
+
+def _whole(fs: pafs.FileSystem, path: str) -> pa.Buffer:
+    """The content of a file. Raises what the file system does, and OSError where the file is replaced all the time."""
+    for _ in range(_TRIES):
+        with fs.open_input_file(path) as file:
+            # What it was when it was opened. As many bytes are asked for as it had then: of a shorter one the buffer's end is anything.
+            before, content = file.metadata(), file.read_buffer()
+        with fs.open_input_file(path) as file:
+            if file.metadata() == before:
+                return content
+    raise OSError(f"{path} was replaced {_TRIES} times while it was read")
+
+
+class _WholeFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow's own annotations are skipped
+    def __init__(self, fs: pafs.FileSystem) -> None:
+        self._fs = fs
+
+    def open_input_file(self, path: str) -> Any:
+        return pa.PythonFile(pa.BufferReader(_whole(self._fs, path)), mode="r")
+
+    def open_input_stream(self, path: str) -> Any:
+        return self.open_input_file(path)
+
+    def get_type_name(self) -> str:
+        return f"whole files of {self._fs.type_name}"
+
+    def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+        return list(self._fs.get_file_info(paths))
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+        return list(self._fs.get_file_info(selector))
+
+    def normalize_path(self, path: str) -> str:
+        return str(self._fs.normalize_path(path))
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("this file system is for reading")
+
+    copy_file = move = create_dir = delete_dir = delete_dir_contents = delete_file = _refused
+    delete_root_dir_contents = open_output_stream = open_append_stream = _refused

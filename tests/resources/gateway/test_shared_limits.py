@@ -1,0 +1,117 @@
+"""Runs in three processes share the limit of a provider: a real server counts the calls that it has at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from resources.gateway.slots import FIRST_LIMIT
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import Call, FakeLLM, Fault
+from tests.made.responses import stored
+from tests.resources import forked
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+PROCESSES = 3
+
+
+def _run(location: str, base_url: str, name: str, count: int, most: dict[str, int], told: Connection) -> None:
+    spec = model(None, api_base=base_url, max_concurrency=24)
+    with ResponseStore(location) as store:
+        answers = gateway(store, provider_limits=most).answer(requests(spec, count, snapshot=name))
+    told.send(len(answers.failures))
+
+
+@contextmanager
+def runs(location: str, server: FakeLLM, count: int, most: dict[str, int]) -> Iterator[list[Connection]]:
+    """Each asks other requests. What they send is how many failed."""
+    context = forked.context()
+    ResponseStore(location).close()
+    started, told = [], []
+    for number in range(PROCESSES):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_run, args=(location, server.base_url, f"s{number}", count, most, theirs))
+        process.start()
+        theirs.close()
+        started.append(process)
+        told.append(ours)
+    try:
+        yield told
+    finally:
+        for process, connection in zip(started, told, strict=True):
+            process.join(60)
+            process.kill()
+            connection.close()
+
+
+def of(server: FakeLLM, calls: int) -> dict[str, int]:
+    return {f"openai/{server.base_url.split('/')[2]}": calls}
+
+
+def test_the_calls_of_all_processes_are_never_more_than_the_limit_that_is_given(location: str) -> None:
+    with FakeLLM(latency=0.05) as server, runs(location, server, 80, of(server, 5)) as told:
+        assert [one.recv() for one in told] == [0] * PROCESSES
+        assert server.peak == 5
+        assert server.answered == PROCESSES * 80
+    with ResponseStore(location) as store:
+        assert stored(store) == PROCESSES * 80
+
+
+def test_without_a_limit_that_is_given_they_begin_together_with_that_of_one_run(location: str) -> None:
+    """Three runs began with three times as many calls as one."""
+    opened = threading.Event()
+
+    def held(call: Call) -> str:
+        opened.wait(60)
+        return "[40, 30, 20, 10]"
+
+    with FakeLLM(reply=held) as server, runs(location, server, 60, {}) as told:
+        deadline = time.monotonic() + 60
+        while server.busy < FIRST_LIMIT and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(2.5)  # time in which more would be sent
+        assert server.peak == FIRST_LIMIT
+        opened.set()
+        assert [one.recv() for one in told] == [0] * PROCESSES
+
+
+def test_what_a_killed_process_held_is_for_the_others(location: str) -> None:
+    with FakeLLM(latency=0.02) as server:
+        most = of(server, 4)
+        context = forked.context()
+        ours, theirs = context.Pipe(duplex=False)
+        killed = context.Process(target=_run, args=(location, server.base_url, "killed", 5_000, most, theirs))
+        killed.start()
+        deadline = time.monotonic() + 60
+        while server.answered < 20 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        killed.kill()
+        killed.join()
+        ours.close()
+        theirs.close()
+        with ResponseStore(location) as store:
+            spec = model(server, max_concurrency=24)
+            assert gateway(store, provider_limits=most).answer(requests(spec, 30)).failures == {}
+        assert server.peak <= 4
+
+
+def test_a_pause_that_one_run_was_told_holds_for_the_others(tmp_path: Path) -> None:
+    """Each run learned of it by a refusal of its own."""
+    refused: list[float] = []
+
+    def first_of_all(call: Call) -> Fault | None:
+        if not refused:
+            refused.append(time.monotonic())
+            return Fault("status", status=429, retry_after="8")
+        return None
+
+    place = str(tmp_path / "responses.sqlite")
+    with FakeLLM(latency=0.05, fault=first_of_all) as server, runs(place, server, 150, of(server, 2)) as told:
+        assert [one.recv() for one in told] == [0] * PROCESSES
+        # All look every second: after some seconds all know of it, also on a busy machine, and nobody asks until the eight are over.
+        assert [call for call in server.calls if refused[0] + 5 < call.arrived_at < refused[0] + 8] == []
+        assert len(server.calls) == PROCESSES * 150 + 1

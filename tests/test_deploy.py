@@ -1,0 +1,293 @@
+"""What several machines are deployed with: valid by the schemas of Kubernetes and of Dagster, and agreeing with each other."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import kubernetes
+import kubernetes_validate
+import pytest
+import yaml
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster_k8s.job import construct_dagster_k8s_job
+from dagster_k8s.launcher import K8sRunLauncher
+
+from assets.celery_runs import SETTINGS, WatchedCeleryRunLauncher
+from assets.stage.dagster_internals import named_run_launcher, storage_settings
+from resources.settings import Settings
+from tests.conftest import ROOT
+from tests.test_operate import unknown
+
+DEPLOY = ROOT / "deploy"
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+VERSIONS = ("1.30", "1.33", "1.36")
+"""Of Kubernetes, of those whose schemas are at hand."""
+MADE_BY_HAND = {"dtef-secrets", "dtef-tokens"}
+NOT_SECRET = re.compile(r"PASSWORD|YOUR-BUCKET")
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one]
+
+
+def all_documents() -> list[dict[str, Any]]:
+    return [one for path in MANIFESTS for one in documents(path)]
+
+
+def named(kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in all_documents() if one["kind"] == kind}
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    return {name: one["spec"]["template"]["spec"] for name, one in named("Deployment").items()}
+
+
+def values(tree: Any, key: str) -> Iterator[Any]:
+    """What stands under a key, at any depth."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            if name == key:
+                yield value
+            yield from values(value, key)
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from values(one, key)
+
+
+class TestManifests:
+    @pytest.mark.parametrize("version", VERSIONS)
+    @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+    def test_they_are_valid_by_the_schemas_of_kubernetes(self, path: Path, version: str) -> None:
+        for one in documents(path):
+            kubernetes_validate.validate(one, version, strict=True)
+
+    def test_a_manifest_that_is_wrong_would_be_noticed(self) -> None:
+        one = documents(DEPLOY / "kubernetes" / "code.yaml")[0]
+        one["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
+        with pytest.raises(kubernetes_validate.ValidationError, match="imagePullPolice"):
+            kubernetes_validate.validate(one, VERSIONS[0], strict=True)
+
+    def test_all_kinds_of_processes_are_there(self) -> None:
+        assert set(pods()) == {"dtef-api", "dtef-code", "dtef-daemon", "dtef-web"}
+        assert {one["image"] for pod in pods().values() for one in pod["containers"]} == {"dtef:0.1.0"}
+        assert named("Deployment")["dtef-daemon"]["spec"]["strategy"] == {"type": "Recreate"}
+        assert {one["spec"]["replicas"] for one in named("Deployment").values()} == {1}
+
+    @pytest.mark.parametrize("name", sorted(pods()))
+    def test_pods_start_programs_that_exist_with_options_they_have(self, name: str) -> None:
+        (container,) = pods()[name]["containers"]
+        assert unknown(list(container["args"])) is None
+
+    def test_what_they_refer_to_is_there_or_is_made_by_hand(self) -> None:
+        maps, accounts = named("ConfigMap"), named("ServiceAccount")
+        for pod in pods().values():
+            assert pod["serviceAccountName"] in accounts
+            volumes = {one["name"]: one for one in pod["volumes"]}
+            for one in volumes.values():
+                assert one.get("configMap", {}).get("name", "dtef-files") in maps
+                assert one.get("secret", {}).get("secretName", "dtef-tokens") in MADE_BY_HAND
+            for mount in pod["containers"][0]["volumeMounts"]:
+                assert mount["name"] in volumes
+                assert "subPath" not in mount or mount["subPath"] in maps["dtef-dagster"]["data"]
+            for source in pod["containers"][0]["envFrom"]:
+                assert source.get("configMapRef", {}).get("name", "dtef-environment") in maps
+                assert source.get("secretRef", {}).get("name", "dtef-secrets") in MADE_BY_HAND
+        (binding,) = named("RoleBinding").values()
+        assert binding["roleRef"]["name"] in named("Role")
+        assert {one["name"] for one in binding["subjects"]} <= set(accounts)
+
+    def test_services_lead_to_a_port_that_a_pod_listens_on(self) -> None:
+        for name, service in named("Service").items():
+            ports = {one["containerPort"] for one in pods()[name]["containers"][0]["ports"]}
+            assert {one["port"] for one in service["spec"]["ports"]} == ports
+            assert {str(port) for port in ports} <= set(pods()[name]["containers"][0]["args"])
+        (server,) = yaml.safe_load(named("ConfigMap")["dtef-dagster"]["data"]["workspace.yaml"])["load_from"]
+        assert server["grpc_server"]["host"] in named("Service")
+
+    def test_no_secret_is_in_them(self) -> None:
+        assert named("Secret") == {}
+        environment = named("ConfigMap")["dtef-environment"]["data"]
+        assert [name for name in environment if re.search("KEY|PASSWORD|TOKEN|SECRET|RESPONSES|POSTGRES|BROKER", name)] == []
+
+    def test_nothing_runs_as_root_or_may_become_it(self) -> None:
+        for pod in pods().values():
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("DAGSTER_POSTGRES_URL", "DTEF_BROKER"):
+        monkeypatch.setenv(
+            name, "redis://127.0.0.1:1/0" if name == "DTEF_BROKER" else "postgresql+psycopg2://u:p@127.0.0.1:1/d"
+        )
+    return tmp_path
+
+
+def on_kubernetes() -> str:
+    return str(named("ConfigMap")["dtef-dagster"]["data"]["dagster.yaml"])
+
+
+class TestSettingsOfDagster:
+    @pytest.mark.parametrize("where", ["celery", "kubernetes"])
+    def test_dagster_takes_them(self, home: Path, where: str) -> None:
+        text = on_kubernetes() if where == "kubernetes" else (DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8")
+        (home / "dagster.yaml").write_text(text, encoding="utf-8")
+        assert storage_settings(home)["postgres_url"]
+
+    def test_they_differ_from_those_of_one_machine_in_what_the_pages_say(self) -> None:
+        celery = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
+        cluster, one = yaml.safe_load(on_kubernetes()), yaml.safe_load((DEPLOY / "dagster.yaml").read_text(encoding="utf-8"))
+        for settings in (celery, cluster, one):
+            del settings["run_launcher"], settings["concurrency"]["runs"]["max_concurrent_runs"]
+            del settings["run_monitoring"]["start_timeout_seconds"]
+        del one["concurrency"]["pools"]["default_limit"]
+        assert celery == cluster == one
+
+    def test_a_worker_has_the_settings_of_the_launcher(self, home: Path) -> None:
+        shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
+        launcher = named_run_launcher(home)
+        assert isinstance(launcher, WatchedCeleryRunLauncher)
+        assert {name: launcher.celery.conf[name] for name in SETTINGS} == SETTINGS
+        assert launcher.celery.conf.broker_url == launcher.celery.conf.result_backend == "redis://127.0.0.1:1/0"
+        assert launcher.supports_check_run_worker_health
+        assert not launcher.supports_resume_run
+
+    def test_a_worker_without_them_says_what_it_needs(self, home: Path) -> None:
+        shutil.copyfile(ROOT / "deploy" / "dagster.yaml", home / "dagster.yaml")
+        command = [sys.executable, "-c", "import assets.celery_worker"]
+        environment = {"DAGSTER_HOME": str(home), "PATH": "", "DAGSTER_POSTGRES_URL": "postgresql://u:p@127.0.0.1:1/d"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert "launches runs by assets.run_launcher.WatchedRunLauncher; a worker needs the run launcher of" in done.stderr
+
+    def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path) -> None:
+        (home / "dagster.yaml").write_text(on_kubernetes(), encoding="utf-8")
+        job = job_of_a_run(yaml.safe_load(on_kubernetes())["run_launcher"]["config"])
+        for version in VERSIONS:
+            kubernetes_validate.validate(job, version, strict=True)
+        pod = job["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert pod["serviceAccountName"] in named("ServiceAccount")
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["enableServiceLinks"] is False
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["image"] == "dtef:0.1.0"
+        assert {"configMapRef": {"name": "dtef-environment"}} in container["envFrom"]
+        assert {"secretRef": {"name": "dtef-secrets"}} in container["envFrom"]
+        # The settings of Dagster are among what the job is started with.
+        assert {one["mountPath"] for one in container["volumeMounts"]} == {"/etc/dtef/files"}
+        assert pod["automountServiceAccountToken"] is False
+        assert {one["value"] for one in container["env"] if one["name"] == "DAGSTER_HOME"} == {"/var/lib/dtef/dagster"}
+
+
+def job_of_a_run(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What Dagster's launcher would hand to Kubernetes for a run."""
+
+    class Offline(K8sRunLauncher):
+        """Without a cluster."""
+
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**{**given, "load_incluster_config": False, "kubeconfig_file": None})
+
+    pointer = ModuleCodePointer("assets.definitions", "defs", "/var/lib/dtef")
+    repository = RepositoryPythonOrigin("/opt/dtef/bin/python", pointer, container_image="dtef:0.1.0")
+    run = dg.DagsterRun(job_name="round_pipeline", job_code_origin=JobPythonOrigin("round_pipeline", repository))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kubernetes.config, "load_kube_config", lambda **_: None)
+        launcher = Offline(**config)
+    context = launcher.get_container_context_for_run(run)
+    job = construct_dagster_k8s_job(
+        context.get_k8s_job_config("dtef:0.1.0", launcher),
+        args=["dagster", "api", "execute_run"],
+        job_name="dagster-run",
+        user_defined_k8s_config=context.run_k8s_config,
+    )
+    return dict(kubernetes.client.ApiClient().sanitize_for_serialization(job))
+
+
+class TestImage:
+    def test_the_linter_of_dockerfiles_has_nothing_to_say(self) -> None:
+        if (program := shutil.which("hadolint", path=str(Path(sys.executable).parent))) is None:
+            pytest.skip("no hadolint for this kind of machine")
+        done = subprocess.run([program, str(DEPLOY / "Dockerfile")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "")
+
+    def test_what_is_copied_is_there_and_is_not_ignored(self) -> None:
+        text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+        copied = [name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for name in line.split()]
+        assert [name for name in copied if not (ROOT / name).exists()] == []
+        ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+        assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
+
+    def test_its_extras_exist_and_are_what_several_machines_need(self) -> None:
+        text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+        extras = re.findall(r'^ARG EXTRAS="(.*)"$', text, re.MULTILINE)[0].split()
+        command = [sys.executable, str(ROOT / "install.py"), "--lock", *extras]
+        lock = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        names = set(re.findall(r"^([\w.-]+)", lock, re.MULTILINE))
+        assert names >= {"dagster-celery", "celery", "redis", "dagster-k8s", "dagster-postgres", "psycopg-binary", "hatchling"}
+        assert names.isdisjoint({"moto", "pytest", "mypy", "kubernetes-validate", "xllamacpp"})
+        refused = subprocess.run([*command, "redis"], capture_output=True, text=True, check=False)
+        assert "no extra redis; allowed: local, js, postgres" in refused.stderr
+
+    def test_it_runs_as_the_user_that_the_pods_run_as(self) -> None:
+        text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+        users = {str(one) for one in values(all_documents(), "runAsUser")}
+        assert re.findall(r"^USER (\d+)$", text, re.MULTILINE) == list(users) == ["10001"]
+        assert "--uid 10001" in text
+
+
+class TestCompose:
+    def test_services_start_programs_that_exist_with_options_they_have(self) -> None:
+        services = yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+        ours = {name: one for name, one in services.items() if str(one["image"]).startswith("dtef:")}
+        assert set(ours) == {"code", "daemon", "web", "worker"}
+        assert {name: unknown(list(one["command"])) for name, one in ours.items()} == dict.fromkeys(ours)
+        settings = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
+        assert ours["worker"]["deploy"]["replicas"] == settings["concurrency"]["runs"]["max_concurrent_runs"]
+        for one in services.values():
+            assert set(one.get("depends_on", {})) <= set(services)
+            for volume in one["volumes"]:
+                source = volume.partition(":")[0]
+                assert source in ("./files", "postgres", "redis", "objects") or (DEPLOY / "celery" / source).is_file(), source
+
+    def test_the_environment_is_read_and_names_the_servers(self) -> None:
+        lines = (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8").splitlines()
+        given = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+        settings = Settings.from_environment(given)
+        assert settings.responses.startswith("postgresql+psycopg://")
+        assert settings.partitions_per_run == 50
+        assert [name for name, value in given.items() if name.endswith("_KEY") and value] == []
+
+    def test_the_service_of_a_worker_starts_a_program_that_exists(self) -> None:
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        parser.read(DEPLOY / "celery" / "dtef-worker.service", encoding="utf-8")
+        program, *rest = shlex.split(parser["Service"]["ExecStart"])
+        assert unknown([Path(program).name, *rest]) is None
+        assert parser["Service"]["UMask"] == "0077"
+
+
+def test_the_page_names_every_file() -> None:
+    page = (ROOT / "docs" / "several-machines.md").read_text(encoding="utf-8")
+    files = [path.name for folder in ("celery", "kubernetes") for path in sorted((DEPLOY / folder).iterdir())]
+    assert [name for name in ["Dockerfile", *files] if name not in page] == []
+
+
+def test_messages_of_a_run_hold_no_password(home: Path) -> None:
+    """What is sent over the broker tells where databases are by the names of variables alone."""
+    shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
+    from dagster._core.instance.ref import InstanceRef
+
+    assert "u:p@" not in json.dumps(dg.serialize_value(InstanceRef.from_dir(str(home))))

@@ -1,0 +1,142 @@
+"""A bucket that keeps versions: files are replaced whole whatever happens to the writer, and what was there before can be had again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+from resources.warehouse import Warehouse
+from tests import s3_server
+from tests.conftest import ROOT
+from tests.made.scores import scores_table
+from tests.several_machines import BUCKET, CREDENTIALS, make_bucket, s3_client
+
+KENYA = {"round": "S1", "segment": "country:kenya", "snapshot": "base"}
+HALF_WRITTEN = """
+import sys
+from resources.file_systems import open_root
+fs, root = open_root(sys.argv[1])
+stream = fs.open_output_stream(sys.argv[2])
+for _ in range(3):
+    stream.write(bytes(6_000_000))  # a part of the upload, which S3 has now
+print("half", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch, s3_server.running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        make_bucket(server.port)
+        yield server.port
+
+
+def address(port: int, prefix: str) -> str:
+    return f"s3://{BUCKET}/{prefix}?endpoint_override=127.0.0.1:{port}&scheme=http"
+
+
+@pytest.fixture
+def house(port: int, request: pytest.FixtureRequest) -> Warehouse:
+    return Warehouse(address(port, request.node.name))
+
+
+def rows(number: int, count: int) -> pa.Table:
+    return scores_table([{"model": f"v{number}"}] * count)
+
+
+def key_of(house: Warehouse) -> str:
+    return f"{house.folder('scores', **KENYA)}/part-0.parquet".removeprefix(f"{BUCKET}/")
+
+
+def test_a_reader_sees_one_version_or_another_and_never_half_of_one(house: Warehouse) -> None:
+    house.write("scores", rows(0, 1), **KENYA)
+    written, done = {(0, 1)}, threading.Event()
+
+    def write() -> None:
+        for number in range(1, 25):
+            count = 1 if number % 2 else 20_000
+            written.add((number, count))
+            house.write("scores", rows(number, count), **KENYA)
+            done.wait(0.02)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = set()
+    while not done.is_set():
+        models = house.read("scores", columns=["model"], **KENYA)["model"]
+        (model,) = models.unique().to_pylist()
+        seen.add((int(model[1:]), len(models)))
+    writer.join()
+    assert seen <= written
+    assert len(seen) > 1
+
+
+def test_a_writer_that_is_killed_in_the_middle_leaves_what_was_there(house: Warehouse, port: int) -> None:
+    house.write("scores", rows(1, 3), **KENYA)
+    path = f"{house.folder('scores', **KENYA)}/part-0.parquet"
+    command = [sys.executable, "-c", HALF_WRITTEN, address(port, "x"), path]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"half\n"
+        writer.kill()
+    assert house.read("scores", **KENYA).num_rows == 3
+    # Its parts stay where they are until a rule of the bucket takes them away.
+    assert s3_client(port).list_multipart_uploads(Bucket=BUCKET)["Uploads"]
+
+
+class Interrupting:
+    """A file system whose uploads are interrupted by Ctrl-C before anything is written."""
+
+    def __init__(self, fs: pafs.FileSystem) -> None:
+        self._fs = fs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fs, name)
+
+    @contextmanager
+    def open_output_stream(self, path: str) -> Iterator[Any]:
+        with self._fs.open_output_stream(path) as stream:
+            signal.raise_signal(signal.SIGINT)
+            yield stream
+
+
+def test_an_interrupt_in_the_middle_leaves_a_whole_file(house: Warehouse) -> None:
+    """The stream was closed, which ends the upload: an empty file took the place of the good one."""
+    house.write("scores", rows(1, 3), **KENYA)
+    house.fs, whole = Interrupting(house.fs), house.fs  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        house.write("scores", rows(2, 5), **KENYA)
+    house.fs = whole
+    assert house.read("scores", **KENYA).num_rows in (3, 5)
+
+
+def test_an_earlier_version_can_be_had_again(house: Warehouse, port: int) -> None:
+    client, key = s3_client(port), key_of(house)
+    house.write("scores", rows(1, 3), **KENYA)
+    house.write("scores", rows(2, 5), **KENYA)
+    _, before = client.list_object_versions(Bucket=BUCKET, Prefix=key)["Versions"]
+    assert house.read("scores", **KENYA).num_rows == 5
+    client.copy_object(Bucket=BUCKET, Key=key, CopySource={"Bucket": BUCKET, "Key": key, "VersionId": before["VersionId"]})
+    assert house.read("scores", **KENYA).num_rows == 3
+
+
+def test_a_file_that_was_deleted_can_be_had_again(house: Warehouse, port: int) -> None:
+    client, key = s3_client(port), key_of(house)
+    house.write("scores", rows(1, 3), **KENYA)
+    house.fs.delete_file(f"{BUCKET}/{key}")
+    assert house.read_or_empty("scores", **KENYA).num_rows == 0
+    (marker,) = client.list_object_versions(Bucket=BUCKET, Prefix=key)["DeleteMarkers"]
+    client.delete_object(Bucket=BUCKET, Key=key, VersionId=marker["VersionId"])
+    assert house.read("scores", **KENYA).num_rows == 3

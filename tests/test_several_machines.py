@@ -1,0 +1,119 @@
+"""Several machines, for real on loopback: PostgreSQL, Redis, an S3 server, Dagster's daemon, and workers of Celery with homes of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.launch import STAGE_NAMES
+from resources.responses.store import ResponseStore
+from resources.warehouse import Warehouse
+from tests.assets.conftest import Pipeline, write_survey
+from tests.dtef_pipeline.cli.commands import distribution
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.responses import stored
+from tests.postgres import NoPostgres
+from tests.redis_server import NoRedis
+from tests.several_machines import Machines, several_machines
+
+ROUNDS = ("M1", "M2")
+AT_ONCE = 2
+"""Calls of one run."""
+FIRST_ANSWERS = 4
+"""Of each round, before the kill."""
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*is deprecated and will be removed in 2.0:DeprecationWarning"),
+]
+
+
+class Gate:
+    """Answers the first requests of each round, and holds the others up until it is opened."""
+
+    def __init__(self) -> None:
+        self._passed: Counter[str] = Counter()
+        self._lock, self.opened = threading.Lock(), threading.Event()
+
+    def __call__(self, call: Call) -> str:
+        round_id = next(name for name in ROUNDS if f"In {name}:" in call.user)
+        with self._lock:
+            self._passed[round_id] += 1
+            waits = self._passed[round_id] > FIRST_ANSWERS
+        if waits:
+            self.opened.wait(300)
+        return distribution(call, 40.0)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[tuple[Machines, FakeLLM, Gate]]:
+    gate = Gate()
+    with ExitStack() as stack:
+        server = stack.enter_context(FakeLLM(reply=gate))
+        stack.callback(gate.opened.set)
+        spec = {"model": "openai/fake", "api_base": server.base_url, "retries": 1, "max_concurrency": AT_ONCE}
+        (tmp_path / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": spec}}), encoding="utf-8")
+        given = {"DTEF_MODELS": str(tmp_path / "models.yaml"), "DTEF_PARTITIONS_PER_RUN": "3"}
+        try:
+            yield stack.enter_context(several_machines(tmp_path, **given)), server, gate
+        except (NoPostgres, NoRedis) as why:
+            pytest.skip(str(why))
+
+
+def write_rounds(folder: Path) -> Path:
+    """The same prompt is bought once, whatever its round: each round has questions of its own."""
+    file = write_survey(folder / "surveys.csv", ROUNDS, questions=4)
+    lines = [line.replace("Question", f"In {line[:2]}: question", 1) for line in file.read_text("utf-8").splitlines()]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twice(
+    machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
+) -> None:
+    house, server, gate = machines
+    house.start_worker("worker1")
+    house.start_worker("worker2")
+    house.start_code_server()
+    house.start_daemon()
+    with house.instance() as instance:
+        pipeline = Pipeline(instance, Warehouse(house.environment["DTEF_WAREHOUSE"]))
+        pipeline.register(write_rounds(tmp_path))
+        house.await_workers("worker1", "worker2")
+        backfill = house.backfill(instance, pipeline.keys, STAGE_NAMES[:3], {"predictions": {"models": ["fake"]}})
+        house.until(lambda: server.busy == 2 * AT_ONCE, "both workers wait for the model")
+        first = house.runs(instance, backfill)
+        assert {house.worker_of(run) for run in first} == {"worker1", "worker2"}
+        bought = len(server.calls) - server.busy
+        assert bought == len(ROUNDS) * FIRST_ANSWERS
+        house.processes["worker1"].kill()
+        gate.opened.set()
+        assert house.await_backfill(instance, backfill) == "COMPLETED_SUCCESS"
+        runs = house.runs(instance, backfill)
+        lost, again = [run for run in runs if house.worker_of(run) == "worker1"], [run for run in runs if run.parent_run_id]
+        assert [run.status for run in lost] == [dg.DagsterRunStatus.FAILURE]
+        assert [run.parent_run_id for run in again] == [lost[0].run_id]
+        assert [house.worker_of(run) for run in again] == ["worker2"]
+        assert {run.status for run in runs if run not in lost} == {dg.DagsterRunStatus.SUCCESS}
+        said = [entry.message for entry in instance.all_logs(lost[0].run_id)]
+        assert any("no sign of the worker worker1@" in message for message in said), said
+        rows = [row for key in pipeline.keys for row in predictions(pipeline.house, key)]
+    assert {row["error"] for row in rows} == {None}
+    assert len(rows) == len({row["request_key"] for row in rows})
+    with ResponseStore(house.environment["DTEF_RESPONSES"]) as store:
+        assert stored(store) == len(rows) == len(server.answers)
+    # Of the killed worker's calls those that were in flight were made again, and no other.
+    assert len(server.calls) - len(rows) == AT_ONCE
+    assert not list(tmp_path.rglob("*.parquet"))  # all tables are in the object store
+
+
+def predictions(house: Warehouse, key: str) -> list[dict[str, object]]:
+    round_id, segment = key.split("/")
+    rows = house.read("predictions", round=round_id, segment=segment).to_pylist()
+    return [row for row in rows if row["model"] == "fake"]
