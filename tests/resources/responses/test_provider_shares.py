@@ -134,8 +134,18 @@ class TestShares:
 
 
 class TestAdapting:
-    def test_it_grows_by_one_after_as_many_answers_of_all_runs_as_the_limit(self, store: ResponseStore) -> None:
+    def test_it_grows_with_each_answer_of_all_runs_until_the_first_429(self, store: ResponseStore) -> None:
         one, other = Run(store, first=4), Run(store, first=4)
+        one.take(2, answered=2)
+        assert limit(store) == 6
+        other.take(2, answered=3)
+        assert limit(store) == 9
+
+    def test_then_it_grows_by_one_after_as_many_answers_of_all_runs_as_the_limit(self, store: ResponseStore) -> None:
+        one, other = Run(store, first=8), Run(store, first=8)
+        one.take(8)
+        one.take(8, in_flight=8, limited_before_s=0.0)
+        assert limit(store) == 4
         one.take(2, answered=2)
         other.take(2, answered=1)
         assert limit(store) == 4
