@@ -7,6 +7,7 @@ It runs before any package is there, so it needs Python's own library alone.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +25,8 @@ VENV, LOCK = HERE / ".venv", HERE / "requirements.lock"
 PIP = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
 # Python compiles a module when it is first imported. Compiling all of them here takes as long as unpacking them, and most are never imported.
 PIP += ["--no-compile"]
+# What commands import is compiled at the end: where Python may keep no bytecode, each of them would compile it again, for seconds.
+IMPORTED = "import assets.definitions, assets.launch, dtef_pipeline.cli.read, dtef_pipeline.cli.run"
 _WIDTH = 30
 FETCHED, INSTALLED = "fetched", "installed"
 SAID_EVERY = 15.0
@@ -146,6 +149,9 @@ def main(arguments: Sequence[str]) -> int:
         return code
     own = [*PIP, "--quiet", "--no-build-isolation", "--editable", str(HERE)]
     if code := subprocess.call(own):  # noqa: S603 - our own interpreter and arguments
+        return code
+    keeping = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if code := subprocess.call([PIP[0], "-c", IMPORTED], cwd=HERE, env=keeping):  # noqa: S603 - our own interpreter and modules
         return code
     print(f"{VENV.name} is ready, {time.monotonic() - began:.0f} s", flush=True)
     return 0

@@ -5,19 +5,12 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import dagster as dg
 
-from assets.definitions import defs
-from assets.games.automation import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
-from assets.games.scenarios import LEAGUE_SCENARIO
-from assets.preference.voted_scores import PREFERENCE_ROLL_UPS
-from assets.qa.automation import QA_ROLL_UPS, QA_STAGES
-from assets.qa.files import DATASET_PART
-from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
-from assets.rubric.files import RUBRIC_BLUEPRINT
-from assets.rubric.summaries import TAKEN_AWAY
+from assets import loaded
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
@@ -26,26 +19,43 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, failed_text, process_tag
+from assets.stage.partitions import PROCESS_TAG, TAKEN_AWAY, failed_text, process_tag
 from assets.stage.ranges import chosen_tags, range_tags, ranges
-from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
-from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import DtefError, Interrupted
+from dtef_pipeline.games.space import LEAGUE_SPACE
+from dtef_pipeline.qa.space import QA_SPACE
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.survey.identity import SPACE
 from resources.failures import with_remedy
 from resources.responses.processes import Process
 from resources.settings import shipped
 
-STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
-BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
-ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
-QA_STAGE_NAMES = [asset.key.to_user_string() for asset in QA_STAGES]
-QA_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in QA_ROLL_UPS]
-GAMES_STAGE_NAMES = [asset.key.to_user_string() for asset in GAMES_STAGES]
-DECISION_STAGE_NAMES = [asset.key.to_user_string() for asset in DECISION_STAGES]
-GAMES_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in GAMES_ROLL_UPS]
-PREFERENCE_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in PREFERENCE_ROLL_UPS]
-RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
-RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]
+# Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
+STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
+BOARD_NAMES = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", "reliability"]
+ROLL_UP_NAMES = [*BOARD_NAMES, "costs", "model_drift", "report"]
+QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
+QA_ROLL_UP_NAMES = ["qa_board", "qa_costs", "qa_validity", "qa_drift", "qa_report"]
+GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
+DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
+GAMES_ROLL_UP_NAMES = ["persona_results", "games_drift", "games_report"]
+PREFERENCE_ROLL_UP_NAMES = ["preference_scores"]
+RUBRIC_STAGE_NAMES = [
+    f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
+]
+RUBRIC_ROLL_UP_NAMES = [
+    f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
+]
+_STARTED = {
+    "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
+    "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
+    "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
+    "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
+    "preference": {*PREFERENCE_ROLL_UP_NAMES},
+}
+"""The assets that commands start, by family."""
+defs: dg.Definitions | None = None
+"""What runs are made of, in tests that change it; None: of what the family of their assets loads."""
 
 
 Value = TypeVar("Value")
@@ -64,10 +74,10 @@ class SpaceRuns:
     """One run for all partitions; otherwise one for each range of neighbours (a whole round is one)."""
 
 
-OF_ROUNDS = SpaceRuns(str(ROUND_SEGMENT.name), "run `dtef ingest` on the round first", together=False)
-OF_BLUEPRINTS = SpaceRuns(str(RUBRIC_BLUEPRINT.name), "`dtef rubric add` makes a blueprint known", together=True)
-OF_SCENARIOS = SpaceRuns(str(LEAGUE_SCENARIO.name), "`dtef games run` makes a scenario known", together=True)
-OF_PARTS = SpaceRuns(str(DATASET_PART.name), "`dtef qa add` makes a part known", together=True)
+OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef ingest` on the round first", together=False)
+OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known", together=True)
+OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known", together=True)
+OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known", together=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +155,7 @@ def _run(
         # The command reports failures itself; the whole story is in the UI.
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
-    job = defs.resolve_implicit_global_asset_job_def()
+    job = (defs or _definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
     # A command that was killed is continued by the same command, not by the daemon behind its back.
     own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
@@ -160,6 +170,13 @@ def _run(
             raise_on_error=False,
             run_id=run_id,
         )
+
+
+@cache
+def _definitions(names: frozenset[str]) -> dg.Definitions:
+    """Those of the family that has these assets, or of all."""
+    families = [family for family, own in _STARTED.items() if names <= own]
+    return dg.Definitions(**loaded.assets_of(*(families or loaded.EVERY_FAMILY)))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.member_docstrings import DescribedMembers
 
 Place = tuple[int | str, ...]
 """Where a value stands in a document: keys and places in lists, from the outside in."""
@@ -35,7 +36,7 @@ _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
-class Part(BaseModel):
+class Part(DescribedMembers):
     """No unknown key, no infinity, no guessing of types.
 
     A key without a value was not given, unless null is one of its values or it must be given.
@@ -46,7 +47,6 @@ class Part(BaseModel):
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,  # of which the description of the API is made
     )
 
     @model_validator(mode="before")

@@ -17,6 +17,8 @@ from threading import Lock
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from dagster import DagsterEventType, EventLogEntry
 
 # Dagster's own storage, whose connections are kept open here: `_connect`, `_initdb`, `_initialized_dbs` and `_db_lock` open a file,
@@ -24,6 +26,10 @@ from dagster import DagsterEventType, EventLogEntry
 # Replaced by: a setting of Dagster that keeps connections.
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+
+# Where Dagster's migrations lie, which it reads, some ninety Python files, at each opening of each database: here once per process.
+# Replaced by: a Dagster that keeps what it has read.
+from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 
 # How long a connection waits for another one's write. Replaced by: as above.
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
@@ -43,6 +49,22 @@ _BATCHED = {
     DagsterEventType.ASSET_OBSERVATION,
     DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
 }
+
+
+_read_scripts = ScriptDirectory.from_config
+_migrations: dict[str, ScriptDirectory] = {}
+
+
+def _scripts(config: Config) -> ScriptDirectory:
+    place = config.get_main_option("script_location")
+    if place != ALEMBIC_SCRIPTS_LOCATION:
+        return _read_scripts(config)
+    if place not in _migrations:
+        _migrations[place] = _read_scripts(config)
+    return _migrations[place]
+
+
+ScriptDirectory.from_config = staticmethod(_scripts)  # type: ignore[method-assign]  # there is no setting for it
 
 
 def last_of_each(events: Sequence[EventLogEntry]) -> list[int]:

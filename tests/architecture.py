@@ -20,6 +20,7 @@ FAMILIES = ("survey", "rubric", "qa", "games")
 SHARED = (
     "errors",
     "identity",
+    "member_docstrings",
     "documents",
     "keys",
     "tables",

@@ -15,7 +15,7 @@ from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.scores import rubric_scores
 from assets.stage.asked import RolesConfig, asking, models_of
 from assets.stage.checks import keys_repeated, read_keys, verdict
-from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.partitions import TAKEN_AWAY, PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.episodes import Played, play
@@ -37,8 +37,6 @@ from dtef_pipeline.rubric.summary_rows import (
     summary_rows,
 )
 
-TAKEN_AWAY = "taken_away"
-"""Metadata of a materialization: by analyst whose summary and grades went, why."""
 _WRITTEN_TABLES = {"rubric_summaries": RUBRIC_SUMMARIES, "rubric_grades": RUBRIC_GRADES, "analyst_ids": ANALYST_IDS}
 """The tables that the stage writes."""
 

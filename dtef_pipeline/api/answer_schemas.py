@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from dtef_pipeline.member_docstrings import DescribedMembers
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.tables import description
 
@@ -21,10 +22,8 @@ _JSON_KINDS = (
 """Kinds of columns with the type that they have in JSON."""
 
 
-class AnswerBody(BaseModel):
+class AnswerBody(DescribedMembers):
     """A part of an answer, as it is described. Routes send what they made: nothing is checked against it, which a test does instead."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 def may_be_missing() -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import sparse
 
 from dtef_pipeline.boards.cells import identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
@@ -17,6 +16,9 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.effective_size import effective_items
 from dtef_pipeline.statistics.resampling import Floats, Resampling, Spread, interval
 from dtef_pipeline.statistics.shared_noise import ClusterNoise, shared_variance
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Chosen = npt.NDArray[np.bool_]
 Term = tuple[Floats | float, Deviations, Codes | None]
@@ -138,9 +140,11 @@ def groups_of(grid: Grid, chosen: Chosen) -> Grid:
     return _placed(part)
 
 
-def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> sparse.csr_matrix:
+def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
     """The matrix (rows, width) that adds up, with the factors `values`, what stands at `columns`; where each row begins, and the end."""
-    return sparse.csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))
 
 
 class Number(NamedTuple):

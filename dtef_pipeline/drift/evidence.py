@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import brentq
 
 from dtef_pipeline.drift.autocorrelation import (
     RESOLUTION,
@@ -146,6 +145,8 @@ class _Kept:
 
     def shift(self, change: int, n: int) -> tuple[float, float | None, float | None]:
         """The shift of the first `n` at a change point, and the shifts that its Bayes factor does not rule out."""
+        from scipy.optimize import brentq
+
         noise, means = self.noise(n), self.means[:n]
         shift = float(means[change:].mean() - means[:change].mean())
         estimate, left = shift_at(means, change, noise)

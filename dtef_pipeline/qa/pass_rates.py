@@ -7,25 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from dtef_pipeline.qa.mean_columns import PASS_COLUMNS
 from dtef_pipeline.qa.mean_intervals import Codes, group_means, mean_intervals
 from dtef_pipeline.qa.result_means import codes
 from dtef_pipeline.statistics.proportions import pass_at_k
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED, Floats
-from dtef_pipeline.tables import field
 from dtef_pipeline.text.counted import counted
 
 PASS_KS = (1, 5, 10)
 """The k that are reported where there are draws enough."""
-PASS_COLUMNS = (
-    field("k", pa.int32(), "Draws of which one or more must pass"),
-    field("n_items", pa.int64(), "Items with k scored draws or more"),
-    field("n_too_few", pa.int64(), "Items that are left out, because they have scored draws but fewer than k"),
-    field("pass_at_k", pa.float64(), "Mean over items of the chance that of k draws one or more pass, 0-1: higher is better; null: no item"),
-    field("pass_low", pa.float64(), "Lower end of the 95 % interval of pass_at_k, over items; null: see the note"),
-    field("pass_high", pa.float64(), "Upper end of the 95 % interval of pass_at_k, over items; null: see the note"),
-    field("note", pa.string(), "Reason why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
-)  # fmt: skip
-"""What is added to the columns of a group."""
 
 
 def pass_rates(

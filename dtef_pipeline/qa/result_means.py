@@ -10,32 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS
 from dtef_pipeline.qa.mean_intervals import Codes, MeanIntervals, group_means, mean_intervals
 from dtef_pipeline.qa.model import OK_STATUS
 from dtef_pipeline.qa.scoring import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats
-from dtef_pipeline.tables import METRIC_FIELD, field
+from dtef_pipeline.tables import METRIC_FIELD
 from dtef_pipeline.text.counted import counted
 
-MEAN_COLUMNS = (
-    field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
-    field("n_scored", pa.int64(), "Responses with a score; one that cannot be read has the score 0"),
-    field("n_skipped", pa.int64(), "Responses that were not judged: not in the sample, or over the budget"),
-    field("n_failed", pa.int64(), "Responses without a score for another reason: a judge, a sandbox or a call failed, or nothing scores them"),
-    field("n_items", pa.int64(), "Items with a scored response"),
-    field("n_clusters", pa.int64(), "Subjects or transcripts with a scored response"),
-    field("parse_rate", pa.float64(), "Share of the scored responses that could be read, 0-1; null: none is scored"),
-    field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
-    field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
-    field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
-    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), resampled (items) or clustered; null: none"),
-    field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
-    field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
-    field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
-    field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
-    field("note", pa.string(), "Why a mean or an interval is missing, or that it speaks of few subjects or transcripts alone; null: neither"),
-)  # fmt: skip
-"""What is added to the columns of a group."""
 _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.pass_rates import PASS_COLUMNS
-from dtef_pipeline.qa.result_means import MEAN_COLUMNS
 from dtef_pipeline.qa.tables import OF_ONE_PART, QA_CLUSTER, QA_CONDITION, QA_SCORES
 from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
 

@@ -16,7 +16,8 @@ from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.rubric.anchors import anchors, judge_drifts
 from dtef_pipeline.rubric.judge_requests import Judging, judgement_rows
 from dtef_pipeline.rubric.label_draws import as_table
-from dtef_pipeline.rubric.label_sheet import ITEM_KEYS, label_items
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
+from dtef_pipeline.rubric.label_sheet import label_items
 from dtef_pipeline.rubric.label_tables import RUBRIC_ANCHOR_ITEMS
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT

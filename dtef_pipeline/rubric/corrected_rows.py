@@ -13,7 +13,8 @@ import pyarrow as pa
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
 from dtef_pipeline.rubric.corrected import BLUEPRINT_ROW, BOARD_ROW, corrected, known_classes, parts
 from dtef_pipeline.rubric.label_draws import as_table
-from dtef_pipeline.rubric.label_sheet import ITEM_KEYS, label_items
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
+from dtef_pipeline.rubric.label_sheet import label_items
 from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
 from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_scores
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order

@@ -17,25 +17,13 @@ import pandas as pd
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blind_texts import blinded
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.statistics.drawing import chances, drawn
 from dtef_pipeline.text.counted import counted
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""
-ITEM_KEYS = (
-    "blueprint",
-    "snapshot",
-    "prompt",
-    "model",
-    "model_variant",
-    "temperature",
-    "system_index",
-    "draw",
-    "block",
-    "path",
-    "position",
-)
 DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "drawn", "seed")
 _PROMPT_NAME = ["blueprint", "prompt"]
 _ITEM_DIGITS = 16

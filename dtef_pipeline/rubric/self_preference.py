@@ -19,7 +19,7 @@ import pyarrow as pa
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.asking.makers import maker_of
-from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT
 from dtef_pipeline.statistics.permutation import holm
 from dtef_pipeline.statistics.resampling import CONFIDENCE, why_none

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.statistics.agreement import ALPHA_RESAMPLES, agreement, reading
 from dtef_pipeline.statistics.resampling import SEED
 

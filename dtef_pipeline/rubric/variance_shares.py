@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scipy.optimize import brentq
 from scipy.special import fdtrc, fdtri
 
 from dtef_pipeline.statistics.resampling import CONFIDENCE
@@ -37,6 +36,8 @@ def variance_ratio(statistic: Callable[[float], float], groups: int, freedom: in
 
 def _where(statistic: Callable[[float], float], quantile: float) -> float:
     """The ratio at which the statistic is `quantile`; 0 where it is not above it anywhere."""
+    from scipy.optimize import brentq
+
     if statistic(0.0) <= quantile:
         return 0.0
     top = 1.0

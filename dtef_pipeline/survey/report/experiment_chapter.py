@@ -57,18 +57,20 @@ _CONDITION_COLUMNS = [
 ]
 _Said = set[tuple[str, str, str]]
 """Variant, condition and context level of what was asked in a snapshot."""
+_Snapshot = tuple[str, _Said, list[ModelSpec]]
 
 
 def experiments(connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment]) -> str:
     """The section, from the scores and the experiments there are; one that no model was asked has no part in it."""
-    parts = [part for experiment in known if (part := _compared(connection, experiment))]
+    snapshots = list(_snapshots(connection)) if known else []
+    parts = [part for experiment in known if (part := _compared(connection, experiment, snapshots))]
     body = "".join(parts) or paragraph("No experiment was asked. One is asked by: dtef run --experiment NAME --model MODEL.")
     return section("experiments", "Experiments", _HOW_TO_READ_EXPERIMENTS, body)
 
 
-def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> str:
+def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment, snapshots: Sequence[_Snapshot]) -> str:
     """Markup of one experiment, of the snapshot that has the largest comparison."""
-    for snapshot, asked in _largest_first(connection, experiment):
+    for snapshot, asked in _largest_first(connection, experiment, snapshots):
         frame = compared(connection, asked, SurveyBoardOptions(snapshot=snapshot))
         if len(frame):
             shown = with_intervals(frame, [("difference", "low", "high")], sign="+")
@@ -78,11 +80,11 @@ def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> 
     return ""
 
 
-def _largest_first(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> list[tuple[str, list[Asked]]]:
+def _largest_first(
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment, snapshots: Sequence[_Snapshot]
+) -> list[tuple[str, list[Asked]]]:
     """The snapshots in which the experiment was asked, that with most cells to compare first; of equal ones the last."""
-    found = [
-        (snapshot, asked) for snapshot, said, specs in _snapshots(connection) if (asked := _asked(experiment, specs, said))
-    ]
+    found = [(snapshot, asked) for snapshot, said, specs in snapshots if (asked := _asked(experiment, specs, said))]
     if len(found) < 2:
         return found
 
@@ -92,7 +94,7 @@ def _largest_first(connection: duckdb.DuckDBPyConnection, experiment: Experiment
     return sorted(found, key=compared_cells, reverse=True)
 
 
-def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Said, list[ModelSpec]]]:
+def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[_Snapshot]:
     """What language models were asked in each snapshot, from the last backwards."""
     rows = connection.execute(
         f"SELECT DISTINCT snapshot, model, model_variant, condition, context_level FROM scores WHERE NOT {COMPUTED_SQL} ORDER BY ALL"

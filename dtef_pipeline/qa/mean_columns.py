@@ -1,0 +1,37 @@
+"""The columns that means and pass@k add to those of a group. By themselves, because every command looks at the tables that have them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dtef_pipeline.tables import field
+
+MEAN_COLUMNS = (
+    field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
+    field("n_scored", pa.int64(), "Responses with a score; one that cannot be read has the score 0"),
+    field("n_skipped", pa.int64(), "Responses that were not judged: not in the sample, or over the budget"),
+    field("n_failed", pa.int64(), "Responses without a score for another reason: a judge, a sandbox or a call failed, or nothing scores them"),
+    field("n_items", pa.int64(), "Items with a scored response"),
+    field("n_clusters", pa.int64(), "Subjects or transcripts with a scored response"),
+    field("parse_rate", pa.float64(), "Share of the scored responses that could be read, 0-1; null: none is scored"),
+    field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
+    field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
+    field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
+    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), resampled (items) or clustered; null: none"),
+    field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
+    field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
+    field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
+    field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
+    field("note", pa.string(), "Why a mean or an interval is missing, or that it speaks of few subjects or transcripts alone; null: neither"),
+)  # fmt: skip
+"""What means add to the columns of a group."""
+PASS_COLUMNS = (
+    field("k", pa.int32(), "Draws of which one or more must pass"),
+    field("n_items", pa.int64(), "Items with k scored draws or more"),
+    field("n_too_few", pa.int64(), "Items that are left out, because they have scored draws but fewer than k"),
+    field("pass_at_k", pa.float64(), "Mean over items of the chance that of k draws one or more pass, 0-1: higher is better; null: no item"),
+    field("pass_low", pa.float64(), "Lower end of the 95 % interval of pass_at_k, over items; null: see the note"),
+    field("pass_high", pa.float64(), "Upper end of the 95 % interval of pass_at_k, over items; null: see the note"),
+    field("note", pa.string(), "Reason why the value or its interval is missing, or how many items are left out; null: nothing is missing"),
+)  # fmt: skip
+"""What pass@k adds to the columns of a group."""
