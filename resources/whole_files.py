@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-_READS = 20
+_MOST_READS = 20
 
 
 def opened(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
@@ -27,14 +27,14 @@ def whole_files(fs: pafs.FileSystem) -> pafs.FileSystem:
 
 def _whole(fs: pafs.FileSystem, path: str) -> pa.Buffer:
     """The content of a file. Raises what the file system does, and OSError where the file is replaced all the time."""
-    for _ in range(_READS):
+    for _ in range(_MOST_READS):
         with fs.open_input_file(path) as file:
             # What it was when it was opened. As many bytes are asked for as it had then: of a shorter one the buffer's end is anything.
             before, content = file.metadata(), file.read_buffer()
         with fs.open_input_file(path) as file:
             if file.metadata() == before:
                 return content
-    raise OSError(f"{path} was replaced {_READS} times while it was read")
+    raise OSError(f"{path} was replaced {_MOST_READS} times while it was read")
 
 
 class _WholeFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow's own annotations are skipped
