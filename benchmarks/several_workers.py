@@ -5,7 +5,7 @@ waiting for it is what takes the time. Printed are the wall times of the backfil
 without a cost of their own would reach. With `--kill` one of the three workers is killed in the middle; what was bought then is counted: every
 prompt is answered and stored once, and what was asked twice is what was in flight at the kill.
 
-    python -m benchmarks.several_workers [--repeat 3] [--kill] [--latency 3] [--at-once 8]
+    python -m benchmarks.several_workers [--repeat 3] [--kill] [--latency 6] [--at-once 8]
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3, help="pairs of one and three workers; the best ratio is told last")
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--latency", type=float, default=3.0, help="seconds before each answer")
+    parser.add_argument("--latency", type=float, default=6.0, help="seconds before each answer")
     parser.add_argument("--at-once", type=int, default=8, help="calls in flight of a run")
     parser.add_argument("--partitions", type=int, default=33, help="of one run: 33 makes six runs of equal size")
     parser.add_argument("--questions", type=int, default=4, help="of each round, each asked of all segments")

@@ -214,9 +214,10 @@ class Gateway:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
         if (state := self._models.get(asked)) is None:
-            slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
-            if not spec.is_local:
-                slots.share(slots.in_flight)  # nothing, until it has a part of what all runs may have in flight
+            if (slots := self.providers.get(provider_of(spec))) is None:
+                slots = self.providers[provider_of(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
+                if not spec.is_local:
+                    slots.share(0)  # until it has a part of what all runs may have in flight
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), asked[1]]
             state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state

@@ -42,6 +42,8 @@ class SharedLimits:
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work with a part of each limit."""
+        for slots in self._slots().values():
+            slots.share(slots.in_flight)  # nothing, until it has its part
         looking = asyncio.create_task(self._look_again_and_again())
         try:
             await work
@@ -64,11 +66,14 @@ class SharedLimits:
 
     async def look(self) -> None:
         """Tell what was met since, and take what this run may have."""
-        slots = {provider_of(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
+        slots = self._slots()
         reports = {name: self._report(name, one) for name, one in slots.items()}
         taken = await self._writer.run(self._shares.take, reports)
         self._apply(slots, taken)
         self._changed()
+
+    def _slots(self) -> dict[str, ProviderSlots]:
+        return {provider_of(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
 
     def _report(self, name: str, slots: ProviderSlots) -> Report:
         now = time.monotonic()
@@ -77,8 +82,6 @@ class SharedLimits:
         if name in self._fair:
             # Let go here first: what others are given then is used here no more.
             slots.share(max(slots.in_flight, min(slots.limit, self._fair[name])))
-        else:
-            slots.share(slots.in_flight)
         return Report(
             wants=sum(_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
             holds=slots.limit,

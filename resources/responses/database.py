@@ -82,6 +82,8 @@ provider_limits = sa.Table(
     # Microseconds since 1970 UTC.
     sa.Column("cut_at", sa.BigInteger, nullable=False),
     sa.Column("paused_until", sa.BigInteger, nullable=False),
+    # When a run took its part last.
+    sa.Column("asked_at", sa.BigInteger, nullable=False),
 )
 provider_shares = sa.Table(
     "provider_shares",

@@ -18,6 +18,8 @@ from resources.responses.store import ResponseStore
 
 HIGHEST_LIMIT = 1024
 """Calls in flight over all runs, where no limit of the provider is given."""
+KEPT_S = 60.0
+"""How long what was found out is kept when nobody asks any more: a run asks in windows, with pauses between them."""
 _LIMIT_ROWS, _SHARE_ROWS = db.provider_limits, db.provider_shares
 
 
@@ -87,7 +89,7 @@ class ProviderShares:
 
     def _new(self, name: str) -> dict[str, Any]:
         first = min(self._most.get(name, HIGHEST_LIMIT), self._first)
-        return {"provider": name, "calls": first, "clean": 0, "cut_at": 0, "paused_until": 0}
+        return {"provider": name, "calls": first, "clean": 0, "cut_at": 0, "paused_until": 0, "asked_at": 0}
 
     def _taken(self, connection: sa.Connection, limit: dict[str, Any], report: Report, now: int, alive: set[str]) -> Share:
         name = limit["provider"]
@@ -97,12 +99,13 @@ class ProviderShares:
             connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name, _SHARE_ROWS.c.owner.in_(gone)))
         mine = self._claims.owner
         others = [row for row in rows if row.owner in alive and row.owner != mine]
-        if not others and all(row.owner != mine for row in rows):
+        if not others and now - limit["asked_at"] > KEPT_S * 1e6:
             # Nobody knows any more what the provider takes now.
             limit = self._new(name) | {"paused_until": limit["paused_until"]}
         limit = _adapted(limit, report, now, in_flight=report.in_flight + sum(row.in_flight for row in others), most=most)
         fair = divided(limit["calls"], {mine: report.wants, **{row.owner: row.wants for row in others}})[mine]
         held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in others)), 0)
+        limit["asked_at"] = now
         connection.execute(sa.update(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).values(limit))
         share = {"wants": report.wants, "held": held, "in_flight": report.in_flight}
         insert = self._database.insert(_SHARE_ROWS).values({"provider": name, "owner": mine, **share})

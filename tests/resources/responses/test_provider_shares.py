@@ -175,12 +175,17 @@ class TestAdapting:
         one.take(6, pause_s=500.0)
         assert 400 < other.take(6).pause_s <= 500
 
-    def test_it_begins_anew_when_nobody_asks_any_more(self, store: ResponseStore) -> None:
+    def test_what_was_found_out_is_kept_for_the_next_window_of_a_run_and_forgotten_later(self, store: ResponseStore) -> None:
         one = Run(store)
         one.take(12)
         one.take(12, in_flight=12, limited_before_s=0.0)
         assert limit(store) == 6
         one.end()
+        other = Run(store)
+        assert other.take(100).calls == 6
+        other.end()
+        long_ago = sa.update(db.provider_limits).values(asked_at=0)
+        store.database.write(lambda connection: connection.execute(long_ago))
         assert Run(store).take(100).calls == 12
 
 
