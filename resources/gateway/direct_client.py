@@ -24,19 +24,20 @@ from resources.gateway.http_errors import (
     unreadable,
     untrusted,
 )
-from resources.gateway.transport import CONNECT_TIMEOUT_S, CallError, Scope
+from resources.gateway.transport import CONNECT_TIMEOUT_S, GRACE_S, CallError, Scope, certificates
 
 # Servers (uvicorn, llama.cpp) close a connection that was idle for 5 s. One that they are closing now must not be used again.
 _KEPT_OPEN_S = 4.0
 _ADDRESSES_KEPT_S = 60
-_MOST_SAID = 300
+# More than is ever shown: keys are taken out before a message is cut to what is shown.
+_MOST_SAID = 10_000
 
 
 def opened(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """A session of the running event loop. How many calls there are at once is the gateway's business, so it sets no limit."""
     # At this level aiohttp would log addresses, which may hold a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    trusted = ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
+    trusted = ssl.create_default_context(cafile=certificates(environ) or certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=trusted)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
@@ -45,12 +46,16 @@ def opened(environ: Mapping[str, str]) -> aiohttp.ClientSession:
 def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for an address. (aiohttp would look it up in another thread, at each call.)"""
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    named = getproxies()
+    found = named.get(parts.scheme) or named.get("all")
+    if not found or proxy_bypass(parts.hostname or ""):
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
     """The body of a successful response. Raises `CallError` for everything else."""
-    limits = aiohttp.ClientTimeout(total=spec.timeout, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
+    limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
         async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
             content = await response.read()
@@ -59,8 +64,8 @@ async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, header
     if response.status // 100 == 2:
         return content
     words = content.decode("utf-8", "replace")
-    said = " ".join((message_in(words.strip()) or words).split()) or str(response.reason)
-    raise status_error(spec, response.status, _shortened(said), words=words, headers=response.headers)
+    said = " ".join((message_in(words.strip()) or words)[:_MOST_SAID].split()) or str(response.reason)
+    raise status_error(spec, response.status, said, words=words, headers=response.headers)
 
 
 def _error(spec: ModelSpec, error: Exception) -> CallError:
@@ -71,6 +76,8 @@ def _error(spec: ModelSpec, error: Exception) -> CallError:
             return no_answer(spec)
         case aiohttp.ClientConnectorCertificateError():
             return untrusted(spec, error.certificate_error)
+        case aiohttp.InvalidURL():  # it may hold a password
+            return CallError(f"{spec.name}: its address, or that of the proxy, cannot be read", Scope.MODEL)
         case aiohttp.ClientConnectorError():
             return connection_lost(spec, error, reached=False)
         case aiohttp.ClientResponseError():
@@ -83,11 +90,7 @@ def _error(spec: ModelSpec, error: Exception) -> CallError:
 
 def quoted(content: bytes) -> str:
     """The beginning of what a server sent, in one line."""
-    return _shortened(" ".join(content[: 4 * _MOST_SAID].decode("utf-8", "replace").split())) or "it is empty"
-
-
-def _shortened(said: str) -> str:
-    return said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…"
+    return " ".join(content[:_MOST_SAID].decode("utf-8", "replace").split()) or "it is empty"
 
 
 def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
@@ -98,6 +101,11 @@ def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
         raise unreadable(spec, quoted(content)) from None
     if not isinstance(answer, dict):
         raise unreadable(spec, quoted(content))
-    if answer.get("error") and not answer.get("choices") and not answer.get("data"):
-        raise unreadable(spec, message_in(content.decode("utf-8", "replace").strip()) or quoted(content))
+    if error := answer.get("error"):
+        words = content.decode("utf-8", "replace").strip()
+        said = message_in(words) or quoted(content)
+        code = error.get("code") if isinstance(error, dict) else None
+        if isinstance(code, int) and 400 <= code <= 599:
+            raise status_error(spec, code, said, words=words, headers={})
+        raise unreadable(spec, said)
     return answer

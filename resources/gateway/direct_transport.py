@@ -18,6 +18,7 @@ from resources.gateway.transport import (
     CallError,
     Reply,
     Scope,
+    certificates,
     messages_sent,
     problem_of_settings,
     response_format,
@@ -33,7 +34,11 @@ PROVIDER = "openai/"
 _TRANSLATED = re.compile(r"/o\d|gpt-[5-9]")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
 # How servers that do not say it as OpenAI does say why a response ended.
-_ENDED_BY = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "end_turn": "stop", "max_tokens": "length"}
+_ENDED_BY = {
+    **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
+    **dict.fromkeys(["length", "max_tokens"], "length"),
+    **dict.fromkeys(["content_filter", "content_filtered", "safety", "refusal", "guardrail_intervened"], "content_filter"),
+}
 
 
 def is_direct(spec: ModelSpec) -> bool:
@@ -53,6 +58,12 @@ class DirectTransport:
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
+        if (
+            (file := self._environ.get("SSL_CERT_FILE"))
+            and not certificates(self._environ)
+            and "https:" in (spec.api_base or "")
+        ):
+            return f"SSL_CERT_FILE names {file}, and there is no such file"
         return problem_of_settings(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
@@ -90,8 +101,8 @@ class DirectTransport:
             message, ended = choices[0]["message"], choices[0].get("finish_reason") or "stop"
             text, reasoning = _text_and_reasoning(message)
         except (KeyError, TypeError, AttributeError, IndexError):
-            raise unreadable(spec, f"a choice of {json.dumps(choices)[:200]}") from None
-        ended = _ENDED_BY.get(str(ended), str(ended))
+            raise unreadable(spec, f"a choice of {json.dumps(choices)}") from None
+        ended = _ENDED_BY.get(str(ended).lower(), str(ended))
         if text is None:
             text = text_of_nothing(spec, message.get("refusal"), ended)
         prompt, completion = tokens_of(answer, "prompt_tokens"), tokens_of(answer, "completion_tokens")
@@ -145,7 +156,9 @@ def tokens_of(answer: Mapping[str, Any], name: str) -> int | None:
     """How many the server counted; None: it does not say."""
     usage = answer.get("usage")
     count = usage.get(name) if isinstance(usage, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    if isinstance(count, bool) or not isinstance(count, int | float) or count < 0 or count != count // 1:
+        return None
+    return int(count)
 
 
 def text_or_none(value: object) -> str | None:

@@ -116,10 +116,12 @@ def message_in(text: str) -> str | None:
         return None
     try:
         body: Any = json.JSONDecoder().raw_decode(text, start)[0]
+    except RecursionError:
+        return None
     except ValueError:
         try:
             body = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     inner = body.get("error", body) if isinstance(body, dict) else None
     found = inner.get("message") or inner.get("detail") if isinstance(inner, dict) else inner

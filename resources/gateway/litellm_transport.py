@@ -17,6 +17,7 @@ from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price, price
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
+    GRACE_S,
     CallError,
     Reply,
     Scope,
@@ -29,8 +30,6 @@ from resources.gateway.transport import (
 
 _log = logging.getLogger("dtef.gateway")
 
-# Beyond the client's own time limit, so that its clearer message comes first.
-_GRACE_S = 0.5
 _LOG_PATIENCE_S = 5.0
 
 
@@ -153,7 +152,7 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
     """What a call of litellm returns. Raises `CallError` for whatever it raises, and when it takes too long."""
     try:
         # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
-        async with asyncio.timeout(spec.timeout + _GRACE_S):
+        async with asyncio.timeout(spec.timeout + GRACE_S):
             return await call
     except TimeoutError:
         raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None

@@ -80,11 +80,11 @@ class SharedLimits:
         answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
         self._told[name] = slots.answers, slots.limited_at
         if name in self._fair:
-            # Let go here first: what others are given then is used here no more.
-            slots.share(max(slots.in_flight, min(slots.limit, self._fair[name])))
+            # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends.
+            slots.share(min(slots.limit, self._fair[name]))
         return Report(
             wants=sum(_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
-            holds=slots.limit,
+            holds=max(slots.limit, slots.in_flight),
             in_flight=slots.in_flight,
             answered=slots.answers - answers,
             limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
@@ -94,7 +94,7 @@ class SharedLimits:
     def _apply(self, slots: Mapping[str, ProviderSlots], taken: Mapping[str, Share]) -> None:
         now = time.monotonic()
         for name, share in taken.items():
-            slots[name].share(share.calls)
+            slots[name].share(min(share.calls, share.fair))
             self._fair[name] = share.fair
             if share.pause_s > 0:
                 slots[name].pause(now + share.pause_s)

@@ -18,7 +18,8 @@ def provider_of(spec: ModelSpec) -> str:
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
     provider = spec.model.partition("/")[0]
-    return f"{provider}/{urlsplit(spec.api_base).netloc or spec.api_base}" if spec.api_base else provider
+    # Without a name and password, as it is stored (`resources/responses/provider_shares.py`).
+    return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
 
 
 @dataclass(slots=True)

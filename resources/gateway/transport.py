@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
 from dtef_pipeline.asking.models import ModelSpec
@@ -66,6 +67,8 @@ class CallError(Exception):
 
 CONNECT_TIMEOUT_S = 10.0
 """A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
+GRACE_S = 0.5
+"""Beyond a client's own time limits, so that its clearer message comes first."""
 _OFF = frozenset({"0", "false", "no", "off"})
 
 
@@ -77,6 +80,12 @@ def problem_of_settings(spec: ModelSpec, environ: Mapping[str, str]) -> str | No
     if spec.api_key_env and not environ.get(spec.api_key_env, "").strip():
         return f"environment variable {spec.api_key_env} is not set"
     return None
+
+
+def certificates(environ: Mapping[str, str]) -> str | None:
+    """The file of certificates that the environment names, if it is there."""
+    named = environ.get("SSL_CERT_FILE")
+    return named if named and Path(named).is_file() else None
 
 
 def messages_sent(request: Request) -> list[dict[str, str]]:

@@ -93,6 +93,8 @@ provider_shares = sa.Table(
     sa.Column("wants", sa.Integer, nullable=False),
     sa.Column("held", sa.Integer, nullable=False),
     sa.Column("in_flight", sa.Integer, nullable=False),
+    # When the owner first knew of the last cut of the limit.
+    sa.Column("cut_known_at", sa.BigInteger, nullable=False),
 )
 
 # What `run_id` of a response means.

@@ -20,6 +20,9 @@ HIGHEST_LIMIT = 1024
 """Calls in flight over all runs, where no limit of the provider is given."""
 KEPT_S = 60.0
 """How long what was found out is kept when nobody asks any more: a run asks in windows, with pauses between them."""
+MOST_PAUSE_S = 600.0
+TURN_S = 5.0
+"""How long those have one call more that cannot be divided, before it is the next ones' turn."""
 _LIMIT_ROWS, _SHARE_ROWS = db.provider_limits, db.provider_shares
 
 
@@ -102,39 +105,49 @@ class ProviderShares:
         if not others and now - limit["asked_at"] > KEPT_S * 1e6:
             # Nobody knows any more what the provider takes now.
             limit = self._new(name) | {"paused_until": limit["paused_until"]}
-        limit = _adapted(limit, report, now, in_flight=report.in_flight + sum(row.in_flight for row in others), most=most)
-        fair = divided(limit["calls"], {mine: report.wants, **{row.owner: row.wants for row in others}})[mine]
+        known_at = min(now, next((row.cut_known_at for row in rows if row.owner == mine), 0))
+        in_flight = report.in_flight + sum(row.in_flight for row in others)
+        limit = _adapted(limit, report, now, known_at, in_flight=in_flight, most=most)
+        wants = {mine: report.wants, **{row.owner: row.wants for row in others}}
+        fair = divided(limit["calls"], wants, turn=now // int(TURN_S * 1e6))[mine]
         held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in others)), 0)
         limit["asked_at"] = now
         connection.execute(sa.update(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).values(limit))
         share = {"wants": report.wants, "held": held, "in_flight": report.in_flight}
+        share["cut_known_at"] = now if known_at < limit["cut_at"] else known_at
         insert = self._database.insert(_SHARE_ROWS).values({"provider": name, "owner": mine, **share})
         connection.execute(insert.on_conflict_do_update(index_elements=["provider", "owner"], set_=share))
         return Share(held, fair, max(0.0, (limit["paused_until"] - now) / 1e6))
 
 
-def _adapted(limit: Mapping[str, Any], report: Report, now: int, *, in_flight: int, most: int) -> dict[str, Any]:
+def _adapted(limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, most: int) -> dict[str, Any]:
     """The limit after what a run tells: until the first 429 grown by one with each response, so doubled in the time of a call; after that by
     one after as many responses as the limit; halved by a 429.
 
-    A call that began before the last cut tells nothing of the limit since.
+    A call that began before its run knew of the last cut (`known_at`) tells nothing of the limit since: of one burst of 429s, which many runs
+    meet, the limit is halved once. A time in the future is of a clock that was put back since.
     """
-    calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, limit["cut_at"]
-    if report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > cut_at:
+    calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, min(limit["cut_at"], now)
+    is_limited = report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > known_at
+    if is_limited and known_at >= cut_at:
         # Half of what was in use: a limit that was not reached is no measure.
         calls, clean, cut_at = max(1, min(calls, in_flight) // 2), 0, now
     elif not cut_at:
         calls, clean = min(most, calls + report.answered), 0
     elif clean >= calls:
         calls, clean = min(most, calls + clean // calls), 0
-    paused_until = max(limit["paused_until"], now + int(report.pause_s * 1e6))
+    paused_until = max(min(limit["paused_until"], now + int(MOST_PAUSE_S * 1e6)), now + int(report.pause_s * 1e6))
     return {**limit, "calls": calls, "clean": clean, "cut_at": cut_at, "paused_until": paused_until}
 
 
-def divided(calls: int, wants: Mapping[str, int]) -> dict[str, int]:
-    """The calls among owners: each has what it wants, or as much as anybody, but for one that is left over."""
-    parts, left = dict[str, int](), calls
-    for place, owner in enumerate(sorted(wants, key=lambda owner: (wants[owner], owner))):
-        parts[owner] = min(wants[owner], left // (len(wants) - place))
+def divided(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
+    """The calls among owners: each has what it wants, or as much as any other, but for one more that some have whose turn it is."""
+    parts, left, hungry = dict[str, int](), calls, sorted(wants, key=lambda owner: (wants[owner], owner))
+    while hungry and wants[hungry[0]] <= left // len(hungry):
+        owner = hungry.pop(0)
+        parts[owner] = wants[owner]
         left -= parts[owner]
+    for place, owner in enumerate(sorted(hungry)):
+        level, more = divmod(left, len(hungry))
+        parts[owner] = level + ((place + turn) % len(hungry) >= len(hungry) - more)
     return parts

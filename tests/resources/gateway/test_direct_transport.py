@@ -19,9 +19,11 @@ from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError
 from resources.gateway.direct_client import as_object, proxy_for
 from resources.gateway.direct_transport import DirectTransport, is_direct
+from resources.gateway.http_errors import message_in
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport
-from resources.gateway.transport import CallError, Reply, Scope, Transport
+from resources.gateway.slots import provider_of
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
@@ -113,6 +115,9 @@ def answer(**changed: Any) -> bytes:
         answer(choice={"finish_reason": "eos_token"}),
         answer(choice={"finish_reason": "stop_sequence"}),
         answer(choice={"finish_reason": "max_tokens"}),
+        answer(choice={"finish_reason": "MAX_TOKENS"}),
+        answer(message={"content": None}, choice={"finish_reason": "SAFETY"}),
+        answer(usage={"prompt_tokens": 10.0, "completion_tokens": 4, "total_tokens": 14}),
         answer(choice={"finish_reason": None}),
         answer(choice={"logprobs": None, "stop_reason": None}, prompt_logprobs=None, service_tier=None),
     ],
@@ -181,10 +186,23 @@ class TestAddresses:
             send(DirectTransport({"M_KEY": KEY}), requests(model(server, api_base=f"{server.base_url}?version=2")))
         assert paths == ["/v1/chat/completions?version=2"]
 
-    def test_the_proxy_of_the_environment_is_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_provider_is_named_without_the_password_of_its_address(self) -> None:
+        assert provider_of(model(None, api_base="http://me:pass@h:8000/v1")) == "openai/h:8000"
+
+    def test_a_file_of_certificates_that_is_not_there_is_a_problem_of_https_alone(self) -> None:
+        transport = DirectTransport({"M_KEY": KEY, "SSL_CERT_FILE": "/nowhere/ca.pem"})
+        told = "SSL_CERT_FILE names /nowhere/ca.pem, and there is no such file"
+        assert transport.problem(model(None, api_base="https://h/v1")) == told
+        assert transport.problem(model(None, api_base="http://h/v1")) is None
+        with FakeLLM() as server:
+            assert send(transport, requests(model(server)))[0].text
+
+    @pytest.mark.parametrize("scheme", ["http://", ""])
+    @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+    def test_the_proxy_of_the_environment_is_used(self, scheme: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
         proxy_for.cache_clear()
         with FakeLLM() as proxy:
-            monkeypatch.setenv("http_proxy", proxy.base_url.removesuffix("/v1"))
+            monkeypatch.setenv(variable, proxy.base_url.removesuffix("/v1").replace("http://", scheme))
             monkeypatch.setenv("no_proxy", "127.0.0.1")
             spec = model(None, api_base="http://models.invalid:9/v1")
             assert send(DirectTransport({"M_KEY": KEY}), requests(spec))[0].text
@@ -210,6 +228,8 @@ class TestHostileServers:
             (b"[1]", "unreadable answer: [1]"),
             (b"[" * 100_000, "unreadable answer: [[["),
             (b'{"error": {"message": "out of memory"}}', "unreadable answer: out of memory"),
+            (answer(error="out of memory"), "unreadable answer: out of memory"),
+            (b'{"error": {"message": "slow down", "code": 429}}', "HTTP 429: slow down"),
             (answer(choices=None), "an answer without choices"),
             (answer(choices=[]), "an answer without choices"),
             (answer(choices={"a": 1}), "unreadable answer: a choice of"),
@@ -232,6 +252,28 @@ class TestHostileServers:
         with FakeLLM(fault=always(Fault("body", body=answer(usage=usage)))) as server:
             (reply,) = send(DirectTransport({"M_KEY": KEY}), requests(model(server, input_price=1, output_price=1)))
         assert (reply.text, reply.prompt_tokens, reply.cost_usd) == ("[60, 40]", None, None)
+
+    @pytest.mark.parametrize(
+        ("code", "scope"), [(401, Scope.MODEL), (400, Scope.REQUEST), (503, Scope.PASSING), (429, Scope.PASSING)]
+    )
+    def test_an_error_that_comes_as_a_success_means_what_its_code_says(self, code: int, scope: Scope) -> None:
+        body = json.dumps({"error": {"message": "no", "code": code}}).encode()
+        with FakeLLM(fault=always(Fault("body", body=body))) as server, pytest.raises(CallError) as caught:
+            send(DirectTransport({"M_KEY": KEY}), requests(model(server)))
+        assert (caught.value.scope, caught.value.rate_limited) == (scope, code == 429)
+
+    @pytest.mark.parametrize("before", range(270, 520, 7))
+    def test_a_key_that_a_server_repeats_is_taken_out_wherever_it_stands(self, before: int) -> None:
+        """A message was shortened before keys were taken out of it, so that most of one could stay."""
+        fault = Fault("status", status=400, message=f"{'x' * before} {KEY} is no good")
+        with FakeLLM(fault=always(fault)) as server, pytest.raises(CallError) as caught:
+            send(DirectTransport({"M_KEY": KEY}), requests(spec := model(server)))
+        shown = Scrubber({"M_KEY": KEY}, [spec])(caught.value.message)
+        assert KEY[:5] not in shown
+
+    def test_a_nest_of_brackets_as_an_error_is_an_error_like_others(self) -> None:
+        """It ended the whole run."""
+        assert message_in('{"a":' * 60_000) is None
 
     def test_text_in_parts_is_put_together(self) -> None:
         parts = [{"type": "text", "text": "[60,"}, {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": " 40]"}]

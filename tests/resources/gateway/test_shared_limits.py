@@ -14,7 +14,7 @@ from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.made.responses import stored
 from tests.resources import forked
-from tests.resources.gateway.gateway_setup import gateway, model, requests
+from tests.resources.gateway.gateway_setup import await_answers, gateway, model, requests
 
 PROCESSES = 3
 
@@ -115,3 +115,27 @@ def test_a_pause_that_one_run_was_told_holds_for_the_others(tmp_path: Path) -> N
         # All look every second: after some seconds all know of it, also on a busy machine, and nobody asks until the eight are over.
         assert [call for call in server.calls if refused[0] + 5 < call.arrived_at < refused[0] + 8] == []
         assert len(server.calls) == PROCESSES * 150 + 1
+
+
+def test_a_run_that_joins_gets_its_part_while_the_first_goes_on(location: str) -> None:
+    """One that refilled each place at once let go of nothing, so the second waited for its end."""
+    context = forked.context()
+    ResponseStore(location).close()
+    with FakeLLM(latency=0.02) as server:
+        pipes, processes = [], []
+        for number, count in enumerate((100_000, 20)):
+            ours, theirs = context.Pipe(duplex=False)
+            arguments = (location, server.base_url, f"s{number}", count, of(server, 4), theirs)
+            processes.append(context.Process(target=_run, args=arguments))
+            processes[-1].start()
+            pipes.append(ours)
+            await_answers(server, 20)
+        try:
+            assert pipes[1].poll(120), "the second run waits"
+            assert pipes[1].recv() == 0
+            assert not pipes[0].poll()
+            assert server.peak == 4
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()

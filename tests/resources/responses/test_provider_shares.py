@@ -132,8 +132,32 @@ class TestShares:
                 run.take(20, holds=min(share.calls, share.fair))
         assert sum(run.calls for run in runs) == (9 if runs else 0)
 
+    def test_where_there_are_fewer_calls_than_runs_each_has_its_turn(self) -> None:
+        turns = [divided(1, {"a": 5, "b": 9, "c": 7}, turn=turn) for turn in range(3)]
+        assert [sum(parts[owner] for parts in turns) for owner in "abc"] == [1, 1, 1]
+
 
 class TestAdapting:
+    def test_one_burst_of_429s_that_many_runs_meet_halves_it_once(self, store: ResponseStore) -> None:
+        several = [Run(store, first=64) for _ in range(8)]
+        for one in several:
+            one.take(8)
+        for one in several:
+            one.take(8, in_flight=8)
+        for one in several:
+            one.take(8, holds=8, in_flight=8, limited_before_s=0.0)
+        assert limit(store) == 32
+        # All know of the cut now: what is refused from here on is refused at the new limit.
+        several[0].take(8, holds=4, in_flight=4, limited_before_s=0.0)
+        assert limit(store) < 32
+
+    def test_times_in_the_future_are_those_of_a_clock_that_was_put_back(self, store: ResponseStore) -> None:
+        one = Run(store)
+        one.take(12)
+        late = sa.update(db.provider_limits).values(cut_at=2**60, paused_until=2**60)
+        store.database.write(lambda connection: connection.execute(late))
+        assert one.take(12).pause_s <= 600
+
     def test_it_grows_with_each_answer_of_all_runs_until_the_first_429(self, store: ResponseStore) -> None:
         one, other = Run(store, first=4), Run(store, first=4)
         one.take(2, answered=2)
