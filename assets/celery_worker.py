@@ -17,7 +17,7 @@ def _launcher() -> WatchedCeleryRunLauncher:
     if not isinstance(launcher, WatchedCeleryRunLauncher):
         named = f"{type(launcher).__module__}.{type(launcher).__name__}"
         raise ConfigError(
-            f"{home / 'dagster.yaml'} launches runs by {named}; a worker needs the run launcher of deploy/celery/dagster.yaml"
+            f"{home / 'dagster.yaml'} has the run launcher {named}; a worker needs that of deploy/celery/dagster.yaml"
         )
     return launcher
 

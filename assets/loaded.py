@@ -87,9 +87,12 @@ EVERY_FAMILY = tuple(_LOADED_BY)
 
 def assets_of(*families: str) -> dict[str, Any]:
     """What `dg.Definitions` takes of these families, and what their assets run with."""
-    from assets.survey.store import SurveyStore
+    # Here once more, as filters may have been put back since this module was imported.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        from assets.survey.store import SurveyStore
 
-    parts = [_LOADED_BY[family]() for family in families]
+        parts = [_LOADED_BY[family]() for family in families]
     modules = [module for part in parts for module in part.modules]
     return {
         "assets": [*(spec for part in parts for spec in part.files), *dg.load_assets_from_modules(modules)],

@@ -53,7 +53,8 @@ class Settings:
     personas: Path | None = None
     api_tokens: Path | None = None
     partitions_per_run: int | None = None
-    provider_limits: Mapping[str, int] = field(default_factory=dict)
+    # Left out of the hash: settings are keys of caches, and a mapping has none.
+    provider_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -169,7 +169,7 @@ class TestSettingsOfDagster:
         command = [sys.executable, "-c", "import assets.celery_worker"]
         environment = {"DAGSTER_HOME": str(home), "PATH": "", "DAGSTER_POSTGRES_URL": "postgresql://u:p@127.0.0.1:1/d"}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert "launches runs by assets.run_launcher.WatchedRunLauncher; a worker needs the run launcher of" in done.stderr
+        assert "has the run launcher assets.run_launcher.WatchedRunLauncher; a worker needs that of" in done.stderr
 
     def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path) -> None:
         (home / "dagster.yaml").write_text(on_kubernetes(), encoding="utf-8")
