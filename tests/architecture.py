@@ -20,6 +20,7 @@ FAMILIES = ("survey", "rubric", "qa", "games")
 SHARED = (
     "errors",
     "identity",
+    "cores",
     "member_docstrings",
     "documents",
     "keys",

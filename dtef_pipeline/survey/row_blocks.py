@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from dtef_pipeline.cores import cores
 
 BLOCK = 8192
 """Rows worked on at a time."""
@@ -39,5 +40,4 @@ def distinct(numbers: npt.NDArray[np.integer]) -> list[int]:
 
 def processors() -> int:
     """Those that this process may use, and no more than Arrow is allowed (OMP_NUM_THREADS, `pyarrow.set_cpu_count`)."""
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(bound, int(pa.cpu_count()))
+    return min(cores(), int(pa.cpu_count()))

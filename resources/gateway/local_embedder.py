@@ -7,7 +7,6 @@ The packages are read for the files inside them and never imported.
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +17,7 @@ import numpy as np
 
 from dtef_pipeline.asking.embeddings import Vectors, joined, unit
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
+from dtef_pipeline.cores import cores
 from dtef_pipeline.errors import ConfigError
 
 WINDOW_TOKENS = 254
@@ -68,7 +68,7 @@ def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda don
     if problem := local_problem():
         raise ConfigError(f"{LOCAL_EMBEDDER} cannot embed: {problem}")
     model = _model()
-    pool = ThreadPoolExecutor(_cores(), thread_name_prefix="local-embedder")
+    pool = ThreadPoolExecutor(cores(), thread_name_prefix="local-embedder")
     try:
         found: list[LocalVector] = []
         for one in pool.map(model.embed, texts):
@@ -131,11 +131,3 @@ def _file(package: str) -> Path:
     spec = importlib.util.find_spec(package)
     base = Path(spec.origin).parent if spec and spec.origin else Path(package)
     return base / _EMBEDDER_FILES[package]
-
-
-def _cores() -> int:
-    """Processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1

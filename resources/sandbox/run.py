@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from dtef_pipeline.cores import cores
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
@@ -130,11 +131,6 @@ def settled_checks(
         yield key, None if key in late else result
     again = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)
     yield from zip(late, again, strict=True)
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
