@@ -37,7 +37,6 @@ class SharedLimits:
         """
         self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, changed, stop
         self._told: dict[str, tuple[int, float]] = {}
-        self._fair: dict[str, int] = {}
         self._fault: BaseException | None = None
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
@@ -79,9 +78,8 @@ class SharedLimits:
         now = time.monotonic()
         answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
         self._told[name] = slots.answers, slots.limited_at
-        if name in self._fair:
-            # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends.
-            slots.share(min(slots.limit, self._fair[name]))
+        # What it says that it holds does not grow until it is told its new part.
+        slots.share(slots.limit)
         return Report(
             wants=sum(_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
             holds=max(slots.limit, slots.in_flight),
@@ -94,8 +92,8 @@ class SharedLimits:
     def _apply(self, slots: Mapping[str, ProviderSlots], taken: Mapping[str, Share]) -> None:
         now = time.monotonic()
         for name, share in taken.items():
+            # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends. Then another takes it.
             slots[name].share(min(share.calls, share.fair))
-            self._fair[name] = share.fair
             if share.pause_s > 0:
                 slots[name].pause(now + share.pause_s)
 
