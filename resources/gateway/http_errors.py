@@ -99,6 +99,11 @@ def unreadable(spec: ModelSpec, why: str) -> CallError:
     return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING)
 
 
+def no_choices(spec: ModelSpec) -> CallError:
+    """The server sends a response with no text to choose."""
+    return CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
+
+
 def to(spec: ModelSpec) -> str:
     """The address that was asked, where it is none of a provider's."""
     return f" ({shown(spec.api_base)})" if spec.api_base else ""

@@ -6,10 +6,11 @@ from typing import Any
 
 from dtef_pipeline.asking.embeddings import decoded, packed
 from dtef_pipeline.asking.request import Request
+from resources.gateway.http_errors import unreadable
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport, in_time
 from resources.gateway.prices import cost_of_embedding
-from resources.gateway.transport import CallError, Reply, Scope
+from resources.gateway.transport import Reply
 
 
 class LitellmEmbedding(LitellmTransport):
@@ -25,7 +26,7 @@ class LitellmEmbedding(LitellmTransport):
         try:
             vectors = decoded([_entry(one) for one in answer.data or ()], len(texts))
         except ValueError as error:
-            raise CallError(f"{spec.name}: unreadable answer: {error}", Scope.PASSING) from None
+            raise unreadable(spec, str(error)) from None
         tokens = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
         return Reply(
             text=packed(vectors),

@@ -12,15 +12,14 @@ import httpx
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.http_errors import no_answer, no_choices
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price, price
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
-    CallError,
     Reply,
-    Scope,
     messages_sent,
     problem_of_settings,
     response_format,
@@ -155,14 +154,14 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
         async with asyncio.timeout(spec.timeout + GRACE_S):
             return await call
     except TimeoutError:
-        raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None
+        raise no_answer(spec) from None
     except Exception as error:
         raise call_error(spec, error) from None
 
 
 def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
     if not completion.choices:
-        raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
+        raise no_choices(spec)
     choice = completion.choices[0]
     text = choice.message.content
     if text is None:
