@@ -32,6 +32,8 @@ COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
 IMPORTED = "imported/"
 """How a model string begins whose responses were made elsewhere and only added to the store, so that nobody is ever asked for one."""
+OPENAI = "openai/"
+"""How a model string begins that is asked by OpenAI's protocol: of OpenAI, or of a server that speaks it."""
 LOCAL_EMBEDDER = "local/minilm-l6-int8"
 LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 
@@ -129,7 +131,7 @@ class ModelSpec(_Settings):
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
-        if self.transport == "direct" and not (self.model.startswith("openai/") and self.api_base):
+        if self.transport == "direct" and not (self.model.startswith(OPENAI) and self.api_base):
             raise ValueError("transport: direct is for a model openai/... with an api_base; others are asked by litellm")
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dtef_pipeline.asking.embeddings import decoded, packed
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.direct_transport import PROVIDER, DirectTransport, text_or_none, tokens_of
+from resources.gateway.direct_transport import DirectTransport, text_or_none, tokens_of
 from resources.gateway.http_errors import unreadable
 from resources.gateway.prices import cost_of_embedding
 from resources.gateway.transport import Reply
@@ -20,7 +20,7 @@ class DirectEmbedding(DirectTransport):
 
     def _body(self, request: Request) -> dict[str, Any]:
         texts = [message.text for message in request.messages]
-        return {"model": request.model.model.removeprefix(PROVIDER), "input": texts, "encoding_format": "float"}
+        return {"model": request.model.model.removeprefix(OPENAI), "input": texts, "encoding_format": "float"}
 
     def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request) -> Reply:
         data = answer.get("data")

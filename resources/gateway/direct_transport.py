@@ -10,14 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.http_errors import unreadable
+from resources.gateway.http_errors import no_choices, unreadable
 from resources.gateway.prices import own_price
 from resources.gateway.transport import (
-    CallError,
     Reply,
-    Scope,
     certificates,
     messages_sent,
     problem_of_settings,
@@ -29,7 +27,6 @@ from resources.gateway.transport import (
 if TYPE_CHECKING:
     import aiohttp
 
-PROVIDER = "openai/"
 # Names of OpenAI's models that take other parameters (max_completion_tokens, no temperature): litellm translates them.
 _TRANSLATED = re.compile(r"/o\d|gpt-[5-9]")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
@@ -45,7 +42,7 @@ def is_direct(spec: ModelSpec) -> bool:
     """Whether the model is asked without litellm: as its `transport` says, else whenever that makes no difference to what is sent."""
     if spec.transport is not None:
         return spec.transport == "direct"
-    return bool(spec.api_base) and spec.model.startswith(PROVIDER) and not _TRANSLATED.search(spec.model)
+    return bool(spec.api_base) and spec.model.startswith(OPENAI) and not _TRANSLATED.search(spec.model)
 
 
 class DirectTransport:
@@ -85,7 +82,7 @@ class DirectTransport:
 
     def _body(self, request: Request) -> dict[str, Any]:
         body = {
-            "model": request.model.model.removeprefix(PROVIDER),
+            "model": request.model.model.removeprefix(OPENAI),
             "messages": messages_sent(request),
             **sampling_sent(request),
         }
@@ -96,7 +93,7 @@ class DirectTransport:
     def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request) -> Reply:
         choices = answer.get("choices")
         if not choices:
-            raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
+            raise no_choices(spec)
         try:
             message, ended = choices[0]["message"], choices[0].get("finish_reason") or "stop"
             text, reasoning = _text_and_reasoning(message)
