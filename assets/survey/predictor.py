@@ -259,9 +259,8 @@ class Predictor:
             else:
                 prompts = prompts if lost.rows else self._asked_by_the_store(prompts, order, model, lost.draws)
                 served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
-                requests = CALLS.requests(prompts, model, lost.draws, snapshot, served)
-                responses = self._stored([request.key for request in requests])
-                made = CALLS.answered(prompts, model, lost.draws, snapshot, responses, {}, served)
+                rows, requests = CALLS.asked(prompts, model, lost.draws, snapshot, served)
+                made = CALLS.settled(rows, self._stored(requests.keys), {})
             kept.append(lost.kept(made))
         remake = self.warehouse.remake(f"{self.warehouse.folder('predictions', **at, snapshot=snapshot)}/")
         all_lost.require_all(kept, self.options.let_go, order, remake)
