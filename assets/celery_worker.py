@@ -3,6 +3,7 @@
 from dagster_celery.tasks import create_execute_job_task
 
 import assets.definitions  # noqa: F401 - what every run needs, and a fork of this process has: five seconds of a core
+import resources.gateway.direct_client  # noqa: F401 - a second more
 from assets.celery_runs import WatchedCeleryRunLauncher
 from assets.stage.dagster_internals import named_run_launcher
 from dtef_pipeline.errors import ConfigError

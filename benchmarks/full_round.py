@@ -12,7 +12,7 @@ Prints seconds (of the clock, and of the processor), and the ratio of each to li
 the same work as the command's: of the clock, and in brackets of the processor. The smallest of `--repeat` passes each, which alternate, so
 that a busy machine disturbs all alike.
 
-    python benchmarks/full_round.py [SURVEY.json] [--storage sqlite|URL] [--dagsters-own] [--no-batching] [--repeat 3] [--no-command]
+    python -m benchmarks.full_round [SURVEY.json] [--storage sqlite|URL] [--dagsters-own] [--no-batching] [--repeat 3] [--no-command]
 
 Without a survey it makes a synthetic one. Storage is where runs and events are kept: SQLite, or a PostgreSQL database given by its URL;
 `--dagsters-own`: by the classes of Dagster, not by those of `resources/`. `--no-batching`: one event at a time.
@@ -34,7 +34,8 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from round_by_library import BASELINES, CONTEXTS, library_pass, library_roll_ups_pass
+
+from benchmarks.round_by_library import BASELINES, CONTEXTS, library_pass, library_roll_ups_pass
 
 ROUND, WARM_UP = "B1", "B0"
 
@@ -205,7 +206,7 @@ def _ratio(numbers: dict[str, float], to: dict[str, float]) -> str:
 
 
 def _in_a_process(name: str, survey: Path, warm_up: Path, environment: dict[str, str]) -> dict[str, float]:
-    command = [sys.executable, __file__, str(survey), "--measure", name, str(warm_up)]
+    command = [sys.executable, "-m", "benchmarks.full_round", str(survey), "--measure", name, str(warm_up)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return numbers

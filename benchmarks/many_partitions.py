@@ -5,7 +5,7 @@ run and events are then copied to the others under their names, which is quicker
 step a user or the daemon waits for, with seconds at each size and the exponent of growth between the last two: 0 is no growth, 1 in
 proportion, 2 the square.
 
-    python benchmarks/many_partitions.py [PARTITIONS ...] [--keep FOLDER]
+    python -m benchmarks.many_partitions [PARTITIONS ...] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Measured:
 
 
 def write_surveys(folder: Path, rounds: list[str]) -> None:
-    from full_round import synthetic_survey
+    from benchmarks.full_round import synthetic_survey
 
     folder.mkdir(parents=True, exist_ok=True)
     for number, round_id in enumerate(rounds):

@@ -21,11 +21,15 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
     text = str(root)
     if "://" not in text:
         return pafs.LocalFileSystem(), str(Path(text).absolute())
+    asked = text
+    if text.startswith("s3://") and "allow_delayed_open=" not in text:
+        # A file of a few megabytes is uploaded by one request, not by three.
+        asked += f"{'&' if '?' in text else '?'}allow_delayed_open=true"
     try:
-        fs, path = pafs.FileSystem.from_uri(text)
+        fs, path = pafs.FileSystem.from_uri(asked)
     except (pa.ArrowException, OSError) as error:
         raise WarehouseError(
-            f"cannot use the warehouse {without_secrets(text)}: {str(error).replace(text, without_secrets(text))}"
+            f"cannot use the warehouse {without_secrets(text)}: {str(error).replace(asked, without_secrets(text))}"
         ) from error
     return fs, path.rstrip("/")
 

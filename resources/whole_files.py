@@ -2,17 +2,54 @@
 
 A reader of Parquet asks for the end of a file first and for its columns then. Where the file is replaced between two requests, it would have the
 end of one version and the columns of another: a file that seems to be damaged, or numbers that never belonged together. So a file is read by
-one request, and was not replaced meanwhile.
+one request, and was not replaced meanwhile. The stages and checks of a run read the same files again and again: what was read lately is kept,
+and used as long as the store says that the file is still that one.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 _MOST_READS = 20
+_KEPT_BYTES = 128 << 20
+"""Of the files that were read last, in memory."""
+
+
+class _Kept:
+    """Contents of the files that were read last, each with what the store said of it: its tag is another one whenever the content is."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._files: OrderedDict[str, tuple[Mapping[str, bytes], pa.Buffer]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, path: str, told: Mapping[str, bytes]) -> pa.Buffer | None:
+        with self._lock:
+            if path not in self._files or self._files[path][0] != told:
+                return None
+            self._files.move_to_end(path)
+            return self._files[path][1]
+
+    def keep(self, path: str, told: Mapping[str, bytes], content: pa.Buffer) -> None:
+        """Of a store that gives no tags nothing is kept."""
+        if "ETag" not in told or content.size > self._most_bytes // 8:
+            return
+        with self._lock:
+            if path in self._files:
+                self._bytes -= self._files.pop(path)[1].size
+            self._files[path] = (told, content)
+            self._bytes += content.size
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._files.popitem(last=False)[1][1].size
+
+
+_kept = _Kept(_KEPT_BYTES)
 
 
 def opened(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
@@ -30,9 +67,13 @@ def _whole(fs: pafs.FileSystem, path: str) -> pa.Buffer:
     for _ in range(_MOST_READS):
         with fs.open_input_file(path) as file:
             # What it was when it was opened. As many bytes are asked for as it had then: of a shorter one the buffer's end is anything.
-            before, content = file.metadata(), file.read_buffer()
+            before = file.metadata()
+            if (kept := _kept.find(path, before)) is not None:
+                return kept
+            content = file.read_buffer()
         with fs.open_input_file(path) as file:
             if file.metadata() == before:
+                _kept.keep(path, before, content)
                 return content
     raise OSError(f"{path} was replaced {_MOST_READS} times while it was read")
 

@@ -15,6 +15,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from resources.warehouse import Warehouse
+from resources.whole_files import _Kept
 from tests import s3_server
 from tests.conftest import ROOT
 from tests.made.scores import scores_table
@@ -34,12 +35,17 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3_server.Server]:
     with pytest.MonkeyPatch.context() as patch, s3_server.running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
         for name, value in CREDENTIALS.items():
             patch.setenv(name, value)
         make_bucket(server.port)
-        yield server.port
+        yield server
+
+
+@pytest.fixture
+def port(server: s3_server.Server) -> int:
+    return server.port
 
 
 def address(port: int, prefix: str) -> str:
@@ -140,3 +146,49 @@ def test_a_file_that_was_deleted_can_be_had_again(house: Warehouse, port: int) -
     (marker,) = client.list_object_versions(Bucket=BUCKET, Prefix=key)["DeleteMarkers"]
     client.delete_object(Bucket=BUCKET, Key=key, VersionId=marker["VersionId"])
     assert house.read("scores", **KENYA).num_rows == 3
+
+
+def methods(server: s3_server.Server) -> list[str]:
+    """Of the requests since this was asked last."""
+    found = [method for method, _, _ in server.requests]
+    server.forget()
+    return found
+
+
+def test_a_file_of_usual_size_is_written_by_one_request(house: Warehouse, server: s3_server.Server) -> None:
+    methods(server)
+    house.write("scores", rows(1, 3), **KENYA)
+    assert methods(server) == ["PUT"]
+
+
+def test_a_file_that_was_read_lately_is_asked_for_its_tag_alone(house: Warehouse, server: s3_server.Server) -> None:
+    house.write("scores", rows(1, 3), **KENYA)
+    methods(server)
+    first = house.read("scores", **KENYA)
+    assert "GET" in methods(server)
+    again = Warehouse(address(server.port, house.root.removeprefix(f"{BUCKET}/"))).read("scores", **KENYA)
+    assert methods(server) == ["HEAD"]
+    assert again.equals(first)
+
+
+def test_what_is_kept_of_a_file_is_not_used_when_another_writer_has_replaced_it(house: Warehouse) -> None:
+    """Of the same length, within the same second: by its tag alone it is another file."""
+    house.write("scores", rows(1, 3), **KENYA)
+    for number in range(2, 8):
+        house.write("scores", rows(number, 3), **KENYA)
+        assert house.read("scores", **KENYA)["model"].to_pylist() == [f"v{number}"] * 3
+
+
+def test_what_is_kept_of_files_has_a_limit_and_the_latest_stay() -> None:
+    kept, told = _Kept(80), {"ETag": b"1"}
+    for number in range(12):
+        kept.keep(f"f{number}", told, pa.py_buffer(bytes(10)))
+        kept.find("f0", told)  # it is used all the time
+    assert [number for number in range(12) if kept.find(f"f{number}", told)] == [0, *range(5, 12)]
+    kept.keep("large", told, pa.py_buffer(bytes(11)))
+    assert kept.find("large", told) is None
+    kept.keep("f0", {"ETag": b"2"}, pa.py_buffer(bytes(10)))
+    assert kept.find("f0", told) is None
+    assert kept.find("f0", {"ETag": b"2"}) is not None
+    kept.keep("untagged", {"Content-Length": b"3"}, pa.py_buffer(b"abc"))
+    assert kept.find("untagged", {"Content-Length": b"3"}) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import duckdb
@@ -118,11 +119,17 @@ def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
 
 def _asked_of_models(scores: pa.Table, subject: Subject) -> pa.Table:
     """The rows that a model was asked for: what is computed does not drift."""
-    with duckdb.connect() as connection:
+    with _database().cursor() as connection:
         connection.register("scores", scores)
         computed = f"SELECT DISTINCT model_variant FROM scores WHERE {subject.computed}"
         variants = [variant for (variant,) in connection.execute(computed).fetchall()]
     return scores.filter(pc.invert(pc.is_in(scores["model_variant"], pa.array(variants, pa.string())))) if variants else scores
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all partitions: to open it takes longer than the query."""
+    return duckdb.connect()
 
 
 def _known(time: Any) -> datetime | None:
