@@ -18,11 +18,10 @@ import pyarrow.parquet as pq
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.tables import Remake
 from resources.failures import printable
-from resources.whole_files import opened, whole_files
+from resources.whole_files import PARQUET_ENDS, opened, whole_files
 
 Beside = Callable[[str, Sequence[str], Mapping[str, str]], pa.Table]
 """The rows of a table, with these columns, that lie below these levels and can be read."""
-_MAGIC = b"PAR1"
 _OTHER_COLUMNS = "its columns are not those of the table, as in a file of another version"
 
 
@@ -125,9 +124,9 @@ def looks_damaged(path: str) -> bool:
     """Whether what lies at a path of this machine does not begin and end as a Parquet file does: a look at 8 bytes."""
     try:
         with Path(path).open("rb") as file:
-            begins = file.read(len(_MAGIC))
-            file.seek(-len(_MAGIC), 2)
-            return not begins == file.read() == _MAGIC
+            begins = file.read(len(PARQUET_ENDS))
+            file.seek(-len(PARQUET_ENDS), 2)
+            return not begins == file.read() == PARQUET_ENDS
     except FileNotFoundError:
         return False
     except OSError:

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+PARQUET_ENDS = b"PAR1"
+"""With these bytes each Parquet file begins and ends."""
 _MOST_READS = 20
 _KEPT_BYTES = 128 << 20
 """Of the files that were read last, in memory."""
@@ -37,7 +39,7 @@ class _Kept:
             return self._files[path][1]
 
     def keep(self, path: str, told: Mapping[str, bytes], content: pa.Buffer) -> None:
-        """Of a store that gives no tags nothing is kept."""
+        """Of a store that gives no tags nothing is kept. Where the content is of a later version, the store never tells of it this again."""
         if "ETag" not in told or content.size > self._most_bytes // 8:
             return
         with self._lock:
@@ -63,19 +65,26 @@ def whole_files(fs: pafs.FileSystem) -> pafs.FileSystem:
 
 
 def _whole(fs: pafs.FileSystem, path: str) -> pa.Buffer:
-    """The content of a file. Raises what the file system does, and OSError where the file is replaced all the time."""
+    """The content of a Parquet file. Raises what the file system does, and OSError where the file is replaced all the time."""
     for _ in range(_MOST_READS):
         with fs.open_input_file(path) as file:
-            # What it was when it was opened. As many bytes are asked for as it had then: of a shorter one the buffer's end is anything.
-            before = file.metadata()
-            if (kept := _kept.find(path, before)) is not None:
+            # What it was when it was opened. As many bytes are asked for as it had then.
+            told = file.metadata()
+            if (kept := _kept.find(path, told)) is not None:
                 return kept
-            content = file.read_buffer()
+            content = bytearray(file.size())
+            file.readinto(content)
+        # Of a later version that is shorter, zeros are left at the end; one that is longer is cut off. Neither ends as a file does.
+        if content.endswith(PARQUET_ENDS):
+            break
         with fs.open_input_file(path) as file:
-            if file.metadata() == before:
-                _kept.keep(path, before, content)
-                return content
-    raise OSError(f"{path} was replaced {_MOST_READS} times while it was read")
+            if file.metadata() == told:  # it is damaged, and was not replaced
+                break
+    else:
+        raise OSError(f"{path} was replaced {_MOST_READS} times while it was read")
+    whole = pa.py_buffer(content)
+    _kept.keep(path, told, whole)
+    return whole
 
 
 class _WholeFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow's own annotations are skipped

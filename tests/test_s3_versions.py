@@ -6,16 +6,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
 from resources.warehouse import Warehouse
-from resources.whole_files import _Kept
+from resources.whole_files import _Kept, _whole
 from tests import s3_server
 from tests.conftest import ROOT
 from tests.made.scores import scores_table
@@ -148,6 +148,53 @@ def test_a_file_that_was_deleted_can_be_had_again(house: Warehouse, port: int) -
     assert house.read("scores", **KENYA).num_rows == 3
 
 
+PARQUET = b"PAR1" + bytes(12) + b"PAR1"
+
+
+class Replaced:
+    """A store with one file, which is replaced after it was opened for the time `replaced_at` (from 1; -1: never)."""
+
+    def __init__(self, first: bytes, later: bytes, replaced_at: int) -> None:
+        self.content, self._later, self._replaced_at, self.opened = first, later, replaced_at, 0
+
+    @contextmanager
+    def open_input_file(self, path: str) -> Iterator[Any]:
+        self.opened += 1
+        yield Opened(self, len(self.content), {"Tag": self.content})
+
+    def bytes_of(self, length: int) -> bytes:
+        if self.opened == self._replaced_at:
+            self.content = self._later
+        return self.content[:length]
+
+
+class Restless(Replaced):
+    """A store whose file is another one each time that it is looked at."""
+
+    def bytes_of(self, length: int) -> bytes:
+        self.content = bytes(self.opened + 1)
+        return self.content[:length]
+
+
+class Opened(NamedTuple):
+    """A file as the store told of it when it was opened: the bytes come from what is there now, as many as there were then."""
+
+    store: Any
+    length: int
+    told: Mapping[str, bytes]
+
+    def metadata(self) -> Mapping[str, bytes]:
+        return self.told
+
+    def size(self) -> int:
+        return self.length
+
+    def readinto(self, target: bytearray) -> int:
+        found = self.store.bytes_of(self.length)
+        target[: len(found)] = found
+        return self.length
+
+
 def methods(server: s3_server.Server) -> list[str]:
     """Of the requests since this was asked last."""
     found = [method for method, _, _ in server.requests]
@@ -177,6 +224,24 @@ def test_what_is_kept_of_a_file_is_not_used_when_another_writer_has_replaced_it(
     for number in range(2, 8):
         house.write("scores", rows(number, 3), **KENYA)
         assert house.read("scores", **KENYA)["model"].to_pylist() == [f"v{number}"] * 3
+
+
+@pytest.mark.parametrize("later", [PARQUET + bytes(40) + b"PAR1", b"PAR1short", b"PAR1"], ids=["longer", "shorter", "least"])
+def test_a_file_that_is_replaced_between_two_requests_is_read_again(later: bytes) -> None:
+    store = Replaced(PARQUET, later, replaced_at=1)
+    assert _whole(store, "replaced") == pa.py_buffer(later)
+    assert store.opened == 3
+
+
+def test_a_file_that_is_damaged_and_stays_is_read_as_it_is() -> None:
+    store = Replaced(b"no Parquet", b"", replaced_at=-1)
+    assert _whole(store, "damaged") == pa.py_buffer(b"no Parquet")
+    assert store.opened == 2
+
+
+def test_a_file_that_never_stays_is_told_of() -> None:
+    with pytest.raises(OSError, match="replaced 20 times"):
+        _whole(Restless(b"", b"", -1), "restless")
 
 
 def test_what_is_kept_of_files_has_a_limit_and_the_latest_stay() -> None:

@@ -100,7 +100,10 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
 
 
 def _order(store: SurveyStore) -> list[str] | None:
-    """That of all snapshots; None: there are no scores that can be read."""
+    """That of all snapshots; None: there are no scores that can be read. Folders tell of a single one: no file is opened for it."""
+    labels = {store.warehouse.place(file)[1]["snapshot"] for file in store.warehouse.files("scores")}
+    if len(labels) == 1:
+        return list(labels)
     try:
         return store.reader.query(snapshot_order, only=["scores"])
     except duckdb.CatalogException:
