@@ -1,18 +1,21 @@
 """The run launcher of several machines (`deploy/celery/dagster.yaml`): each run is a task of Celery, which a worker on any machine takes.
 
 Dagster's own launcher goes by what Celery's result backend noted last. A worker whose machine is gone notes nothing more, so its run would
-stay `STARTED` for good. This one asks the workers themselves.
+stay `STARTED` for good. With this one, the process of a run gives signs of life in the backend, and looks there whether it was told to end
+(`assets/celery_worker.py`): both reach a run whose worker is being stopped, or has lost the broker for a while.
 """
 
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import dagster as dg
 from celery.states import READY_STATES
 from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG as TASK_TAG
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from assets.stage.dagster_internals import CheckRunHealthResult, ConfigurableClassData, LaunchRunContext, WorkerStatus
 
@@ -31,15 +34,35 @@ SETTINGS: Mapping[str, Any] = {
     "broker_connection_retry_on_startup": True,
     # A broker that restarts is waited for, however long it takes.
     "broker_connection_max_retries": None,
+    # A connection that was cut without a word is given up before a run's silence would count.
+    "redis_socket_timeout": 15.0,
 }
 """Of Celery. `config_source` in `dagster.yaml` goes before them."""
-ANSWER_S = 2.0
-"""How long workers are given to answer."""
+AWAIT_BROKER_S = 3600.0
+"""How long a run that is to be launched waits for a broker that is away."""
 _GONE_AFTER = "gone_after_seconds"
+_FORGOTTEN_AFTER_S = 24 * 3600.0
+
+
+def sign_key(task_id: str) -> str:
+    """Where a run's process writes something else every few seconds."""
+    return f"dtef-alive-{task_id}"
+
+
+def end_key(task_id: str) -> str:
+    """What a run's process looks at, to end when there is anything."""
+    return f"dtef-end-{task_id}"
+
+
+class _Sign(NamedTuple):
+    """The sign of life that was seen last, and since when it has been that one, by the clock of this process."""
+
+    seen: Any
+    since: float
 
 
 class WatchedCeleryRunLauncher(CeleryRunLauncher):
-    """Launches runs as tasks of Celery, and knows of those that were started whether a worker is at work on them."""
+    """Launches runs as tasks of Celery, and knows of those that were started whether they are alive."""
 
     def __init__(
         self,
@@ -53,18 +76,36 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     ) -> None:
         super().__init__(default_queue, broker, backend, include, {**SETTINGS, **(config_source or {})}, inst_data)
         self._gone_after_s = gone_after_seconds
-        self._silent_since: dict[str, float] = {}
+        self._signs: dict[str, _Sign] = {}
 
     @classmethod
     def config_type(cls) -> Any:
-        said = "Seconds of silence after which the worker of a run is gone, and its run is started again."
+        said = "Seconds without a sign of life after which a run is taken for dead, and started again."
         gone_after = dg.Field(dg.IntSource, is_required=False, default_value=90, description=said)
         return {**cast(Mapping[str, Any], super().config_type()), _GONE_AFTER: gone_after}
 
     def launch_run(self, context: LaunchRunContext) -> None:
         # Dagster's launcher makes the task anew for each run, of which Celery warns.
         self.celery.tasks.pop(TASK_EXECUTE_JOB_NAME, None)
+        self._await_broker(context.dagster_run)
         super().launch_run(context)
+
+    def _await_broker(self, run: dg.DagsterRun) -> None:
+        """A run that cannot be launched has failed for Dagster, and so have its retries and all that are in the queue."""
+        deadline, told = time.monotonic() + AWAIT_BROKER_S, False
+        while True:
+            try:
+                with self.celery.connection_for_write() as connection:
+                    connection.ensure_connection(max_retries=1)
+                self.celery.backend.get(sign_key("nobody"))
+                return
+            except (OperationalError, OSError, RedisError, RuntimeError) as error:
+                if time.monotonic() > deadline:
+                    raise
+                if not told:
+                    self._instance.report_engine_event(f"The broker cannot be reached, and is waited for: {error}", run)
+                    told = True
+            time.sleep(1.0)
 
     @property
     def supports_resume_run(self) -> bool:
@@ -76,34 +117,33 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished or TASK_TAG not in run.tags:
             return False
+        self.celery.backend.set(end_key(run.tags[TASK_TAG]), "1")
         # Otherwise a run that ends because it was told to would count as one whose worker died, and be started again.
         self._instance.report_run_canceling(run)
-        self.celery.control.revoke(run.tags[TASK_TAG], terminate=True, signal="SIGTERM")
+        self.celery.control.revoke(run.tags[TASK_TAG])  # one that waits for a worker
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Raises an error of Celery's where the broker is away: nothing is known then, and run monitoring leaves the run alone."""
         if (task_id := run.tags.get(TASK_TAG)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its task has not been noted yet")
+        before, now = self._signs.pop(run.run_id, None), time.monotonic()
+        sign = self.celery.backend.get(sign_key(task_id))
         noted = self.celery.AsyncResult(task_id)
         state, about = noted.state, noted.info
+        if before is None or before.seen != sign:
+            self._signs = {run_id: seen for run_id, seen in self._signs.items() if now - seen.since < _FORGOTTEN_AFTER_S}
+            self._signs[run.run_id] = _Sign(sign, now)
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
         if state in READY_STATES:
             return CheckRunHealthResult(WorkerStatus.FAILED, f"its task has ended without it: {state} {about or ''}".strip())
         worker = about.get("hostname") if isinstance(about, dict) else None
-        inspection = self.celery.control.inspect(timeout=ANSWER_S, destination=[worker] if worker else None)
-        answers = inspection.query_task(task_id) or {}
-        if any(task_id in tasks for tasks in answers.values()):
-            self._silent_since.pop(run.run_id, None)
-            return CheckRunHealthResult(WorkerStatus.RUNNING)
-        if worker in answers:
-            return CheckRunHealthResult(
-                WorkerStatus.NOT_FOUND, f"the worker {worker} was started again, and knows nothing of it"
-            )
-        silent_s = time.monotonic() - self._silent_since.setdefault(run.run_id, time.monotonic())
-        who = f"the worker {worker}" if worker else "any worker that is at work on it"
-        if silent_s < self._gone_after_s:
-            return CheckRunHealthResult(WorkerStatus.RUNNING, f"no sign of {who} for {silent_s:.0f} s")
-        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"no sign of {who} for {silent_s:.0f} s")
+        where = f" on {worker}" if worker else ""
+        silent = f"no sign of life of the run{where} for {now - before.since:.0f} s"
+        if now - before.since < self._gone_after_s:
+            self._signs[run.run_id] = before
+            return CheckRunHealthResult(WorkerStatus.RUNNING, silent)
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, silent)
 
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
         """What Celery noted last. (Dagster's own asks a result for its worker, which has none until the task has ended.)"""

@@ -29,7 +29,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.survey.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
 
-MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4
+MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 112, ("0", "all"), 4
 PAIRS = ROUNDS * SEGMENTS * QUESTIONS
 Table = dict[str, Any]
 

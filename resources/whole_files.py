@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 PARQUET_ENDS = b"PAR1"
 """With these bytes each Parquet file begins and ends."""
 _MOST_READS = 20
-_KEPT_BYTES = 128 << 20
+_KEPT_BYTES = 64 << 20
 """Of the files that were read last, in memory."""
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import redis
@@ -23,9 +24,27 @@ class NoRedis(Exception):
     """There is no server to be had here; the message says why."""
 
 
+@dataclass
+class Redis:
+    """A running server, which keeps what it has over a restart, as docs/several-machines.md says."""
+
+    url: str
+    _command: list[str]
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _await(self.url, self._process)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+
+
 @contextmanager
-def running_redis() -> Iterator[str]:
-    """A server for the time of the block; its URL. Raises NoRedis."""
+def running_redis() -> Iterator[Redis]:
+    """A server for the time of the block. Raises NoRedis."""
     try:
         program = found_or_installed(lambda: shutil.which("redis-server"), "redis-server")
     except NotInstalled as error:
@@ -37,14 +56,14 @@ def running_redis() -> Iterator[str]:
         probe.close()
         settings = Path(folder, "redis.conf")
         # In a file of its own: a command line is read by every user of the machine.
-        settings.write_text(f'bind 127.0.0.1\nport {port}\nrequirepass {password}\ndir {folder}\nsave ""\n', encoding="ascii")
-        with subprocess.Popen([program, str(settings)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-            try:
-                url = f"redis://:{password}@127.0.0.1:{port}/0"
-                _await(url, server)
-                yield url
-            finally:
-                server.kill()
+        lines = ["bind 127.0.0.1", f"port {port}", f"requirepass {password}", f"dir {folder}", 'save ""', "appendonly yes"]
+        settings.write_text("\n".join([*lines, "appendfsync always", ""]), encoding="ascii")
+        server = Redis(f"redis://:{password}@127.0.0.1:{port}/0", [program, str(settings)])
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
 
 
 def _await(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -29,7 +29,7 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 from tests import s3_server
 from tests.conftest import ROOT
 from tests.postgres import running_postgres
-from tests.redis_server import running_redis
+from tests.redis_server import Redis, running_redis
 
 BUCKET = "dtef"
 CREDENTIALS = {
@@ -39,7 +39,8 @@ CREDENTIALS = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-WAITS = {"poll_interval_seconds": 1, "free_slots_after_run_end_seconds": 1}
+POLL_S = 1
+WAITS = {"poll_interval_seconds": POLL_S, "free_slots_after_run_end_seconds": 1}
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Machines:
 
     folder: Path
     environment: dict[str, str]
+    broker: Redis
     s3_port: int
     gone_after_s: int
     max_runs: int
@@ -158,6 +160,17 @@ class Machines:
         task = run.tags.get("dagster-celery/task_id", "-").encode()
         return next((name for name in self.processes if b"[" + task + b"] received" in self.log(name)), None)
 
+    @contextmanager
+    def stopping(self, name: str) -> Iterator[None]:
+        """A process that was told to end, as by `systemctl stop`, for the time of the block; it has ended well after it."""
+        process = self.processes.pop(name)
+        process.terminate()
+        try:
+            yield
+            assert process.wait(self.patience_s) == 0
+        finally:
+            process.kill()
+
     def stop(self) -> None:
         """At once, all of them."""
         for process in self.processes.values():
@@ -183,12 +196,12 @@ def several_machines(folder: Path, *, gone_after_s: int = 5, max_runs: int = 3, 
             **CREDENTIALS,
             "DAGSTER_POSTGRES_URL": postgres.new_database().replace("+psycopg:", "+psycopg2:"),
             "DTEF_RESPONSES": postgres.new_database(),
-            "DTEF_BROKER": broker,
+            "DTEF_BROKER": broker.url,
             "DTEF_WAREHOUSE": f"s3://{BUCKET}/warehouse?endpoint_override=127.0.0.1:{s3.port}&scheme=http",
             "DAGSTER_EVENT_BATCH_SIZE": "50",
             **environment,
         }
-        machines = Machines(folder, shared, s3.port, gone_after_s, max_runs)
+        machines = Machines(folder, shared, broker, s3.port, gone_after_s, max_runs)
         before = dict(os.environ)
         try:
             yield machines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from tests.fake_llm_server import Call, FakeLLM
 from tests.made.responses import stored
 from tests.postgres import NoPostgres
 from tests.redis_server import NoRedis
-from tests.several_machines import Machines, several_machines
+from tests.several_machines import POLL_S, Machines, several_machines
 
 ROUNDS = ("M1", "M2")
 AT_ONCE = 2
@@ -102,7 +103,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twic
         assert [house.worker_of(run) for run in again] == ["worker2"]
         assert {run.status for run in runs if run not in lost} == {dg.DagsterRunStatus.SUCCESS}
         said = [entry.message for entry in instance.all_logs(lost[0].run_id)]
-        assert any("no sign of the worker worker1@" in message for message in said), said
+        assert any("no sign of life of the run on worker1@" in message for message in said), said
         rows = [row for key in pipeline.keys for row in predictions(pipeline.house, key)]
     assert {row["error"] for row in rows} == {None}
     assert len(rows) == len({row["request_key"] for row in rows})
@@ -111,6 +112,58 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twic
     # Of the killed worker's calls those that were in flight were made again, and no other. (Its process outlives the worker for a moment.)
     assert 0 <= len(server.calls) - len(rows) <= AT_ONCE
     assert not list(tmp_path.rglob("*.parquet"))  # all tables are in the object store
+
+
+def test_a_run_whose_broker_was_restarted_and_whose_worker_is_being_stopped_is_watched_and_can_be_terminated(
+    machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
+) -> None:
+    house, server, gate = machines
+    house.start_worker("worker1")
+    house.start_code_server()
+    house.start_daemon()
+    with house.instance() as instance:
+        pipeline = Pipeline(instance, Warehouse(house.environment["DTEF_WAREHOUSE"]))
+        pipeline.register(write_rounds(tmp_path))
+        keys = [key for key in pipeline.keys if key.startswith("M1/")]
+        house.await_workers("worker1")
+        config = {"predictions": {"models": ["fake"]}}
+        stopped = house.backfill(instance, keys, STAGE_NAMES[:3], config)
+        house.until(lambda: server.busy == AT_ONCE, "the worker waits for the model")
+        house.broker.kill()
+        house.broker.start()
+        (run,) = house.runs(instance, stopped)
+        with house.stopping("worker1"):
+            time.sleep(house.gone_after_s + 3 * POLL_S)
+            assert _status(instance, run) == dg.DagsterRunStatus.STARTED
+            assert instance.run_launcher.terminate(run.run_id)
+            house.until(lambda: _status(instance, run) == dg.DagsterRunStatus.CANCELING, "the run is told to end")
+            gate.opened.set()
+            house.until(lambda: _status(instance, run) == dg.DagsterRunStatus.CANCELED, "the run ends")
+        with ResponseStore(house.environment["DTEF_RESPONSES"]) as store:
+            bought = stored(store)
+        assert bought == len(server.calls) == FIRST_ANSWERS + AT_ONCE
+        assert not house.runs(instance, stopped)[1:]  # it was told to end, and is not started again
+        house.start_worker("worker2")
+        house.await_workers("worker2")
+        house.broker.kill()
+        again = house.backfill(instance, keys, STAGE_NAMES[:3], config)
+        house.until(lambda: _waits_for_broker(house, instance, again), "the launch waits for the broker")
+        house.broker.start()
+        assert house.await_backfill(instance, again) == "COMPLETED_SUCCESS"
+        rows = [row for key in keys for row in predictions(pipeline.house, key)]
+    assert {row["error"] for row in rows} == {None}
+    assert len(rows) == len(server.calls)  # no call was made twice
+
+
+def _waits_for_broker(house: Machines, instance: dg.DagsterInstance, backfill: str) -> bool:
+    logs = (instance.all_logs(run.run_id) for run in house.runs(instance, backfill))
+    return any("The broker cannot be reached" in entry.message for log in logs for entry in log)
+
+
+def _status(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRunStatus:
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    return found.status
 
 
 def predictions(house: Warehouse, key: str) -> list[dict[str, object]]:

@@ -37,6 +37,7 @@ class SharedLimits:
         """
         self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, changed, stop
         self._told: dict[str, tuple[int, float]] = {}
+        self._paused_by_others: dict[str, float] = {}
         self._fault: BaseException | None = None
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
@@ -86,7 +87,8 @@ class SharedLimits:
             in_flight=slots.in_flight,
             answered=slots.answers - answers,
             limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
-            pause_s=max(0.0, slots.paused_until - now),
+            # Told of as one's own, the pause of another run would grow by the time that each telling takes.
+            pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
         )
 
     def _apply(self, slots: Mapping[str, ProviderSlots], taken: Mapping[str, Share]) -> None:
@@ -94,8 +96,9 @@ class SharedLimits:
         for name, share in taken.items():
             # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends. Then another takes it.
             slots[name].share(min(share.calls, share.fair))
-            if share.pause_s > 0:
+            if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:
                 slots[name].pause(now + share.pause_s)
+                self._paused_by_others[name] = slots[name].paused_until
 
 
 def _wanted(queue: ModelQueue) -> int:

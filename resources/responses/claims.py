@@ -15,8 +15,12 @@ from typing import Any, NamedTuple, Self
 import sqlalchemy as sa
 
 from resources.responses import database as db
+from resources.responses.engines import PATIENCE_S
 from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
+
+GONE_AFTER_S = 2 * PATIENCE_S
+"""Without a sign of life. Runs that have waited for a database which was away are alive, though they could give none for so long."""
 
 
 class Claimed(NamedTuple):
@@ -31,7 +35,7 @@ class Claimed(NamedTuple):
 class Claims:
     """One owner of claims, such as a gateway run. To be used from one thread at a time."""
 
-    def __init__(self, store: ResponseStore, *, ttl_s: float = 60.0, now: Callable[[], float] | None = None) -> None:
+    def __init__(self, store: ResponseStore, *, ttl_s: float = GONE_AFTER_S, now: Callable[[], float] | None = None) -> None:
         """
         Args:
             store: the store that the responses go to.

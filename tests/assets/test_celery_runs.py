@@ -1,40 +1,28 @@
-"""The run launcher of several machines: what it takes a worker for, by what Celery noted and what the workers answer."""
+"""The run launcher of several machines: what it takes a run for, by its signs of life and by what Celery noted."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import signal
+import sys
+import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 import yaml
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG as TASK_TAG
+from redis.exceptions import RedisError
 
-from assets.celery_runs import TASK_TAG, WatchedCeleryRunLauncher
+from assets.celery_runs import WatchedCeleryRunLauncher, end_key, sign_key
 from assets.stage.dagster_internals import WorkerStatus
 
 TASK, WORKER = "task-1", "worker@here"
-
-
-class Workers:
-    """What workers answer, in place of asking them over a broker."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, dict[str, Any]] | None = {WORKER: {TASK: ["active", {}]}}
-        self.asked: list[list[str] | None] = []
-        self.revoked: list[tuple[str, dict[str, Any]]] = []
-
-    def inspect(self, *, timeout: float, destination: list[str] | None) -> Workers:
-        self.asked.append(destination)
-        return self
-
-    def query_task(self, task: str) -> dict[str, dict[str, Any]] | None:
-        assert task == TASK
-        return self.answers
-
-    def revoke(self, task: str, **how: Any) -> None:
-        self.revoked.append((task, how))
 
 
 @pytest.fixture
@@ -53,17 +41,19 @@ def launcher(instance: dg.DagsterInstance) -> WatchedCeleryRunLauncher:
 
 
 @pytest.fixture
-def workers(launcher: WatchedCeleryRunLauncher, monkeypatch: pytest.MonkeyPatch) -> Workers:
-    made = Workers()
-    monkeypatch.setattr(launcher.celery.control, "inspect", made.inspect)
-    monkeypatch.setattr(launcher.celery.control, "revoke", made.revoke)
-    return made
+def revoked(launcher: WatchedCeleryRunLauncher, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What workers are told to leave undone, in place of telling them over a broker."""
+    tasks: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(launcher.celery.control, "revoke", lambda task, **how: tasks.append((task, how)))
+    return tasks
 
 
 @pytest.fixture
 def run(instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher) -> dg.DagsterRun:
     """One that a worker has begun."""
-    launcher.celery.backend.forget(TASK)  # a backend in memory is one for all tests
+    for key in (sign_key(TASK), end_key(TASK)):  # a backend in memory is one for all tests
+        launcher.celery.backend.delete(key)
+    launcher.celery.backend.forget(TASK)
     launcher.celery.backend.mark_as_started(TASK, hostname=WORKER, pid=1)
     started = dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED, tags={TASK_TAG: TASK})
     return instance.run_storage.add_run(started)
@@ -74,93 +64,207 @@ def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr("assets.celery_runs.time.monotonic", lambda: moment)
 
 
-def test_one_that_its_worker_is_at_work_on_is_alive(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun
+def give_sign(launcher: WatchedCeleryRunLauncher) -> None:
+    launcher.celery.backend.set(sign_key(TASK), uuid.uuid4().hex)
+
+
+def health(launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun) -> Any:
+    return launcher.check_run_worker_health(run).status
+
+
+def test_one_that_gives_signs_of_life_is_alive_whatever_its_task_is_noted_as(
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-    assert workers.asked == [[WORKER]]
+    """A message that was delivered twice is a task that ends at once, while the run goes on under the first."""
+    launcher.celery.backend.store_result(TASK, 0, "SUCCESS")
+    for number in range(4):
+        give_sign(launcher)
+        later(monkeypatch, 1000.0 * number)
+        assert health(launcher, run) == WorkerStatus.RUNNING
 
 
-def test_one_of_a_worker_that_is_silent_is_gone_after_a_while(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+def test_one_without_a_sign_is_gone_after_a_while(
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dagster's own launcher went by the note that it was started, for good."""
-    workers.answers = None
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    give_sign(launcher)
+    assert health(launcher, run) == WorkerStatus.RUNNING
     later(monkeypatch, 59)
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    assert health(launcher, run) == WorkerStatus.RUNNING
     later(monkeypatch, 120)
     found = launcher.check_run_worker_health(run)
     assert found.status == WorkerStatus.NOT_FOUND
-    assert f"no sign of the worker {WORKER} for 1" in str(found.msg)
+    assert f"no sign of life of the run on {WORKER} for 1" in str(found.msg)
 
 
 def test_silence_that_was_broken_does_not_count(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known, workers.answers = workers.answers, None
-    launcher.check_run_worker_health(run)
-    later(monkeypatch, 100)
-    workers.answers = known
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-    workers.answers = None
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    health(launcher, run)
+    later(monkeypatch, 50)
+    give_sign(launcher)
+    assert health(launcher, run) == WorkerStatus.RUNNING
+    later(monkeypatch, 59)
+    assert health(launcher, run) == WorkerStatus.RUNNING
 
 
-def test_one_of_a_worker_that_was_started_again_is_gone_at_once(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun
+def test_while_the_broker_is_away_silence_does_not_count(
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers.answers = {WORKER: {}}
-    found = launcher.check_run_worker_health(run)
-    assert found.status == WorkerStatus.NOT_FOUND
-    assert "was started again" in str(found.msg)
+    health(launcher, run)
+
+    def away(key: str) -> None:
+        raise RedisError(key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launcher.celery.backend, "get", away)
+        with pytest.raises(RedisError):
+            health(launcher, run)
+    later(monkeypatch, 1000)
+    assert health(launcher, run) == WorkerStatus.RUNNING
 
 
-def test_where_the_broker_forgot_the_note_all_workers_are_asked(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+def test_a_broker_that_forgot_everything_is_no_end_of_a_run(
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    give_sign(launcher)
+    health(launcher, run)
     launcher.celery.backend.forget(TASK)
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-    assert workers.asked == [None]
-    workers.answers = {"another@there": {}}
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-    later(monkeypatch, 100)
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
+    launcher.celery.backend.delete(sign_key(TASK))
+    assert health(launcher, run) == WorkerStatus.RUNNING
+    later(monkeypatch, 59)
+    assert health(launcher, run) == WorkerStatus.RUNNING
 
 
 @pytest.mark.parametrize("state", ["SUCCESS", "FAILURE", "REVOKED"])
 def test_one_whose_task_has_ended_without_it_has_failed(
-    launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun, state: str
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, state: str
 ) -> None:
     """A process that was killed for want of memory, under a worker that lives."""
+    give_sign(launcher)
     launcher.celery.backend.store_result(TASK, 1 if state == "SUCCESS" else RuntimeError("killed"), state)
+    health(launcher, run)
     found = launcher.check_run_worker_health(run)
     assert found.status == WorkerStatus.FAILED
     assert f"its task has ended without it: {state}" in str(found.msg)
-    assert workers.asked == []
 
 
 def test_one_whose_task_was_not_noted_yet_is_left_alone(
-    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, workers: Workers
+    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher
 ) -> None:
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED))
-    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    assert health(launcher, run) == WorkerStatus.RUNNING
     assert not launcher.terminate(run.run_id)
     assert launcher.get_run_worker_debug_info(run) is None
 
 
 def test_one_that_is_told_to_end_is_not_taken_for_dead_and_started_again(
-    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, workers: Workers, run: dg.DagsterRun
+    instance: dg.DagsterInstance,
+    launcher: WatchedCeleryRunLauncher,
+    revoked: list[tuple[str, dict[str, Any]]],
+    run: dg.DagsterRun,
 ) -> None:
     """It counted as failed, because its task had ended, and run retries started it again."""
     assert launcher.terminate(run.run_id)
-    assert workers.revoked == [(TASK, {"terminate": True, "signal": "SIGTERM"})]
+    assert launcher.celery.backend.get(end_key(TASK))
+    assert revoked == [(TASK, {})]
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status == dg.DagsterRunStatus.CANCELING
     instance.report_run_canceled(found)
     assert not launcher.terminate(run.run_id)
     assert not launcher.terminate("of nobody")
+
+
+class Restarting:
+    """A backend that cannot be reached for the first so many times."""
+
+    def __init__(self, away: int) -> None:
+        self.left = away
+
+    def get(self, key: str) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            raise RedisError("connection refused")
+
+
+def test_a_launch_waits_for_a_broker_that_is_away_and_says_so(
+    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run had failed, and so had its retries and what else was in the queue."""
+    monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
+    launcher.celery._local.backend = Restarting(away=3)
+    launcher._await_broker(run)
+    said = [entry.message for entry in instance.all_logs(run.run_id) if "The broker cannot be reached" in entry.message]
+    assert len(said) == 1
+    monkeypatch.setattr("assets.celery_runs.AWAIT_BROKER_S", -1.0)
+    launcher.celery._local.backend = Restarting(away=3)
+    with pytest.raises(RedisError):
+        launcher._await_broker(run)
+
+
+@pytest.fixture
+def worker(
+    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """The module of a worker, as its process has it."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    sys.modules.pop("assets.celery_worker", None)
+    yield importlib.import_module("assets.celery_worker")
+    sys.modules.pop("assets.celery_worker", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "then"),
+    [
+        (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.FAILURE),
+        (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTED),
+        (dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.CANCELED),
+    ],
+)
+def test_a_run_whose_process_ended_before_it_began_has_failed(
+    instance: dg.DagsterInstance, worker: Any, status: dg.DagsterRunStatus, then: dg.DagsterRunStatus
+) -> None:
+    """It waited for six hours, and held a place. Of one that had begun run monitoring tells."""
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status, tags={TASK_TAG: "task-2"}))
+    worker._report("task-2", RuntimeError("no password"))
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.status == then
+    failures = [entry.message for entry in instance.all_logs(run.run_id) if "no password" in entry.message]
+    assert len(failures) == (status == dg.DagsterRunStatus.STARTING)
+
+
+def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_told_to(
+    worker: Any, launcher: WatchedCeleryRunLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, backend = threading.Event(), launcher.celery.backend
+    killed: list[tuple[int, int]] = []
+
+    def kill(pid: int, number: int) -> None:
+        killed.append((pid, number))
+        told.set()
+
+    monkeypatch.setattr(worker.os, "kill", kill)
+    monkeypatch.setattr(worker, "BEAT_S", 0.01)
+    worker._begun(task_id="task-3")
+    until(lambda: backend.get(sign_key("task-3")))
+    first = backend.get(sign_key("task-3"))
+    until(lambda: backend.get(sign_key("task-3")) != first)
+    assert not killed
+    backend.set(end_key("task-3"), "1")
+    assert told.wait(60)
+    later_sign = backend.get(sign_key("task-3"))
+    until(lambda: backend.get(sign_key("task-3")) != later_sign)
+    worker._over(task_id="task-3")
+    assert killed == [(os.getpid(), signal.SIGTERM)]
+
+
+def until(reached: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_celery_noted_last_is_told_of_a_run_that_did_not_start(
