@@ -2,8 +2,8 @@
 
 Every process is on this machine, and the model server is slow: it answers after some seconds, and a run has few calls in flight at once, so that
 waiting for it is what takes the time. Printed are the wall times of the backfill, from the click to the end that the daemon notices, and their
-ratio; which of the two comes first changes from pass to pass. With `--kill` one of the three workers is killed in the middle; what was bought then is counted: every
-prompt is answered and stored once, and what was asked twice is what was in flight at the kill.
+ratio; which of the two comes first changes from pass to pass. With `--kill` one of the three workers is killed in the middle; what was bought
+then is counted: every prompt is answered and stored once, and no more is asked twice than the killed one had in flight.
 
     python -m benchmarks.several_workers [--repeat 3] [--kill] [--latency 3] [--at-once 6]
 """

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from resources.gateway.slots import FIRST_LIMIT
+from resources.gateway.retries import Backoff
+from resources.gateway.shared_limits import SharedLimits
+from resources.gateway.slots import FIRST_LIMIT, ProviderSlots
+from resources.responses.provider_shares import Share
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.made.responses import stored
@@ -97,6 +100,20 @@ def test_what_a_killed_process_held_is_for_the_others(location: str) -> None:
             spec = model(server, max_concurrency=24)
             assert gateway(store, provider_limits=most).answer(requests(spec, 30)).failures == {}
         assert server.peak <= 4
+
+
+def test_a_pause_of_another_run_is_not_told_of_as_ones_own() -> None:
+    """It grew by the time that each telling took, once a second, and with each run that told of it."""
+    limits = SharedLimits([], None, None, lambda: None, lambda: None)  # type: ignore[arg-type]
+    slots = ProviderSlots(cap=8, backoff=Backoff(), limit=8)
+    limits._apply({"one": slots}, {"one": Share(8, 8, 30.0)})
+    until = slots.paused_until
+    assert 0 < until - time.monotonic() <= 30.0
+    assert limits._report("one", slots).pause_s == 0.0
+    limits._apply({"one": slots}, {"one": Share(8, 8, 1.0)})
+    assert slots.paused_until == until
+    slots.pause(until + 60.0)
+    assert 60.0 < limits._report("one", slots).pause_s <= 90.0
 
 
 def test_a_pause_that_one_run_was_told_holds_for_the_others(tmp_path: Path) -> None:
