@@ -248,19 +248,56 @@ class TestImage:
         assert "--uid 10001" in text
 
 
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8")))
+
+
 class TestCompose:
     def test_services_start_programs_that_exist_with_options_they_have(self) -> None:
-        services = yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+        services = compose()["services"]
         ours = {name: one for name, one in services.items() if str(one["image"]).startswith("dtef:")}
-        assert set(ours) == {"code", "daemon", "web", "worker"}
+        assert set(ours) == {"api", "code", "daemon", "web", "worker"}
         assert {name: unknown(list(one["command"])) for name, one in ours.items()} == dict.fromkeys(ours)
+        assert unknown(list(ours["code"]["healthcheck"]["test"])[1:]) is None
+        assert [name for name, one in ours.items() if "build" in one] == ["code"]
         settings = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
         assert ours["worker"]["deploy"]["replicas"] == settings["concurrency"]["runs"]["max_concurrent_runs"]
         for one in services.values():
-            assert set(one.get("depends_on", {})) <= set(services)
-            for volume in one["volumes"]:
+            for volume in one.get("volumes", []):
                 source = volume.partition(":")[0]
-                assert source in ("./files", "postgres", "redis", "objects") or (DEPLOY / "celery" / source).is_file(), source
+                assert source == "./files" or source in compose()["volumes"] or (DEPLOY / "celery" / source).is_file(), source
+
+    def test_each_waits_for_what_it_needs(self) -> None:
+        """Nothing waited for the object store or for the code server."""
+        services = compose()["services"]
+        needs = {name: set(one.get("depends_on", {})) for name, one in services.items()}
+        stores = {"postgres", "redis", "bucket"}
+        assert needs["api"] == needs["code"] == needs["worker"] == stores
+        assert needs["daemon"] == needs["web"] == {*stores, "code"}
+        assert needs["bucket"] == {"objects"}
+        for one in services.values():
+            for other, given in one.get("depends_on", {}).items():
+                ends = "restart" not in services[other]
+                assert given["condition"] == ("service_completed_successfully" if ends else "service_healthy")
+                assert ends or "healthcheck" in services[other]
+
+    def test_the_bucket_of_the_warehouse_is_made_and_keeps_versions(self) -> None:
+        """Nothing made the bucket, and every run failed."""
+        (script,) = compose()["services"]["bucket"]["command"]
+        place = re.findall(
+            r"^DTEF_WAREHOUSE=s3://(\w+)/", (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8"), re.MULTILINE
+        )
+        assert re.findall(r"^mc mb --ignore-existing objects/(\w+)$", script, re.MULTILINE) == place
+        assert re.findall(r"^mc version enable objects/(\w+)$", script, re.MULTILINE) == place
+
+    def test_tokens_can_be_made_where_the_api_reads_them(self) -> None:
+        api = compose()["services"]["api"]
+        folder = str(Path(api["environment"]["DTEF_API_TOKENS"]).parent)
+        assert f"tokens:{folder}" in api["volumes"]
+        # A new volume has the owner of the folder in the image.
+        assert re.search(
+            rf"install -d .*-o dtef .*{folder}$", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+        )
 
     def test_the_environment_is_read_and_names_the_servers(self) -> None:
         lines = (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8").splitlines()
