@@ -5,6 +5,7 @@ for dead: one moment without that server would fail all runs, and start them aga
 """
 
 import re
+from typing import cast
 
 import dagster as dg
 from dagster_k8s import K8sRunLauncher
@@ -20,7 +21,7 @@ class WatchedK8sRunLauncher(K8sRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """RUNNING also where Kubernetes does not answer or refuses to: the next look of run monitoring asks again."""
-        found = super().check_run_worker_health(run)
+        found = cast(CheckRunHealthResult, super().check_run_worker_health(run))
         if found.status is not WorkerStatus.UNKNOWN:
             return found
         said = (found.msg or "").strip()
