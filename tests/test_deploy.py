@@ -3,73 +3,43 @@
 from __future__ import annotations
 
 import configparser
+import inspect
 import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import kubernetes
 import kubernetes_validate
 import pytest
 import yaml
-from dagster._core.code_pointer import ModuleCodePointer
-from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
-from dagster_k8s.job import construct_dagster_k8s_job
-from dagster_k8s.launcher import K8sRunLauncher
 
 from assets.celery_runs import SETTINGS, WatchedCeleryRunLauncher
 from assets.stage.dagster_internals import named_run_launcher, storage_settings
+from resources.gateway.gateway import Gateway
 from resources.settings import Settings
 from tests.conftest import ROOT
+from tests.manifests import MANIFESTS, all_documents, documents, job_of_a_run, named, on_kubernetes, pods, values
 from tests.test_operate import unknown
 
 DEPLOY = ROOT / "deploy"
-MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 VERSIONS = ("1.30", "1.33", "1.36")
 """Of Kubernetes, of those whose schemas are at hand."""
-MADE_BY_HAND = {"dtef-secrets", "dtef-tokens"}
+MADE_BY_HAND = {"dtef-database", "dtef-secrets", "dtef-tokens"}
+LAUNCHING = ("dtef-code", "dtef-daemon", "dtef-web")
+"""Pods that start and end runs."""
 NOT_SECRET = re.compile(r"PASSWORD|YOUR-BUCKET")
-
-
-def documents(path: Path) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one]
-
-
-def all_documents() -> list[dict[str, Any]]:
-    return [one for path in MANIFESTS for one in documents(path)]
-
-
-def named(kind: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in all_documents() if one["kind"] == kind}
-
-
-def pods() -> dict[str, dict[str, Any]]:
-    return {name: one["spec"]["template"]["spec"] for name, one in named("Deployment").items()}
-
-
-def values(tree: Any, key: str) -> Iterator[Any]:
-    """What stands under a key, at any depth."""
-    if isinstance(tree, dict):
-        for name, value in tree.items():
-            if name == key:
-                yield value
-            yield from values(value, key)
-    elif isinstance(tree, list):
-        for one in tree:
-            yield from values(one, key)
 
 
 class TestManifests:
     @pytest.mark.parametrize("version", VERSIONS)
     @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
     def test_they_are_valid_by_the_schemas_of_kubernetes(self, path: Path, version: str) -> None:
-        for one in documents(path):
+        for one in [*documents(path), *documents(path, samples=True)]:
             kubernetes_validate.validate(one, version, strict=True)
 
     def test_a_manifest_that_is_wrong_would_be_noticed(self) -> None:
@@ -89,14 +59,16 @@ class TestManifests:
         (container,) = pods()[name]["containers"]
         assert unknown(list(container["args"])) is None
 
-    def test_what_they_refer_to_is_there_or_is_made_by_hand(self) -> None:
-        maps, accounts = named("ConfigMap"), named("ServiceAccount")
-        for pod in pods().values():
+    @pytest.mark.parametrize("samples", [False, True])
+    def test_what_they_refer_to_is_there_or_is_made_by_hand(self, samples: bool) -> None:
+        maps, accounts = named("ConfigMap", samples), named("ServiceAccount", samples)
+        for pod in pods(samples).values():
             assert pod["serviceAccountName"] in accounts
             volumes = {one["name"]: one for one in pod["volumes"]}
             for one in volumes.values():
                 assert one.get("configMap", {}).get("name", "dtef-files") in maps
                 assert one.get("secret", {}).get("secretName", "dtef-tokens") in MADE_BY_HAND
+                assert one.get("persistentVolumeClaim", {}).get("claimName", "dtef-surveys") in named("PersistentVolumeClaim")
             for mount in pod["containers"][0]["volumeMounts"]:
                 assert mount["name"] in volumes
                 assert "subPath" not in mount or mount["subPath"] in maps["dtef-dagster"]["data"]
@@ -120,6 +92,59 @@ class TestManifests:
         environment = named("ConfigMap")["dtef-environment"]["data"]
         assert [name for name in environment if re.search("KEY|PASSWORD|TOKEN|SECRET|RESPONSES|POSTGRES|BROKER", name)] == []
 
+    def test_what_starts_or_ends_runs_may_do_so(self) -> None:
+        """The code server could not end the run of an evaluation that was cancelled."""
+        (binding,), (role,) = named("RoleBinding").values(), named("Role").values()
+        assert {"create", "delete"} <= set(role["rules"][0]["verbs"])
+        with_role = {one["name"] for one in binding["subjects"]}
+        assert {name for name, pod in pods().items() if pod["serviceAccountName"] in with_role} == set(LAUNCHING)
+        for pod in (pods()[name] for name in LAUNCHING):
+            assert pod.get("automountServiceAccountToken", True)
+            assert named("ServiceAccount")[pod["serviceAccountName"]].get("automountServiceAccountToken", True)
+
+    def test_pods_tell_in_which_namespace_runs_are_made(self) -> None:
+        """Runs were made in the namespace `default`, where the account has no role."""
+        own = {"name": "DTEF_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+        assert [name for name, pod in pods().items() if own not in pod["containers"][0]["env"]] == []
+        assert [one for one in all_documents() if "namespace" in one["metadata"]] == []
+
+    def test_only_what_asks_providers_has_their_keys(self) -> None:
+        given = {
+            name: {one["secretRef"]["name"] for one in pod["containers"][0]["envFrom"] if "secretRef" in one}
+            for name, pod in pods().items()
+        }
+        both = {"dtef-database", "dtef-secrets"}
+        assert given == {"dtef-api": both, "dtef-code": both, "dtef-daemon": {"dtef-database"}, "dtef-web": {"dtef-database"}}
+
+    def test_what_asks_for_no_password_is_closed_to_other_pods(self) -> None:
+        policies = named("NetworkPolicy")
+        assert set(policies) == {"dtef-code", "dtef-web"}
+        for name, policy in policies.items():
+            assert (
+                policy["spec"]["podSelector"]["matchLabels"]
+                == named("Deployment")[name]["spec"]["template"]["metadata"]["labels"]
+            )
+            (rule,), (port,) = policy["spec"]["ingress"], pods()[name]["containers"][0]["ports"]
+            assert [one["port"] for one in rule["ports"]] == [port["containerPort"]]
+        allowed = {name: list(values(one["spec"]["ingress"], "matchLabels")) for name, one in policies.items()}
+        assert allowed == {
+            "dtef-code": [{"app": "dtef-daemon"}, {"app": "dtef-web"}],
+            "dtef-web": [{"dtef-may-connect-to": "web"}],
+        }
+
+    def test_surveys_and_a_panel_have_a_place(self) -> None:
+        """The folder of surveys was inside a ConfigMap, which holds no folders."""
+        environment = named("ConfigMap", samples=True)["dtef-environment"]["data"]
+        (code,) = pods(samples=True)["dtef-code"]["containers"]
+        places = {one["mountPath"]: one for one in code["volumeMounts"]}
+        assert not places[environment["DTEF_SURVEYS"]].get("readOnly")
+        assert environment["DTEF_SURVEYS"] not in {
+            one["mountPath"] for one in pods()["dtef-code"]["containers"][0]["volumeMounts"]
+        }
+        panel = Path(environment["DTEF_PANEL"])
+        assert str(panel.parent) in places
+        assert panel.name in named("ConfigMap", samples=True)["dtef-files"]["data"]
+
     def test_nothing_runs_as_root_or_may_become_it(self) -> None:
         for pod in pods().values():
             assert pod["securityContext"]["runAsNonRoot"] is True
@@ -128,15 +153,10 @@ class TestManifests:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("DAGSTER_POSTGRES_URL", "DTEF_BROKER"):
-        monkeypatch.setenv(
-            name, "redis://127.0.0.1:1/0" if name == "DTEF_BROKER" else "postgresql+psycopg2://u:p@127.0.0.1:1/d"
-        )
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql+psycopg2://u:p@127.0.0.1:1/d")
+    monkeypatch.setenv("DTEF_BROKER", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("DTEF_NAMESPACE", "evaluations")
     return tmp_path
-
-
-def on_kubernetes() -> str:
-    return str(named("ConfigMap")["dtef-dagster"]["data"]["dagster.yaml"])
 
 
 class TestSettingsOfDagster:
@@ -171,9 +191,10 @@ class TestSettingsOfDagster:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert "has the run launcher assets.run_launcher.WatchedRunLauncher; a worker needs that of" in done.stderr
 
-    def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path) -> None:
-        (home / "dagster.yaml").write_text(on_kubernetes(), encoding="utf-8")
-        job = job_of_a_run(yaml.safe_load(on_kubernetes())["run_launcher"]["config"])
+    @pytest.mark.parametrize("samples", [False, True])
+    def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path, samples: bool) -> None:
+        namespace, job = job_of_a_run(home, "evaluations", samples)
+        assert namespace == "evaluations"
         for version in VERSIONS:
             kubernetes_validate.validate(job, version, strict=True)
         pod = job["spec"]["template"]["spec"]
@@ -185,35 +206,22 @@ class TestSettingsOfDagster:
         assert container["image"] == "dtef:0.1.0"
         assert {"configMapRef": {"name": "dtef-environment"}} in container["envFrom"]
         assert {"secretRef": {"name": "dtef-secrets"}} in container["envFrom"]
+        assert {"secretRef": {"name": "dtef-database"}} in container["envFrom"]
         # The settings of Dagster are among what the job is started with.
-        assert {one["mountPath"] for one in container["volumeMounts"]} == {"/etc/dtef/files"}
+        places = {one["mountPath"] for one in container["volumeMounts"]}
+        assert places == {"/etc/dtef/files", "/var/lib/dtef/surveys"} if samples else {"/etc/dtef/files"}
+        assert pod.get("imagePullSecrets", []) == ([{"name": "dtef-registry"}] if samples else [])
         assert pod["automountServiceAccountToken"] is False
-        assert {one["value"] for one in container["env"] if one["name"] == "DAGSTER_HOME"} == {"/var/lib/dtef/dagster"}
+        given = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+        assert given["DAGSTER_HOME"] == "/var/lib/dtef/dagster"
+        assert given["DTEF_NAMESPACE"] == "evaluations"
 
-
-def job_of_a_run(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What Dagster's launcher would hand to Kubernetes for a run."""
-
-    class Offline(K8sRunLauncher):
-        """Without a cluster."""
-
-        def __init__(self, **given: Any) -> None:
-            super().__init__(**{**given, "load_incluster_config": False, "kubeconfig_file": None})
-
-    pointer = ModuleCodePointer("assets.definitions", "defs", "/var/lib/dtef")
-    repository = RepositoryPythonOrigin("/opt/dtef/bin/python", pointer, container_image="dtef:0.1.0")
-    run = dg.DagsterRun(job_name="round_pipeline", job_code_origin=JobPythonOrigin("round_pipeline", repository))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kubernetes.config, "load_kube_config", lambda **_: None)
-        launcher = Offline(**config)
-    context = launcher.get_container_context_for_run(run)
-    job = construct_dagster_k8s_job(
-        context.get_k8s_job_config("dtef:0.1.0", launcher),
-        args=["dagster", "api", "execute_run"],
-        job_name="dagster-run",
-        user_defined_k8s_config=context.run_k8s_config,
-    )
-    return dict(kubernetes.client.ApiClient().sanitize_for_serialization(job))
+    def test_a_run_that_is_terminated_has_time_to_store_what_it_was_answered(self, home: Path) -> None:
+        """Its pod was killed the second in which calls in flight are given up."""
+        _, job = job_of_a_run(home, "evaluations")
+        grace = inspect.signature(Gateway.__init__).parameters["grace"].default
+        cancel_s = yaml.safe_load(on_kubernetes())["run_monitoring"]["cancel_timeout_seconds"]
+        assert grace + 30 <= job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] < cancel_s
 
 
 class TestImage:
@@ -248,19 +256,56 @@ class TestImage:
         assert "--uid 10001" in text
 
 
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8")))
+
+
 class TestCompose:
     def test_services_start_programs_that_exist_with_options_they_have(self) -> None:
-        services = yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+        services = compose()["services"]
         ours = {name: one for name, one in services.items() if str(one["image"]).startswith("dtef:")}
-        assert set(ours) == {"code", "daemon", "web", "worker"}
+        assert set(ours) == {"api", "code", "daemon", "web", "worker"}
         assert {name: unknown(list(one["command"])) for name, one in ours.items()} == dict.fromkeys(ours)
+        assert unknown(list(ours["code"]["healthcheck"]["test"])[1:]) is None
+        assert [name for name, one in ours.items() if "build" in one] == ["code"]
         settings = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
         assert ours["worker"]["deploy"]["replicas"] == settings["concurrency"]["runs"]["max_concurrent_runs"]
         for one in services.values():
-            assert set(one.get("depends_on", {})) <= set(services)
-            for volume in one["volumes"]:
+            for volume in one.get("volumes", []):
                 source = volume.partition(":")[0]
-                assert source in ("./files", "postgres", "redis", "objects") or (DEPLOY / "celery" / source).is_file(), source
+                assert source == "./files" or source in compose()["volumes"] or (DEPLOY / "celery" / source).is_file(), source
+
+    def test_each_waits_for_what_it_needs(self) -> None:
+        """Nothing waited for the object store or for the code server."""
+        services = compose()["services"]
+        needs = {name: set(one.get("depends_on", {})) for name, one in services.items()}
+        stores = {"postgres", "redis", "bucket"}
+        assert needs["api"] == needs["code"] == needs["worker"] == stores
+        assert needs["daemon"] == needs["web"] == {*stores, "code"}
+        assert needs["bucket"] == {"objects"}
+        for one in services.values():
+            for other, given in one.get("depends_on", {}).items():
+                ends = "restart" not in services[other]
+                assert given["condition"] == ("service_completed_successfully" if ends else "service_healthy")
+                assert ends or "healthcheck" in services[other]
+
+    def test_the_bucket_of_the_warehouse_is_made_and_keeps_versions(self) -> None:
+        """Nothing made the bucket, and every run failed."""
+        (script,) = compose()["services"]["bucket"]["command"]
+        place = re.findall(
+            r"^DTEF_WAREHOUSE=s3://(\w+)/", (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8"), re.MULTILINE
+        )
+        assert re.findall(r"^mc mb --ignore-existing objects/(\w+)$", script, re.MULTILINE) == place
+        assert re.findall(r"^mc version enable objects/(\w+)$", script, re.MULTILINE) == place
+
+    def test_tokens_can_be_made_where_the_api_reads_them(self) -> None:
+        api = compose()["services"]["api"]
+        folder = str(Path(api["environment"]["DTEF_API_TOKENS"]).parent)
+        assert f"tokens:{folder}" in api["volumes"]
+        # A new volume has the owner of the folder in the image.
+        assert re.search(
+            rf"install -d .*-o dtef .*{folder}$", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+        )
 
     def test_the_environment_is_read_and_names_the_servers(self) -> None:
         """As a shell reads it, which a command is typed in. (`&` in a value ended it there: tables went to a folder, and nobody was told.)"""
@@ -286,7 +331,7 @@ class TestCompose:
 
 def test_the_page_names_every_file() -> None:
     page = (ROOT / "docs" / "several-machines.md").read_text(encoding="utf-8")
-    files = [path.name for folder in ("celery", "kubernetes") for path in sorted((DEPLOY / folder).iterdir())]
+    files = [path.name for folder in ("celery", "kubernetes") for path in sorted((DEPLOY / folder).rglob("*.*"))]
     assert [name for name in ["Dockerfile", *files] if name not in page] == []
 
 
