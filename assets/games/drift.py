@@ -14,7 +14,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
 from assets.stage.watch_config import WatchConfig
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.games.watched_play import (
     GAMES_DRIFT_READS,

@@ -14,7 +14,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
 from assets.stage.watch_config import WatchConfig
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.qa.anchored_answers import qa_judge_drift_rows
 from dtef_pipeline.qa.netted_scores import net_of_judge

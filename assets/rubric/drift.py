@@ -14,7 +14,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
 from assets.stage.watch_config import WatchConfig
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, documented_drift_table, net_drift, watched_drift

@@ -18,8 +18,9 @@ from assets.survey.moved_questions import named
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.drift.checks import columns_needed, headline
+from dtef_pipeline.drift.checks import columns_needed
 from dtef_pipeline.drift.checks import drift_checks as check_drift
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS

@@ -13,7 +13,7 @@ from assets.survey.drift import drift_checks
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import require_known_in_drift
 from assets.survey.store import SurveyStore
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
 from dtef_pipeline.drift.verdict_text import by_verdict

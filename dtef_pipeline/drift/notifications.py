@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import NEWS, beside_judges
 from dtef_pipeline.keys import Keys

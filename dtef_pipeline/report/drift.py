@@ -10,8 +10,8 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.isolated import missing

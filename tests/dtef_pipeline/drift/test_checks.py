@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks, headline
+from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.evidence import BASELINE, evidence
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.rule import drift_verdict

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks, headline
+from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table

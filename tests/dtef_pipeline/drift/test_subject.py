@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.checks import drift_checks, headline
+from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.notifications import message
 from dtef_pipeline.drift.subject import Subject

@@ -1,0 +1,54 @@
+"""What a reader of drift checks should know first, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, is_equal
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_text import night_headline, place_words
+
+
+def headline(checks: pa.Table, subject: Subject) -> str:
+    """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
+
+    The largest is by its shift; among series to watch by the range that the rule looks at.
+    """
+    rows = checks.to_pylist()
+    if not rows:
+        return "No language model was asked; baselines do not drift."
+    return " ".join([_headline(rows, subject), *night_headline(rows, subject)])
+
+
+def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
+    drifted = [row for row in rows if row["verdict"] == "drift"]
+    watched = [row for row in rows if row["verdict"] == "watch"]
+    if drifted:
+        worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
+        return (
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {worst['direction']} by "
+            f"{abs(worst['shift']):.4f} since {worst['first_snapshot']}."
+            + (f" {len(watched)} more to watch." if watched else "")
+        )
+    if watched:
+        worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
+        size = ""
+        if worst["gap"] is not None and not is_equal(worst["lowest"], worst["highest"]):
+            size = f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
+        where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
+        return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
+    compared = sum(row["verdict"] is not None for row in rows)
+    if compared and all(row["log10_e"] is None for row in rows if row["verdict"] is not None):
+        return f"Too early to say: the evidence needs more snapshots ({compared} of {len(rows)} series could be compared)."
+    if not compared:
+        close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
+        return f"Nothing could be compared yet ({len(rows)} series){why}."
+    return f"No drift: {compared} of {len(rows)} series could be compared."
+
+
+def _where(row: dict[str, Any], subject: Subject) -> str:
+    return f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}"
