@@ -27,7 +27,7 @@ __all__ = ["app"]
 
 BEAT_S = 2.0
 REPORT_FOR_S = 1800.0
-_WORKER = os.getpid()
+_WORKER_PID = os.getpid()
 """Runs are in forks of this process."""
 _ended: dict[str, threading.Event] = {}
 """By task, set when it is over."""
@@ -78,7 +78,7 @@ def _failed(task_id: str, exception: BaseException, **_: Any) -> None:
     """Sent in the process of the run, or by the worker, where that process is gone."""
     reporting = threading.Thread(target=_report, args=(task_id, exception))
     reporting.start()
-    if os.getpid() != _WORKER:
+    if os.getpid() != _WORKER_PID:
         reporting.join()  # The process would end with it; and until the failure is known, no further run fails here.
 
 

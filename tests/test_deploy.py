@@ -293,7 +293,7 @@ class TestCompose:
         """Nothing made the bucket, and every run failed."""
         (script,) = compose()["services"]["bucket"]["command"]
         place = re.findall(
-            r"^DTEF_WAREHOUSE=s3://(\w+)/", (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8"), re.MULTILINE
+            r"^DTEF_WAREHOUSE='s3://(\w+)/", (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8"), re.MULTILINE
         )
         assert re.findall(r"^mc mb --ignore-existing objects/(\w+)$", script, re.MULTILINE) == place
         assert re.findall(r"^mc version enable objects/(\w+)$", script, re.MULTILINE) == place
