@@ -7,6 +7,7 @@ stay `STARTED` for good. With this one, the process of a run gives signs of life
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import dagster as dg
@@ -15,7 +16,7 @@ from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG as TASK_TAG
 from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 
 from assets.stage.dagster_internals import CheckRunHealthResult, ConfigurableClassData, LaunchRunContext, WorkerStatus
 
@@ -40,6 +41,8 @@ SETTINGS: Mapping[str, Any] = {
 """Of Celery. `config_source` in `dagster.yaml` goes before them."""
 AWAIT_BROKER_S = 3600.0
 """How long a run that is to be launched waits for a broker that is away."""
+REPORT_FOR_S = 1800.0
+"""How long it is tried to say that a run was not begun."""
 _GONE_AFTER = "gone_after_seconds"
 _FORGOTTEN_AFTER_S = 24 * 3600.0
 
@@ -52,6 +55,18 @@ def sign_key(task_id: str) -> str:
 def end_key(task_id: str) -> str:
     """What a run's process looks at, to end when there is anything."""
     return f"dtef-end-{task_id}"
+
+
+def report_not_begun(run_id: str, why: str) -> None:
+    """The process of a run has ended: where the run was never begun, it has failed. Run monitoring would give it an hour to start."""
+    deadline = time.monotonic() + REPORT_FOR_S
+    while time.monotonic() < deadline:
+        with suppress(Exception), dg.DagsterInstance.get() as instance:  # the storage is away, and this is tried again
+            run = instance.get_run_by_id(run_id)
+            if run is not None and run.status == dg.DagsterRunStatus.STARTING:
+                instance.report_run_failed(run, f"The process of the run ended before the run began: {why}")
+            return
+        time.sleep(1.0)
 
 
 class _Sign(NamedTuple):
@@ -87,25 +102,33 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     def launch_run(self, context: LaunchRunContext) -> None:
         # Dagster's launcher makes the task anew for each run, of which Celery warns.
         self.celery.tasks.pop(TASK_EXECUTE_JOB_NAME, None)
-        self._await_broker(context.dagster_run)
-        super().launch_run(context)
+        if context.dagster_run.tags.get(TASK_TAG):
+            self._instance.add_run_tags(context.dagster_run.run_id, {TASK_TAG: ""})  # that of the run which this one repeats
+        if self._await_broker(context.dagster_run):
+            super().launch_run(context)
 
-    def _await_broker(self, run: dg.DagsterRun) -> None:
-        """A run that cannot be launched has failed for Dagster, and so have its retries and all that are in the queue."""
+    def _await_broker(self, run: dg.DagsterRun) -> bool:
+        """Whether the run is still to be launched. One that cannot be has failed for Dagster, and so have its retries and the whole queue."""
         deadline, told = time.monotonic() + AWAIT_BROKER_S, False
         while True:
             try:
                 with self.celery.connection_for_write() as connection:
                     connection.ensure_connection(max_retries=1)
                 self.celery.backend.get(sign_key("nobody"))
-                return
+                return True
             except (OperationalError, OSError, RedisError, RuntimeError) as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or isinstance(error.__cause__ or error, AuthenticationError):
                     raise
                 if not told:
                     self._instance.report_engine_event(f"The broker cannot be reached, and is waited for: {error}", run)
                     told = True
             time.sleep(1.0)
+            now = self._instance.get_run_by_id(run.run_id)
+            if now is None or now.is_finished:
+                return False
+            if now.status == dg.DagsterRunStatus.CANCELING:
+                self._instance.report_run_canceled(now)
+                return False
 
     @property
     def supports_resume_run(self) -> bool:
@@ -115,17 +138,18 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     def terminate(self, run_id: str) -> bool:
         """Have the run end in order: calls in flight are given time, and what they bring is kept."""
         run = self._instance.get_run_by_id(run_id)
-        if run is None or run.is_finished or TASK_TAG not in run.tags:
+        if run is None or run.is_finished:
             return False
-        self.celery.backend.set(end_key(run.tags[TASK_TAG]), "1")
-        # Otherwise a run that ends because it was told to would count as one whose worker died, and be started again.
+        # First: a run that ends because it was told to would count as one whose worker died otherwise, and be started again.
         self._instance.report_run_canceling(run)
-        self.celery.control.revoke(run.tags[TASK_TAG])  # one that waits for a worker
+        if task_id := run.tags.get(TASK_TAG):
+            self.celery.backend.set(end_key(task_id), "1")
+            self.celery.control.revoke(task_id)  # one that waits for a worker
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Raises an error of Celery's where the broker is away: nothing is known then, and run monitoring leaves the run alone."""
-        if (task_id := run.tags.get(TASK_TAG)) is None:
+        if not (task_id := run.tags.get(TASK_TAG)):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "its task has not been noted yet")
         before, now = self._signs.pop(run.run_id, None), time.monotonic()
         sign = self.celery.backend.get(sign_key(task_id))
@@ -148,4 +172,4 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
         """What Celery noted last. (Dagster's own asks a result for its worker, which has none until the task has ended.)"""
         task_id = run.tags.get(TASK_TAG)
-        return None if task_id is None else f"Celery's task {task_id}: {self.celery.AsyncResult(task_id).state}"
+        return f"Celery's task {task_id}: {self.celery.AsyncResult(task_id).state}" if task_id else None

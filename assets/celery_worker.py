@@ -6,27 +6,28 @@ not begin.
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import dagster as dg
-from celery.signals import task_failure, task_postrun, task_prerun
-from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
+from celery.signals import task_failure, task_postrun, task_prerun, worker_init
 from dagster_celery.tasks import create_execute_job_task
 
 import assets.definitions  # noqa: F401 - what every run needs, and a fork of this process has: five seconds of a core
 import resources.gateway.direct_client  # noqa: F401 - a second more
-from assets.celery_runs import WatchedCeleryRunLauncher, end_key, sign_key
-from assets.stage.dagster_internals import named_run_launcher
+from assets.celery_runs import WatchedCeleryRunLauncher, end_key, report_not_begun, sign_key
+from assets.stage.dagster_internals import ExecuteRunArgs, named_run_launcher, unpack_value
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
 
 __all__ = ["app"]
 
 BEAT_S = 2.0
-REPORT_FOR_S = 1800.0
 _WORKER_PID = os.getpid()
 """Runs are in forks of this process."""
 _ended: dict[str, threading.Event] = {}
@@ -44,10 +45,14 @@ def _launcher() -> WatchedCeleryRunLauncher:
     return launcher
 
 
-def _require_storage() -> None:
+@worker_init.connect(weak=False)
+def _require_storage(**_: Any) -> None:
     """A worker that cannot write down what becomes of its runs takes none."""
-    with dg.DagsterInstance.get() as instance:
-        instance.get_runs_count()
+    try:
+        with dg.DagsterInstance.get() as instance:
+            instance.get_runs_count()
+    except Exception as error:
+        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {error}") from None
 
 
 def _beat(task_id: str, ended: threading.Event) -> None:
@@ -69,31 +74,25 @@ def _begun(task_id: str, **_: Any) -> None:
 
 
 @task_postrun.connect(weak=False)
-def _over(task_id: str, **_: Any) -> None:
+def _over(task_id: str, kwargs: Mapping[str, Any], retval: Any = None, **_: Any) -> None:
     _ended.pop(task_id, threading.Event()).set()
+    if retval != 0:  # Until its failure is known, no further run fails here.
+        report_not_begun(_run_id(kwargs), f"it ended with {retval!r}")
 
 
 @task_failure.connect(weak=False)
-def _failed(task_id: str, exception: BaseException, **_: Any) -> None:
-    """Sent in the process of the run, or by the worker, where that process is gone."""
-    reporting = threading.Thread(target=_report, args=(task_id, exception))
-    reporting.start()
-    if os.getpid() != _WORKER_PID:
-        reporting.join()  # The process would end with it; and until the failure is known, no further run fails here.
+def _lost(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
+    """The worker itself is told of a run whose process is gone. It reports in a process of its own, which holds nothing up."""
+    if os.getpid() == _WORKER_PID:
+        report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"
+        command = [sys.executable, "-c", report, _run_id(kwargs), repr(exception)]
+        subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own interpreter and arguments
 
 
-def _report(task_id: str, exception: BaseException) -> None:
-    """A run that was never begun has failed. Nobody else would notice: run monitoring gives it hours to start."""
-    deadline = time.monotonic() + REPORT_FOR_S
-    while time.monotonic() < deadline:
-        with suppress(Exception), dg.DagsterInstance.get() as instance:  # the storage is away, and this is tried again
-            for run in instance.get_runs(dg.RunsFilter(tags={DAGSTER_CELERY_TASK_ID_TAG: task_id}), limit=1):
-                if run.status == dg.DagsterRunStatus.STARTING:
-                    instance.report_run_failed(run, f"The run's process ended before the run began: {exception!r}")
-                return
-        time.sleep(BEAT_S)
+def _run_id(kwargs: Mapping[str, Any]) -> str:
+    """Of the arguments of Dagster's task."""
+    return str(unpack_value(kwargs["execute_job_args_packed"], as_type=ExecuteRunArgs).run_id)
 
 
 app = _launcher().celery
 create_execute_job_task(app)
-_require_storage()

@@ -75,8 +75,11 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_
 from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
-from dagster._serdes import ConfigurableClassData
+# What a task of Celery is given, which tells of which run it is. Replaced by: a tag of the run that is set before its task is sent.
+from dagster._grpc.types import ExecuteRunArgs
+
+# What a class named in `dagster.yaml` is constructed with, and what reads the above. Replaced by: the first name in `dagster`.
+from dagster._serdes import ConfigurableClassData, unpack_value
 
 __all__ = [
     "CODE_VERSION_TAG",
@@ -95,6 +98,7 @@ __all__ = [
     "CheckRunHealthResult",
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",
+    "ExecuteRunArgs",
     "InstanceConcurrencyContext",
     "LaunchRunContext",
     "SensorLook",
@@ -110,6 +114,7 @@ __all__ = [
     "step_of",
     "storage_settings",
     "tell_steps",
+    "unpack_value",
     "without_own_lines",
 ]
 

@@ -16,13 +16,19 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import pack_value
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG as TASK_TAG
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 
 from assets.celery_runs import WatchedCeleryRunLauncher, end_key, sign_key
 from assets.stage.dagster_internals import WorkerStatus
 
 TASK, WORKER = "task-1", "worker@here"
+_REPOSITORY = RepositoryPythonOrigin(sys.executable, ModuleCodePointer("assets.definitions", "defs"))
+_ORIGIN = JobPythonOrigin("nightly_drift", _REPOSITORY)
 
 
 @pytest.fixture
@@ -154,8 +160,8 @@ def test_one_whose_task_was_not_noted_yet_is_left_alone(
 ) -> None:
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED))
     assert health(launcher, run) == WorkerStatus.RUNNING
-    assert not launcher.terminate(run.run_id)
     assert launcher.get_run_worker_debug_info(run) is None
+    assert launcher.terminate(run.run_id)
 
 
 def test_one_that_is_told_to_end_is_not_taken_for_dead_and_started_again(
@@ -194,13 +200,37 @@ def test_a_launch_waits_for_a_broker_that_is_away_and_says_so(
     """The run had failed, and so had its retries and what else was in the queue."""
     monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
     launcher.celery._local.backend = Restarting(away=3)
-    launcher._await_broker(run)
+    assert launcher._await_broker(run)
     said = [entry.message for entry in instance.all_logs(run.run_id) if "The broker cannot be reached" in entry.message]
     assert len(said) == 1
     monkeypatch.setattr("assets.celery_runs.AWAIT_BROKER_S", -1.0)
     launcher.celery._local.backend = Restarting(away=3)
     with pytest.raises(RedisError):
         launcher._await_broker(run)
+
+
+def test_a_launch_does_not_wait_with_a_wrong_password(
+    launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(key: str) -> None:
+        raise AuthenticationError("invalid username-password pair")
+
+    monkeypatch.setattr(launcher.celery.backend, "get", refused)
+    with pytest.raises(AuthenticationError):
+        launcher._await_broker(run)
+
+
+def test_a_run_that_is_terminated_while_it_waits_for_the_broker_is_not_launched(
+    instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher, run: dg.DagsterRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
+    launcher.celery._local.backend = Restarting(away=100)
+    instance.report_run_canceling(run)
+    assert not launcher._await_broker(run)
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.status == dg.DagsterRunStatus.CANCELED
+    assert not launcher._await_broker(run)
 
 
 @pytest.fixture
@@ -226,13 +256,27 @@ def test_a_run_whose_process_ended_before_it_began_has_failed(
     instance: dg.DagsterInstance, worker: Any, status: dg.DagsterRunStatus, then: dg.DagsterRunStatus
 ) -> None:
     """It waited for six hours, and held a place. Of one that had begun run monitoring tells."""
-    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status, tags={TASK_TAG: "task-2"}))
-    worker._report("task-2", RuntimeError("no password"))
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status))
+    packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
+    worker._over(task_id="task-2", kwargs={"execute_job_args_packed": packed}, retval=RuntimeError("no password"))
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status == then
     failures = [entry.message for entry in instance.all_logs(run.run_id) if "no password" in entry.message]
     assert len(failures) == (status == dg.DagsterRunStatus.STARTING)
+
+
+def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instance: dg.DagsterInstance, worker: Any) -> None:
+    """In a process of its own; a fork of the worker is told by nobody but itself."""
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTING))
+    packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
+    worker._lost(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
+    until(lambda: instance.get_run_records(dg.RunsFilter([run.run_id]))[0].dagster_run.status == dg.DagsterRunStatus.FAILURE)
+    assert any("signal 9" in entry.message for entry in instance.all_logs(run.run_id))
+
+
+def test_the_report_of_a_run_that_is_not_there_any_more_holds_nothing_up(worker: Any) -> None:
+    worker.report_not_begun(str(uuid.uuid4()), "it was deleted")
 
 
 def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_told_to(
@@ -256,7 +300,7 @@ def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_t
     assert told.wait(60)
     later_sign = backend.get(sign_key("task-3"))
     until(lambda: backend.get(sign_key("task-3")) != later_sign)
-    worker._over(task_id="task-3")
+    worker._over(task_id="task-3", kwargs={}, retval=0)
     assert killed == [(os.getpid(), signal.SIGTERM)]
 
 
