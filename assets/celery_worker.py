@@ -32,6 +32,7 @@ _WORKER_PID = os.getpid()
 """Runs are in forks of this process."""
 _ended: dict[str, threading.Event] = {}
 """By task, set when it is over."""
+_reports: list[subprocess.Popen[bytes]] = []
 
 
 def _launcher() -> WatchedCeleryRunLauncher:
@@ -86,7 +87,7 @@ def _lost(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None
     if os.getpid() == _WORKER_PID:
         report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"
         command = [sys.executable, "-c", report, _run_id(kwargs), repr(exception)]
-        subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own interpreter and arguments
+        _reports.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))  # noqa: S603 - our own interpreter and arguments
 
 
 def _run_id(kwargs: Mapping[str, Any]) -> str:

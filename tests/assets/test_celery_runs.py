@@ -272,6 +272,7 @@ def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instanc
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
     worker._lost(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
     until(lambda: instance.get_run_records(dg.RunsFilter([run.run_id]))[0].dagster_run.status == dg.DagsterRunStatus.FAILURE)
+    assert [report.wait(60) for report in worker._reports] == [0]
     assert any("signal 9" in entry.message for entry in instance.all_logs(run.run_id))
 
 
