@@ -137,7 +137,9 @@ def test_a_run_whose_broker_was_restarted_and_whose_worker_is_being_stopped_is_w
             time.sleep(house.gone_after_s + 3 * POLL_S)
             assert _status(instance, run) == dg.DagsterRunStatus.STARTED
             assert instance.run_launcher.terminate(run.run_id)
-            house.until(lambda: _says(tmp_path / "worker1", b"interrupted: waiting"), "the run waits for its calls in flight alone")
+            house.until(
+                lambda: _says(tmp_path / "worker1", b"interrupted: waiting"), "the run waits for its calls in flight alone"
+            )
             gate.opened.set()
             house.until(lambda: _status(instance, run) == dg.DagsterRunStatus.CANCELED, "the run ends")
         with ResponseStore(house.environment["DTEF_RESPONSES"]) as store:
