@@ -27,7 +27,7 @@ OPEN = {
     "resources/gateway/local_model.py: {_SMOLLM2} answers": "a name, no number",
     "resources/gateway/local_model.py: {len(_OPTION_LETTERS)} options": "a constant above 1",
     "dtef_pipeline/drift/models.py: {len(asked.items)} prompts": "2 or more: a snapshot with fewer is compared with none",
-    "dtef_pipeline/drift/checks.py: {MIN_HOURS} hours": "a constant above 1",
+    "dtef_pipeline/drift/headline.py: {MIN_HOURS} hours": "a constant above 1",
     "dtef_pipeline/survey/adapters/segment_coverage.py: {naming} these segments": "names of files, no number",
     "dtef_pipeline/survey/boards/consistency.py: {other} segments": "more than another number of them, so never 1",
     "dtef_pipeline/drift/changes.py: {len(values)} {first}s": "more than are named, so never 1",
