@@ -48,12 +48,12 @@ _FORGOTTEN_AFTER_S = 24 * 3600.0
 
 
 def sign_key(task_id: str) -> str:
-    """Where a run's process writes something else every few seconds."""
+    """The key under which the process of a run writes a new value every few seconds."""
     return f"dtef-alive-{task_id}"
 
 
 def end_key(task_id: str) -> str:
-    """What a run's process looks at, to end when there is anything."""
+    """The key that tells the process of a run to end, once it has a value."""
     return f"dtef-end-{task_id}"
 
 

@@ -19,7 +19,7 @@ from celery.signals import task_failure, task_postrun, task_prerun, worker_init
 from dagster_celery.tasks import create_execute_job_task
 
 import assets.definitions  # noqa: F401 - what every run needs, and a fork of this process has: five seconds of a core
-import resources.gateway.direct_client  # noqa: F401 - a second more
+import resources.gateway.direct_client  # noqa: F401 - likewise: a second of a core
 from assets.celery_runs import WatchedCeleryRunLauncher, end_key, report_not_begun, sign_key
 from assets.stage.dagster_internals import ExecuteRunArgs, named_run_launcher, unpack_value
 from dtef_pipeline.errors import ConfigError
