@@ -1,9 +1,9 @@
 """Files of an object store, each read as one version of it.
 
-A reader of Parquet asks for the end of a file first and for its columns then. Where the file is replaced between two requests, it would have the
-end of one version and the columns of another: a file that seems to be damaged, or numbers that never belonged together. So a file is read by
-one request, and was not replaced meanwhile. The stages and checks of a run read the same files again and again: what was read lately is kept,
-and used as long as the store says that the file is still that one.
+A reader of Parquet asks for the end of a file first and for its columns then. Where the file is replaced between two requests, it would
+have the end of one version and the columns of another: a file that seems to be damaged, or numbers that never belonged together. So a file
+is read by one request, and once more where one of another length took its place meanwhile. The stages and checks of a run read the same
+files again and again: what was read lately is kept, and used as long as the store says that the file is still that one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Stage 6, drift: `drift_checks`."""
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -53,9 +55,13 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     """
     run = PartitionRun(context, store)
     rounds = sorted({SPACE.split(key)[0] for key in run.keys})
-    watched = {round_id: _watched(store, round_id) for round_id in rounds}
+    snapshots = _snapshots(store)
+    # Segments of a round with snapshots to compare: they share one error rate.
+    watched = Counter(round_id for (round_id, _), labels in snapshots.items() if len(labels) > 1)
     clusters = store.reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
-    check = partial(check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store), clusters=clusters)
+    check = partial(
+        check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store, snapshots), clusters=clusters
+    )
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
@@ -100,18 +106,21 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
     return drift_result(found, checked, store.panel.drift.severity, SUBJECT)
 
 
-def _order(store: SurveyStore) -> list[str] | None:
-    """That of all snapshots; None: there are no scores that can be read. Folders tell of a single one: no file is opened for it."""
-    labels = {store.warehouse.place(file)[1]["snapshot"] for file in store.warehouse.files("scores")}
+def _snapshots(store: SurveyStore) -> dict[tuple[str, str], set[str]]:
+    """The snapshots of each round and segment that has scores, as the folders tell."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for file in store.warehouse.files("scores"):
+        _, at = store.warehouse.place(file)
+        found[at[SPACE.first], at[SPACE.last]].add(at["snapshot"])
+    return found
+
+
+def _order(store: SurveyStore, snapshots: Mapping[tuple[str, str], set[str]]) -> list[str] | None:
+    """That of all snapshots; None: there are no scores that can be read. For a single one no file is opened."""
+    labels = set().union(*snapshots.values())
     if len(labels) == 1:
         return list(labels)
     try:
         return store.reader.query(snapshot_order, only=["scores"])
     except duckdb.CatalogException:
         return None
-
-
-def _watched(store: SurveyStore, round_id: str) -> int:
-    """Segments of the round with snapshots to compare: they share one error rate."""
-    segments = store.warehouse.values("scores", "segment", round=round_id)
-    return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)
