@@ -76,12 +76,7 @@ def backfilled(workers: int, given: argparse.Namespace, *, kill: bool) -> Outcom
 def _measured(
     machines: Machines, server: FakeLLM, folder: Path, workers: int, given: argparse.Namespace, kill: bool
 ) -> Outcome:
-    names = [f"worker{number + 1}" for number in range(workers)]
-    for name in names:
-        machines.start_worker(name)
-    machines.start_code_server()
-    machines.start_daemon()
-    machines.await_workers(*names)
+    machines.start_all(*(f"worker{number + 1}" for number in range(workers)))
     with machines.instance() as instance:
         pipeline = Pipeline(instance, Warehouse(machines.environment["DTEF_WAREHOUSE"]))
         for file in write_rounds(folder / "surveys", given.questions):

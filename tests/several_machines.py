@@ -83,6 +83,14 @@ class Machines:
         self.processes[name] = process
         return process
 
+    def start_all(self, *workers: str) -> None:
+        """These workers, the code server and the daemon, until the workers are ready."""
+        for name in workers:
+            self.start_worker(name)
+        self.start_code_server()
+        self.start_daemon()
+        self.await_workers(*workers)
+
     def start_code_server(self) -> None:
         self.code_port = _free_port()
         where = ["-h", "127.0.0.1", "-p", str(self.code_port)]

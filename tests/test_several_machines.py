@@ -17,6 +17,7 @@ from assets.launch import STAGE_NAMES
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.launched import status_of
 from tests.dtef_pipeline.cli.commands import distribution
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.responses import stored
@@ -80,14 +81,10 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twic
     machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
 ) -> None:
     house, server, gate = machines
-    house.start_worker("worker1")
-    house.start_worker("worker2")
-    house.start_code_server()
-    house.start_daemon()
+    house.start_all("worker1", "worker2")
     with house.instance() as instance:
         pipeline = Pipeline(instance, Warehouse(house.environment["DTEF_WAREHOUSE"]))
         pipeline.register(write_rounds(tmp_path))
-        house.await_workers("worker1", "worker2")
         backfill = house.backfill(instance, pipeline.keys, STAGE_NAMES[:3], {"predictions": {"models": ["fake"]}})
         house.until(lambda: server.busy == 2 * AT_ONCE, "both workers wait for the model")
         first = house.runs(instance, backfill)
@@ -119,14 +116,11 @@ def test_a_run_whose_broker_was_restarted_and_whose_worker_is_being_stopped_is_w
     machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
 ) -> None:
     house, server, gate = machines
-    house.start_worker("worker1")
-    house.start_code_server()
-    house.start_daemon()
+    house.start_all("worker1")
     with house.instance() as instance:
         pipeline = Pipeline(instance, Warehouse(house.environment["DTEF_WAREHOUSE"]))
         pipeline.register(write_rounds(tmp_path))
         keys = [key for key in pipeline.keys if key.startswith("M1/")]
-        house.await_workers("worker1")
         config = {"predictions": {"models": ["fake"]}}
         stopped = house.backfill(instance, keys, STAGE_NAMES[:3], config)
         house.until(lambda: server.busy == AT_ONCE, "the worker waits for the model")
@@ -135,13 +129,13 @@ def test_a_run_whose_broker_was_restarted_and_whose_worker_is_being_stopped_is_w
         (run,) = house.runs(instance, stopped)
         with house.stopping("worker1"):
             time.sleep(house.gone_after_s + 3 * POLL_S)
-            assert _status(instance, run) == dg.DagsterRunStatus.STARTED
+            assert status_of(instance, run) == dg.DagsterRunStatus.STARTED
             assert instance.run_launcher.terminate(run.run_id)
             house.until(
                 lambda: _says(tmp_path / "worker1", b"interrupted: waiting"), "the run waits for its calls in flight alone"
             )
             gate.opened.set()
-            house.until(lambda: _status(instance, run) == dg.DagsterRunStatus.CANCELED, "the run ends")
+            house.until(lambda: status_of(instance, run) == dg.DagsterRunStatus.CANCELED, "the run ends")
         with ResponseStore(house.environment["DTEF_RESPONSES"]) as store:
             bought = stored(store)
         assert bought == len(server.calls) == FIRST_ANSWERS + AT_ONCE
@@ -166,12 +160,6 @@ def _waits_for_broker(house: Machines, instance: dg.DagsterInstance, backfill: s
 def _says(home: Path, words: bytes) -> bool:
     """Whether what a machine has written, what its runs printed among it, has these words."""
     return any(words in file.read_bytes() for file in home.rglob("*") if file.is_file())
-
-
-def _status(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRunStatus:
-    found = instance.get_run_by_id(run.run_id)
-    assert found is not None
-    return found.status
 
 
 def predictions(house: Warehouse, key: str) -> list[dict[str, object]]:

@@ -15,7 +15,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._grpc.types import ExecuteRunArgs
@@ -25,6 +24,7 @@ from redis.exceptions import AuthenticationError, RedisError
 
 from assets.celery_runs import WatchedCeleryRunLauncher, end_key, sign_key
 from assets.stage.dagster_internals import WorkerStatus
+from tests.assets.launched import instance_with, status_of
 
 TASK, WORKER = "task-1", "worker@here"
 _REPOSITORY = RepositoryPythonOrigin(sys.executable, ModuleCodePointer("assets.definitions", "defs"))
@@ -34,9 +34,7 @@ _ORIGIN = JobPythonOrigin("nightly_drift", _REPOSITORY)
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     config = {"broker": "memory://", "backend": "cache+memory://", "gone_after_seconds": 60}
-    launcher = {"module": "assets.celery_runs", "class": "WatchedCeleryRunLauncher", "config": config}
-    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"telemetry": {"enabled": False}, "run_launcher": launcher}))
-    with dg.DagsterInstance.from_config(str(tmp_path)) as made:
+    with instance_with(tmp_path, "assets.celery_runs", "WatchedCeleryRunLauncher", config) as made:
         yield made
 
 
@@ -174,10 +172,8 @@ def test_one_that_is_told_to_end_is_not_taken_for_dead_and_started_again(
     assert launcher.terminate(run.run_id)
     assert launcher.celery.backend.get(end_key(TASK))
     assert revoked == [(TASK, {})]
-    found = instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.status == dg.DagsterRunStatus.CANCELING
-    instance.report_run_canceled(found)
+    assert status_of(instance, run) == dg.DagsterRunStatus.CANCELING
+    instance.report_run_canceled(run)
     assert not launcher.terminate(run.run_id)
     assert not launcher.terminate("of nobody")
 
@@ -227,9 +223,7 @@ def test_a_run_that_is_terminated_while_it_waits_for_the_broker_is_not_launched(
     launcher.celery._local.backend = Restarting(away=100)
     instance.report_run_canceling(run)
     assert not launcher._await_broker(run)
-    found = instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.status == dg.DagsterRunStatus.CANCELED
+    assert status_of(instance, run) == dg.DagsterRunStatus.CANCELED
     assert not launcher._await_broker(run)
 
 
@@ -259,9 +253,7 @@ def test_a_run_whose_process_ended_before_it_began_has_failed(
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
     worker._over(task_id="task-2", kwargs={"execute_job_args_packed": packed}, retval=RuntimeError("no password"))
-    found = instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.status == then
+    assert status_of(instance, run) == then
     failures = [entry.message for entry in instance.all_logs(run.run_id) if "no password" in entry.message]
     assert len(failures) == (status == dg.DagsterRunStatus.STARTING)
 
@@ -271,7 +263,7 @@ def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instanc
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTING))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
     worker._lost(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
-    until(lambda: instance.get_run_records(dg.RunsFilter([run.run_id]))[0].dagster_run.status == dg.DagsterRunStatus.FAILURE)
+    until(lambda: status_of(instance, run) == dg.DagsterRunStatus.FAILURE)
     assert [report.wait(60) for report in worker._reports] == [0]
     assert any("signal 9" in entry.message for entry in instance.all_logs(run.run_id))
 

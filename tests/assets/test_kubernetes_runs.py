@@ -12,13 +12,13 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 from dagster._core.launcher import WorkerStatus
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 from kubernetes.client import V1JobStatus
 from kubernetes.client.rest import ApiException
 
 from assets.kubernetes_runs import WatchedK8sRunLauncher
+from tests.assets.launched import instance_with, status_of
 from tests.conftest import ROOT
 
 
@@ -40,10 +40,8 @@ class Jobs:
 def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
     monkeypatch.setattr("dagster_k8s.launcher.load_kubernetes_config", lambda **_: None)
     config = {"service_account_name": "dtef-runs", "instance_config_map": "dtef-dagster", "job_namespace": "evaluations"}
-    launcher = {"module": "assets.kubernetes_runs", "class": "WatchedK8sRunLauncher", "config": config}
-    settings = {"telemetry": {"enabled": False}, "run_launcher": launcher, "run_monitoring": {"enabled": True}}
-    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
-    with dg.DagsterInstance.from_config(str(tmp_path)) as made:
+    watched = {"run_monitoring": {"enabled": True}}
+    with instance_with(tmp_path, "assets.kubernetes_runs", "WatchedK8sRunLauncher", config, **watched) as made:
         yield made
 
 
@@ -109,7 +107,7 @@ def watched(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRunSt
     (record,) = instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))
     workspace: Any = None  # read where a run is resumed, which none is here
     monitor_started_run(instance, workspace, record, logging.getLogger("monitoring"))
-    return instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))[0].dagster_run.status
+    return status_of(instance, run)
 
 
 def test_the_assets_are_loaded_without_the_extra() -> None:
