@@ -19,6 +19,10 @@ PATIENCE = 60.0
 """Seconds to wait for anything the browser is to do, on a machine that is busy."""
 
 
+class PageLeftError(Exception):
+    """The page went away while it was asked for something."""
+
+
 class Browser:
     """One tab. What it said on the console, every error and every request are kept."""
 
@@ -38,6 +42,8 @@ class Browser:
         while True:
             answer = json.loads(self.socket.recv(timeout=PATIENCE))
             if answer.get("id") == self.calls:
+                if "navigated or closed" in answer.get("error", {}).get("message", ""):
+                    raise PageLeftError(f"{method}: {answer}")
                 assert "error" not in answer, f"{method}: {answer}"
                 return dict(answer["result"])
             self._note(answer.get("method", ""), answer.get("params", {}))
@@ -63,9 +69,16 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
         self.said.clear()
         self.requested.clear()
+        self._goes("Page.navigate", address, url=address)
+
+    def reloads(self) -> None:
+        """Load the page once more, and wait until it is there."""
+        self._goes("Page.reload", self.does("location.href"))
+
+    def _goes(self, method: str, address: str, **given: Any) -> None:
         # The page that is left is complete, too, and may have the same address.
         self.does("window.isLeft = true")
-        self.call("Page.navigate", url=address)
+        self.call(method, **given)
         scheme = f"{address.partition(':')[0]}:"
         is_there = f"!window.isLeft && document.readyState == 'complete' && location.protocol == '{scheme}'"
         until(lambda: self.does(is_there))
@@ -102,7 +115,15 @@ def _chromium() -> str | None:
 
 
 def until(condition: Any) -> None:
+    """Wait until a condition holds. While one page gives way to the next, it does not."""
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while not _holds(condition):
         assert time.monotonic() < end, "the browser did not get there"
         time.sleep(0.02)
+
+
+def _holds(condition: Any) -> bool:
+    try:
+        return bool(condition())
+    except PageLeftError:
+        return False

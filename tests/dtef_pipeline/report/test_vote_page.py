@@ -90,8 +90,8 @@ def test_a_reviewer_votes_with_keys_and_gets_lines_that_can_be_imported(opened: 
 
 def test_votes_are_there_again_when_the_page_is_opened_again(opened: Browser, tmp_path: Path) -> None:
     opened.does("localStorage.clear()")
-    opened.does("location.reload()")
-    until(lambda: opened.does("document.readyState === 'complete' && done() === 0"))
+    opened.reloads()
+    assert opened.does("done()") == 0
     for key, code in (("a", 65), ("5", 53), ("Enter", 13)):
         opened.presses(key, code)
     opened.opens(tmp_path / "votes.html")
@@ -119,7 +119,7 @@ def test_skipped_pairs_stand_in_a_list_and_are_asked_again(browser: Browser, tmp
     assert "skipped this pair" in browser.does("at('said').textContent")
     browser.opens(tmp_path / "votes.html")
     # Another process of the browser may show the page now; what was stored reaches it a moment later.
-    until(lambda: browser.does("localStorage.length") or not browser.does("location.reload()"))
+    until(lambda: browser.does("localStorage.length") or browser.reloads())
     until(lambda: browser.texts("#skipped button") == ["2"])
     browser.does("document.querySelector('#skipped button').click()")
     assert browser.does("at('run-a').textContent") == "2 one"
