@@ -78,22 +78,21 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
             f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
             *_cost_lines(used),
         ]
-        boards = []
-        for level in chosen.context_levels:
-            options = SurveyBoardOptions(
-                metric=metric,
-                rounds=chosen.rounds,
-                context_level=level,
-                snapshot=chosen.snapshot,
-                segments=chosen.segments,
-                questions=chosen.questions,
-            )
-            boards.append(view(connection, "overall", options))
-            said.append(
-                f"\n{_over(connection, options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN, ['context_level'])}"
-            )
-            unranked = lines_of_unranked(boards[-1], reasons_without_score(connection, options))
-            said += filter(None, [lines_of_few_pairs(boards[-1]), unranked])
+        # One look at all levels: each board by itself would look up and draw anew what they share.
+        options = SurveyBoardOptions(
+            metric=metric,
+            rounds=chosen.rounds,
+            context_levels=tuple(chosen.context_levels),
+            snapshot=chosen.snapshot,
+            segments=chosen.segments,
+            questions=chosen.questions,
+        )
+        whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
+        boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
+        for level, board in zip(chosen.context_levels, boards, strict=True):
+            table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
+            said.append(f"\n{_over(connection, options, level)}:\n{table}")
+            said += filter(None, [lines_of_few_pairs(board), lines_of_unranked(board, reasons)])
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
         return said, boards, used, warnings
 
@@ -112,12 +111,12 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
-def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """What a board is over: rounds, segments, questions, context level, snapshots."""
+def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
+    """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
     segments = ", ".join(options.segments) or "all segments"
     counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
     questions = _questions(connection, options)
-    return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {options.context_level}; {counted_responses}"
+    return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {level}; {counted_responses}"
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:

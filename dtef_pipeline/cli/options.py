@@ -210,7 +210,7 @@ chooses_a_board = options(
         show_default=True,
         help="What to show; each choice is explained below.",
     ),
-    click.option("--context", "context_level", help="Only this number of context questions."),
+    click.option("--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."),
     click.option(
         "--condition", help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label."
     ),

@@ -114,7 +114,7 @@ def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoa
     """What a view without rows lacks, and which of the options may have left it out."""
     asked = {
         "--round": ", ".join(chosen.rounds),
-        "--context": chosen.context_level,
+        "--context": ", ".join(chosen.context_levels),
         "--condition": chosen.condition,
         "--snapshot": chosen.snapshot,
     }
@@ -122,10 +122,9 @@ def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoa
     needed = BY_NAME[by].needs
     if not needed or not len(load_cells(connection, chosen)):
         return _what_there_is(connection, given)
-    if by == "context" and chosen.context_level:
-        return (
-            f"--by context compares context levels, and --context {chosen.context_level} leaves only one: leave --context out"
-        )
+    if by == "context" and len(chosen.context_levels) == 1:
+        (only,) = chosen.context_levels
+        return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
     filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
     return f"nothing to show by {by}: it needs {needed}{filtered}"
 

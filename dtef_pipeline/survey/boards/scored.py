@@ -51,15 +51,15 @@ SCORED = Scored(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyBoardOptions(BoardOptions):
-    """Which scores of surveys a board is made of: of these rounds and segments (none: all).
+    """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
 
-    At one context level, under one condition (None: at each). `questions`: only the first so many of each survey; None: all.
+    Under one condition (None: under each). `questions`: only the first so many of each survey; None: all.
     """
 
     subject: Scored = SCORED
     metric: str = "js"
     rounds: tuple[str, ...] = ()
-    context_level: str | None = None
+    context_levels: tuple[str, ...] = ()
     condition: str | None = None
     segments: tuple[str, ...] = ()
     questions: int | None = None
@@ -67,6 +67,10 @@ class SurveyBoardOptions(BoardOptions):
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:
         """The values of key columns that count, by column; none: all."""
-        one = {"context_level": self.context_level, "condition": self.condition}
-        asked = {name: () if value is None else (value,) for name, value in one.items()}
-        return {"round": self.rounds, "segment": self.segments, "question_order": range(self.questions or 0), **asked}
+        return {
+            "round": self.rounds,
+            "segment": self.segments,
+            "question_order": range(self.questions or 0),
+            "context_level": self.context_levels,
+            "condition": () if self.condition is None else (self.condition,),
+        }

@@ -41,13 +41,15 @@ class TestLeaderboard:
         assert len(rows) == len(strict(ok("leaderboard", "--by", by, "--format", "json")))
         assert {"model", "context_level", "n_pairs", "score", "parse_rate"} <= set(rows[0])
 
-    def test_context_levels_stand_apart_and_one_can_be_chosen(self, reading: Path) -> None:
+    def test_context_levels_stand_apart_and_can_be_chosen(self, reading: Path) -> None:
         both = strict(ok("leaderboard", "--format", "json"))
         assert [row["context_level"] for row in both] == ["0"] * 3 + ["2"] * 3
         assert {row["n_pairs"] for row in both} == {6}
         one = strict(ok("leaderboard", "--context", "2", "--format", "json"))
         assert [row["model"] for row in one] == [row["model"] for row in both[3:]]
         assert [row["score"] for row in one] == pytest.approx([row["score"] for row in both[3:]])
+        named = strict(ok("leaderboard", "--context", "2", "--context", "0", "--format", "json"))
+        assert [row["context_level"] for row in named] == [row["context_level"] for row in both]
 
     def test_the_latest_snapshot_counts_unless_one_is_named(self, reading: Path) -> None:
         def score(*options: str) -> float:

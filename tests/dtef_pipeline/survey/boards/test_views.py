@@ -270,5 +270,11 @@ def meanings_shown(lines: str) -> list[str]:
 def test_a_model_ranked_by_few_of_the_pairs_is_named_beneath_the_board(connection: duckdb.DuckDBPyConnection) -> None:
     _, *lines = lines_of_few_pairs(view(connection, "overall", OPTIONS)).splitlines()
     assert lines == ["  partly: 33% at context 0, distribution/attribute-label; 33% at context 5, distribution/attribute-label"]
-    _, *lines = lines_of_few_pairs(view(connection, "overall", replace(OPTIONS, context_level="5"))).splitlines()
+    _, *lines = lines_of_few_pairs(view(connection, "overall", replace(OPTIONS, context_levels=("5",)))).splitlines()
     assert lines == ["  partly: 33%"]
+
+
+def test_the_board_of_several_context_levels_is_those_of_each(connection: duckdb.DuckDBPyConnection) -> None:
+    together = view(connection, "overall", replace(OPTIONS, context_levels=("0", "5")))
+    each = [view(connection, "overall", replace(OPTIONS, context_levels=(level,))) for level in ("0", "5")]
+    pd.testing.assert_frame_equal(together, pd.concat(each, ignore_index=True), check_dtype=False, rtol=1e-9)
