@@ -2,8 +2,9 @@
 
 Every process is on this machine, and the model server is slow: it answers after some seconds, and a run has few calls in flight at once, so that
 waiting for it is what takes the time. Printed are the wall times of the backfill, from the click to the end that the daemon notices, and their
-ratio; which of the two comes first changes from pass to pass. With `--kill` one of the three workers is killed in the middle; what was bought
-then is counted: every prompt is answered and stored once, and no more is asked twice than the killed one had in flight.
+ratio; which of the two comes first changes from pass to pass; and the MB that the largest process of a worker held at most. With `--kill` one of
+the three workers is killed in the middle; what was bought then is counted: every prompt is answered and stored once, and no more is asked twice
+than the killed one had in flight.
 
     python -m benchmarks.several_workers [--repeat 3] [--kill] [--latency 3] [--at-once 6]
 """
@@ -15,7 +16,9 @@ import json
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +46,7 @@ class Outcome:
     sent: int
     peak: int
     runs: int
+    megabytes: float
     in_flight_at_kill: int = 0
 
 
@@ -73,6 +77,26 @@ def backfilled(workers: int, given: argparse.Namespace, *, kill: bool) -> Outcom
             return _measured(machines, server, folder, workers, given, kill)
 
 
+class Peak(threading.Thread):
+    """MB that the largest process of a worker held at most, which is that of a run, its fork. Linux alone says it."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.megabytes = 0.0
+
+    def run(self) -> None:
+        while not self.ended.wait(0.5):
+            for process in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):  # it may end meanwhile
+                    self._look(process)
+
+    def _look(self, process: Path) -> None:
+        if b"assets.celery_worker" in (process / "cmdline").read_bytes():
+            said = dict(line.partition(":")[::2] for line in (process / "status").read_text().splitlines())
+            self.megabytes = max(self.megabytes, int(said["VmHWM"].split()[0]) / 1024)
+
+
 def _measured(
     machines: Machines, server: FakeLLM, folder: Path, workers: int, given: argparse.Namespace, kill: bool
 ) -> Outcome:
@@ -85,15 +109,17 @@ def _measured(
         config = {"blueprints": {"context_levels": ["0"]}, "predictions": {"models": ["slow"]}}
         # The daemon has begun to work when it has looked at its sensors once.
         machines.until(lambda: b"Checking for new runs" in machines.log("daemon"), "the daemon is at work")
-        began = time.monotonic()
+        held, began = Peak(), time.monotonic()
+        held.start()
         backfill = machines.backfill(instance, pipeline.keys, STAGE_NAMES, config)
         in_flight = _kill_in_the_middle(machines, server, given) if kill else 0
         status = machines.await_backfill(instance, backfill)
         seconds = time.monotonic() - began
+        held.ended.set()
         assert status == "COMPLETED_SUCCESS", status
         runs = machines.runs(instance, backfill)
         prompts = _checked(machines, pipeline, server)
-    return Outcome(seconds, prompts, len(server.calls), server.peak, len(runs), in_flight)
+    return Outcome(seconds, prompts, len(server.calls), server.peak, len(runs), held.megabytes, in_flight)
 
 
 def _kill_in_the_middle(machines: Machines, server: FakeLLM, given: argparse.Namespace) -> int:
@@ -151,7 +177,7 @@ def main() -> None:
         for workers, one in ((1, alone), (given.workers, several)):
             print(
                 f"pass {number + 1}: {workers} worker(s): {one.seconds:.1f} s, {one.runs} runs, {one.prompts:,} prompts, "
-                f"{one.sent:,} calls, {one.peak} at once",
+                f"{one.sent:,} calls, {one.peak} at once, {one.megabytes:,.0f} MB",
                 flush=True,
             )
         print(f"pass {number + 1}: {ratios[-1]:.2f} times as fast with {given.workers} workers", flush=True)
