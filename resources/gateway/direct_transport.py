@@ -27,8 +27,11 @@ from resources.gateway.transport import (
 if TYPE_CHECKING:
     import aiohttp
 
-# Names of OpenAI's models that take other parameters (max_completion_tokens, no temperature): litellm translates them.
-_TRANSLATED = re.compile(r"/o\d|gpt-[5-9]")
+# OpenAI's own names of models that take other parameters (max_completion_tokens, no temperature), into which litellm translates; a gateway in
+# front of several vendors writes whose they are (openai/openai/gpt-5). With `responses/` litellm asks at another path of the server.
+# litellm itself translates wherever `gpt-5` stands in a name. A model of one's own that is called so (my-gpt-5-finetune) takes the parameters
+# as the models file has them, and would not get its temperature.
+_TRANSLATED = re.compile(r"openai/(?:responses/|(?:(?:openai|azure)/)?(?:o\d|(?:ft:)?gpt-[5-9]))")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
 # How servers that do not say it as OpenAI does say why a response ended.
 _ENDED_BY = {
@@ -39,10 +42,11 @@ _ENDED_BY = {
 
 
 def is_direct(spec: ModelSpec) -> bool:
-    """Whether the model is asked without litellm: as its `transport` says, else whenever that makes no difference to what is sent."""
+    """Whether the model is asked without litellm: as its `transport` says, else at an address of its own, unless it is one of OpenAI's models
+    whose parameters litellm translates. What is sent is then what litellm would send, but for names that only contain one of those."""
     if spec.transport is not None:
         return spec.transport == "direct"
-    return bool(spec.api_base) and spec.model.startswith(OPENAI) and not _TRANSLATED.search(spec.model)
+    return bool(spec.api_base) and spec.model.startswith(OPENAI) and not _TRANSLATED.match(spec.model)
 
 
 class DirectTransport:
