@@ -20,7 +20,6 @@ from dtef_pipeline.cli.options import (
     of_metric,
     of_rounds,
     of_targets,
-    of_wide,
     reads_families,
     writes_a_table,
 )
@@ -311,13 +310,17 @@ def report(out: Path) -> None:
 
 
 @main.command(short_help="List the models and collections that --model takes.")
-@of_wide
+@writes_a_table
 @reports_errors
-def models() -> None:
-    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics."""
-    from dtef_pipeline.cli import read
+def models(output: str) -> None:
+    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics.
 
-    read.models()
+    A model is asked as `transport` says: direct (to the address, without litellm), litellm, or local (in this process); nobody is asked where
+    it says nothing. `address` is that of a server of yours, without a password.
+    """
+    from dtef_pipeline.cli import listed_models
+
+    listed_models.list_models(output)
 
 
 for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers, *SERVING_COMMANDS):
