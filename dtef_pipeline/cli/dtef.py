@@ -331,10 +331,10 @@ for _other in (export_blueprints, responses, rubric, qa, games, preference, scor
 @of_format
 @reports_errors
 def doctor(output: str) -> None:
-    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, disk space.
+    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, broker, disk space.
 
     A line per check says ok, warning or problem, and what to do. Nothing is made or changed, no model is asked, and no key is shown.
-    A PostgreSQL server that holds the responses is asked for its version.
+    A PostgreSQL server that holds the responses is asked for its version; the broker DTEF_BROKER is pinged.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.
