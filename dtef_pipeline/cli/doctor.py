@@ -17,7 +17,7 @@ from resources.settings import Settings
 
 _WIDEST = 110
 _NAME_WIDTH = 18
-_BEFORE_A_COMMAND = re.compile(r"(?:^|: |; )(?=(?:dtef|export|unset|mv|cp) )")
+_BEFORE_A_COMMAND = re.compile(r"(?:^|: |; )(?=(?:dtef|export|unset|mv|cp|aws) )")
 _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 

@@ -334,7 +334,7 @@ def doctor(output: str) -> None:
     """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, broker, disk space.
 
     A line per check says ok, warning or problem, and what to do. Nothing is made or changed, no model is asked, and no key is shown.
-    A PostgreSQL server that holds the responses is asked for its version; the broker DTEF_BROKER is pinged.
+    A PostgreSQL server that holds the responses is asked for its version, and a bucket on S3 whether it keeps versions; the broker is pinged.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.
