@@ -1,4 +1,8 @@
-"""Calls of models at an OpenAI-compatible address of their own, without litellm: a fifth of its time per call, and no import of seconds."""
+"""Calls of models at an OpenAI-compatible address of their own, without litellm.
+
+A response takes 1/5.4 to 1/6.7 of the time that it takes by litellm, and about an eighth of the processor's (docs/gateway.md, Speed). Nor is
+litellm imported, which takes seconds.
+"""
 
 from __future__ import annotations
 
