@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # as the models file has them, and would not get its temperature.
 _TRANSLATED = re.compile(r"openai/(?:responses/|(?:(?:openai|azure)/)?(?:o\d|(?:ft:)?gpt-[5-9]))")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
+_COUNT_AS_TEXT = re.compile(r"[0-9]{1,15}")
 # How servers that do not say it as OpenAI does say why a response ended.
 _ENDED_BY = {
     **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
@@ -161,6 +162,8 @@ def tokens_of(answer: Mapping[str, Any], name: str) -> int | None:
     """How many the server counted; None: it does not say."""
     usage = answer.get("usage")
     count = usage.get(name) if isinstance(usage, dict) else None
+    if isinstance(count, str) and _COUNT_AS_TEXT.fullmatch(count):
+        return int(count)
     if isinstance(count, bool) or not isinstance(count, int | float) or count < 0 or count != count // 1:
         return None
     return int(count)

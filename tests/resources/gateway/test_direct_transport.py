@@ -118,6 +118,7 @@ def answer(**changed: Any) -> bytes:
         answer(choice={"finish_reason": "MAX_TOKENS"}),
         answer(message={"content": None}, choice={"finish_reason": "SAFETY"}),
         answer(usage={"prompt_tokens": 10.0, "completion_tokens": 4, "total_tokens": 14}),
+        answer(usage={"prompt_tokens": "10", "completion_tokens": "4", "total_tokens": "14"}),
         answer(choice={"finish_reason": None}),
         answer(choice={"logprobs": None, "stop_reason": None}, prompt_logprobs=None, service_tier=None),
     ],
@@ -273,7 +274,9 @@ class TestHostileServers:
         assert caught.value.message.startswith(f"m: {said}")
 
     @pytest.mark.parametrize(
-        "usage", [None, {}, [], {"prompt_tokens": "9", "completion_tokens": 1}, {"prompt_tokens": -1}, {"prompt_tokens": True}]
+        "usage",
+        [None, {}, [], {"prompt_tokens": -1}, {"prompt_tokens": True}]
+        + [{"prompt_tokens": text, "completion_tokens": 1} for text in ("", "nine", "-9", "9.5", "٩", "9" * 5000)],
     )
     def test_tokens_that_are_no_counts_are_unknown_and_so_is_the_cost(self, usage: Any) -> None:
         with FakeLLM(fault=always(Fault("body", body=answer(usage=usage)))) as server:
