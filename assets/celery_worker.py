@@ -23,6 +23,7 @@ import resources.gateway.direct_client  # noqa: F401 - likewise: a second of a c
 from assets.celery_runs import WatchedCeleryRunLauncher, end_key, report_not_begun, sign_key
 from assets.stage.dagster_internals import ExecuteRunArgs, named_run_launcher, unpack_value
 from dtef_pipeline.errors import ConfigError
+from resources.failures import does_not_start
 from resources.settings import Settings
 
 __all__ = ["app"]
@@ -36,14 +37,28 @@ _reports: list[subprocess.Popen[bytes]] = []
 
 
 def _launcher() -> WatchedCeleryRunLauncher:
+    """That of `dagster.yaml`. Raises ConfigError where it names another one, or no broker."""
     home = Settings.from_environment().dagster_home
-    launcher = named_run_launcher(home)
+    try:
+        launcher = named_run_launcher(home)
+    except Exception as error:  # Dagster has many
+        raise ConfigError(does_not_start(home, error)) from error
     if not isinstance(launcher, WatchedCeleryRunLauncher):
         named = f"{type(launcher).__module__}.{type(launcher).__name__}"
         raise ConfigError(
             f"{home / 'dagster.yaml'} has the run launcher {named}; a worker needs that of deploy/celery/dagster.yaml"
         )
+    if not launcher.broker:  # Celery would look for one of its own kind on this machine, for ever
+        raise ConfigError(f"{home / 'dagster.yaml'} names no broker, or a variable that is empty, such as DTEF_BROKER")
     return launcher
+
+
+def _application() -> Any:
+    """Celery's, with the settings of the launcher. One line says why there is none."""
+    try:
+        return _launcher().celery
+    except ConfigError as error:
+        raise SystemExit(f"dtef: no worker can be started here: {error} (docs/several-machines.md)") from None
 
 
 @worker_init.connect(weak=False)
@@ -95,5 +110,5 @@ def _run_id(kwargs: Mapping[str, Any]) -> str:
     return str(unpack_value(kwargs["execute_job_args_packed"], as_type=ExecuteRunArgs).run_id)
 
 
-app = _launcher().celery
+app = _application()
 create_execute_job_task(app)

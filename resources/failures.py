@@ -29,6 +29,8 @@ _FULL_BELOW = 5_000_000
 """Bytes of free disk space with which SQLite's "disk I/O error" is taken for a full disk."""
 _DAMAGED = re.compile(r"file is not a database|database disk image is malformed")
 _AWAY = re.compile(r"(response store|database of Dagster).*(connection|translate host name|authentication)", re.IGNORECASE)
+_NOT_SET = re.compile(r'You have attempted to fetch the environment variable "(\w+)" which is not set\..*')
+"""What Dagster says of a variable that its settings name."""
 _SERVERS = ("psycopg.", "psycopg2.")
 
 
@@ -86,6 +88,16 @@ def one_line(chain: Iterable[Link], home: str | None = None) -> str:
         return said
     told = next((link for link in chain if not link.kind.startswith("dagster.")), chain[-1])
     return f"{told.kind.rpartition('.')[2]}: {first_line(told)}".removesuffix(": ")
+
+
+def does_not_start(home: Path, error: Exception) -> str:
+    """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
+    faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
+    told = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [one_line(links(error))]
+    said = "; ".join(
+        dict.fromkeys(_NOT_SET.sub(r"the environment variable \1, which it names, is not set", one) for one in told)
+    )
+    return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
 
 
 def first_line(link: Link) -> str:

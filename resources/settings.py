@@ -30,6 +30,7 @@ class Settings:
     `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
     `DTEF_PARTITIONS_PER_RUN` (the most partitions of one run of a backfill, so that several workers share it; not set: as few runs as can be),
     `DTEF_PROVIDER_LIMITS` (calls in flight at once to a provider over all runs that share the response store: `openai=60,anthropic=20`),
+    `DTEF_BROKER` (the queue of runs that several machines share: `redis://:PASSWORD@HOST:6379/0`, never shown whole),
     `DTEF_SANDBOX` (how programs that models wrote are kept apart: `auto`, or the name of a level),
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
@@ -53,6 +54,7 @@ class Settings:
     personas: Path | None = None
     api_tokens: Path | None = None
     partitions_per_run: int | None = None
+    broker: str | None = field(default=None, repr=False)
     # Left out of the hash: settings are keys of caches, and a mapping has none.
     provider_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
 
@@ -78,6 +80,7 @@ class Settings:
             api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
             partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env.get("DTEF_PARTITIONS_PER_RUN", "").strip()),
             provider_limits=_limits("DTEF_PROVIDER_LIMITS", env.get("DTEF_PROVIDER_LIMITS", "")),
+            broker=env.get("DTEF_BROKER", "").strip() or None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 

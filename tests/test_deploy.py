@@ -184,13 +184,6 @@ class TestSettingsOfDagster:
         assert launcher.supports_check_run_worker_health
         assert not launcher.supports_resume_run
 
-    def test_a_worker_without_them_says_what_it_needs(self, home: Path) -> None:
-        shutil.copyfile(ROOT / "deploy" / "dagster.yaml", home / "dagster.yaml")
-        command = [sys.executable, "-c", "import assets.celery_worker"]
-        environment = {"DAGSTER_HOME": str(home), "PATH": "", "DAGSTER_POSTGRES_URL": "postgresql://u:p@127.0.0.1:1/d"}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert "has the run launcher assets.run_launcher.WatchedRunLauncher; a worker needs that of" in done.stderr
-
     @pytest.mark.parametrize("samples", [False, True])
     def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path, samples: bool) -> None:
         namespace, job = job_of_a_run(home, "evaluations", samples)

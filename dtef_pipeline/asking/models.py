@@ -100,7 +100,7 @@ class ModelSpec(_Settings):
     budget: Budget = Budget()
     """What a run may use of this model."""
     transport: Literal["direct", "litellm"] | None = None
-    """How an `openai/` model with an `api_base` is asked; None: directly, unless its name is one whose parameters litellm translates."""
+    """How an `openai/` model with an `api_base` is asked; None: directly, unless it is one of OpenAI's whose parameters litellm translates."""
     description: str | None = None
 
     @model_validator(mode="before")

@@ -19,11 +19,13 @@ from resources.gateway.askable import quick_problem
 from resources.gateway.budget import Accounts
 from resources.gateway.local_embedder import local_problem
 from resources.gateway.prices import price
+from resources.gateway.reached import reached
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 _UNSET = re.compile(r"environment variable (\S+) is not set")
+_BY = {"direct": "directly:", "litellm": "by litellm:"}
 _MEND_PANEL = "mend the file that DTEF_PANEL names (docs/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
 
 
@@ -44,6 +46,7 @@ def check_models(settings: Settings) -> Iterator[Diagnosis]:
         spec for spec in models.specs.values() if not (spec.is_computed or spec.is_imported) and spec.model != LOCAL_EMBEDDER
     ]
     yield from _keys({spec.name: quick_problem(spec, os.environ) for spec in asked})
+    yield from _own_servers(asked)
     problem = local_problem()
     yield Diagnosis("offline embedder", "ok", problem or f"{LOCAL_EMBEDDER} can embed texts")
     yield _panel(settings, models)
@@ -69,6 +72,18 @@ def _keys(problems: Mapping[str, str | None]) -> Iterator[Diagnosis]:
     for problem, names in lacking.items():
         if not _UNSET.fullmatch(problem):
             yield Diagnosis("models to ask", "ok", f"{', '.join(names)}: {problem}")
+
+
+def _own_servers(asked: Sequence[ModelSpec]) -> Iterator[Diagnosis]:
+    """At which addresses models are asked that have one of their own, and by which transport."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for spec in asked:
+        way = reached(spec, os.environ)
+        if way.address:
+            found[way.transport].append(f"{spec.name} at {way.address}")
+    if found:
+        told = "; ".join(f"{_BY[transport]} {', '.join(models)}" for transport, models in sorted(found.items()))
+        yield Diagnosis("model servers", "ok", f"asked {told} (not tried)")
 
 
 def _panel_alone(settings: Settings) -> Diagnosis:

@@ -18,7 +18,7 @@ from assets.daemon_state import DaemonState, daemon_state
 from assets.stage.dagster_internals import storage_settings
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.places import absent, rows, writable
-from dtef_pipeline.cli.ready import does_not_start, earlier_version
+from dtef_pipeline.cli.ready import earlier_version
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.observe import MIN_N
@@ -26,7 +26,7 @@ from dtef_pipeline.survey.whole import ALLOWANCES
 from dtef_pipeline.text.spans import span_in_words
 from resources.evaluation_counts import unended_if_there
 from resources.evaluations import QUEUE_SENSOR
-from resources.failures import links, one_line
+from resources.failures import does_not_start, links, one_line
 from resources.settings import Settings, shipped
 from resources.sources import Source, Sources
 from resources.warehouse import Warehouse

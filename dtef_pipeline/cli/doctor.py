@@ -17,7 +17,7 @@ from resources.settings import Settings
 
 _WIDEST = 110
 _NAME_WIDTH = 18
-_BEFORE_A_COMMAND = re.compile(r"(?:^|: |; )(?=(?:dtef|export|unset|mv|cp) )")
+_BEFORE_A_COMMAND = re.compile(r"(?:^|: |; )(?=(?:dtef|export|unset|mv|cp|aws) )")
 _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -51,6 +51,7 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         ("webhook", _webhook),
         ("look-ups", _look_ups),
         ("API tokens", _tokens),
+        ("broker", _broker),
         ("Dagster's home", _home),
     )
     for name, check in checks:
@@ -138,6 +139,12 @@ def _tokens(settings: Settings) -> Iterator[Diagnosis]:
     from dtef_pipeline.cli.kept_tokens import check_tokens
 
     yield check_tokens(settings)
+
+
+def _broker(settings: Settings) -> Iterator[Diagnosis]:
+    from dtef_pipeline.cli.asked_broker import check_broker
+
+    yield check_broker(settings)
 
 
 def _show(finding: Diagnosis) -> None:

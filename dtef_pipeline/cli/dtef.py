@@ -20,7 +20,6 @@ from dtef_pipeline.cli.options import (
     of_metric,
     of_rounds,
     of_targets,
-    of_wide,
     reads_families,
     writes_a_table,
 )
@@ -311,13 +310,17 @@ def report(out: Path) -> None:
 
 
 @main.command(short_help="List the models and collections that --model takes.")
-@of_wide
+@writes_a_table
 @reports_errors
-def models() -> None:
-    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics."""
-    from dtef_pipeline.cli import read
+def models(output: str) -> None:
+    """List the models and collections that --model takes, --judge of rubrics and questions, and --analyst and --embedder of rubrics.
 
-    read.models()
+    A model is asked as `transport` says: direct (to the address, without litellm), litellm, or local (in this process); nobody is asked where
+    it says nothing. `address` is that of a server of yours, without a password.
+    """
+    from dtef_pipeline.cli import listed_models
+
+    listed_models.list_models(output)
 
 
 for _other in (export_blueprints, responses, rubric, qa, games, preference, score_answers, *SERVING_COMMANDS):
@@ -328,10 +331,10 @@ for _other in (export_blueprints, responses, rubric, qa, games, preference, scor
 @of_format
 @reports_errors
 def doctor(output: str) -> None:
-    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, disk space.
+    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, broker, disk space.
 
     A line per check says ok, warning or problem, and what to do. Nothing is made or changed, no model is asked, and no key is shown.
-    A PostgreSQL server that holds the responses is asked for its version.
+    A PostgreSQL server that holds the responses is asked for its version, and a bucket on S3 whether it keeps versions; the broker is pinged.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.

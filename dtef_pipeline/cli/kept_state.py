@@ -11,11 +11,11 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from dtef_pipeline.cli.asked_bucket import check_object_store
 from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.cli.places import absent, elsewhere, holds_files, nearest, rows, writable
 from dtef_pipeline.errors import ConfigError, DtefError, makes_again
 from dtef_pipeline.text.counted import and_more, counted
-from resources.file_systems import open_root, without_secrets
 from resources.parquet_files import fault, looks_damaged
 from resources.responses.database import SCHEMA_VERSION, ResponseDatabase
 from resources.responses.engines import database_url
@@ -86,13 +86,7 @@ def _server(settings: Settings, url: sa.URL) -> Diagnosis:
 
 def _warehouse(root: str) -> Diagnosis:
     if "://" in root:
-        try:
-            open_root(root)
-        except DtefError as error:
-            return Diagnosis("warehouse", "problem", str(error), _mend_address(error))
-        return Diagnosis(
-            "warehouse", "ok", f"{without_secrets(root)}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)"
-        )
+        return check_object_store(root)
     folder = Path(root).absolute()
     if not folder.exists():
         return absent("warehouse", folder, "DTEF_WAREHOUSE", "`dtef ingest PATH`")
@@ -110,16 +104,6 @@ def _warehouse(root: str) -> Diagnosis:
     tables = set(files.values())
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"
     return writable("warehouse", folder, found, "DTEF_WAREHOUSE", [folder / table for table in tables])
-
-
-def _mend_address(error: DtefError) -> str:
-    """What to do about an address of an object store that cannot be used."""
-    if isinstance(error.__cause__, OSError):
-        return (
-            "see whether that server can be reached from here, and whether bucket, endpoint_override and region in the address are right "
-            f"(docs/scale.md); or {elsewhere('DTEF_WAREHOUSE')}"
-        )
-    return "name a folder, or an address such as s3://bucket/prefix: export DTEF_WAREHOUSE=PATH"
 
 
 def _landing_folder(folder: Path) -> Diagnosis:

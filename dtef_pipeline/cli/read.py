@@ -308,20 +308,6 @@ def report(reader: TableReader, out: Path) -> None:
     click.echo(f"report: {out}")
 
 
-def models() -> None:
-    known = known_models(Settings.from_environment(), BASELINES)
-    rows = [
-        {
-            "model": spec.name,
-            "variant": spec.variant,
-            "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
-            "key": spec.api_key_env or "",
-        }
-        for spec in known.specs.values()
-    ]
-    click.echo(render(pd.DataFrame(rows), "table", fit=terminal_fit(["model", "key"], how="--wide shows them")))
-
-
 def _require(warehouse: Warehouse, table: str, how: str) -> None:
     if not warehouse.values(table, "round"):
         raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")

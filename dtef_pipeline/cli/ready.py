@@ -15,7 +15,7 @@ from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.failures import in_words, links, one_line
+from resources.failures import does_not_start, in_words, links
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models
@@ -93,13 +93,6 @@ def earlier_version(settings: Path) -> str | None:
     if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
         return None
     return f"{settings} is of an earlier version: killed workers are not noticed"
-
-
-def does_not_start(home: Path, error: Exception) -> str:
-    """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
-    faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
-    said = "; ".join(fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults) or one_line(links(error))
-    return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
 
 
 def _copy_whole(source: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from dtef_pipeline.cli import installed, kept_state
+from dtef_pipeline.cli import asked_bucket, installed
 from dtef_pipeline.cli.asked_models import check_models
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
@@ -102,7 +102,7 @@ def test_an_object_store_that_is_not_reached_is_no_fault_of_the_address(state: P
         cause = OSError("curlCode: 6, Could not resolve hostname") if root.startswith("s3") else ValueError("unknown type")
         raise WarehouseError(f"cannot use the warehouse {root}") from cause
 
-    monkeypatch.setattr(kept_state, "open_root", unreachable)
+    monkeypatch.setattr(asked_bucket, "open_root", unreachable)
     for root, remedy in (
         ("s3://bucket/prefix", "see whether that server can be reached"),
         ("s4://bucket/prefix", "name a folder, or"),

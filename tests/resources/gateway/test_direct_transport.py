@@ -118,6 +118,7 @@ def answer(**changed: Any) -> bytes:
         answer(choice={"finish_reason": "MAX_TOKENS"}),
         answer(message={"content": None}, choice={"finish_reason": "SAFETY"}),
         answer(usage={"prompt_tokens": 10.0, "completion_tokens": 4, "total_tokens": 14}),
+        answer(usage={"prompt_tokens": "10", "completion_tokens": "4", "total_tokens": "14"}),
         answer(choice={"finish_reason": None}),
         answer(choice={"logprobs": None, "stop_reason": None}, prompt_logprobs=None, service_tier=None),
     ],
@@ -129,15 +130,42 @@ def test_both_read_the_same(body: bytes) -> None:
     assert directly == by_litellm
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt-4o", "m", "gpt-oss-20b", "gpt-5", "gpt-5-mini", "o1", "o3-mini", "o4-mini", "azure/gpt-5.1", "olmo-2"]
-)
+OF_OPENAI = [
+    "gpt-5",
+    "gpt-5-mini",
+    "o1",
+    "o3-mini",
+    "o4-mini",
+    "azure/gpt-5.1",
+    "openai/gpt-5",
+    "openai/o3",
+    "ft:gpt-5-mini:me::1",
+]
+OF_OTHERS = ["gpt-4o", "m", "gpt-oss-20b", "openai/gpt-oss-20b", "olmo-2", "Qwen/o1-open", "ft:gpt-4.1-mini:me::1"]
+
+
+@pytest.mark.parametrize("name", OF_OPENAI + OF_OTHERS)
 def test_a_model_whose_parameters_litellm_translates_is_left_to_it(name: str) -> None:
     """It would send `max_completion_tokens` for `max_tokens`, and no temperature."""
     litellm, spec = load_litellm(), ModelSpec(name="m", model=f"openai/{name}", api_base="http://h/v1")
     given = {"temperature": 0.5, "max_tokens": 9}
     mapped = litellm.OpenAIConfig().map_openai_params(dict(given), {}, name, drop_params=True)
-    assert is_direct(spec) == (mapped == given)
+    assert is_direct(spec) == (mapped == given) == (name in OF_OTHERS)
+
+
+@pytest.mark.parametrize("name", ["my-gpt-5-finetune", "Qwen/gpt-5-distilled", "gpt-4-and-gpt-5-merged", "Qwen/o1"])
+def test_a_model_of_ones_own_with_such_a_name_gets_its_parameters_as_they_are(name: str) -> None:
+    """litellm took it for OpenAI's, and it was asked without its temperature."""
+    with FakeLLM() as server:
+        spec = model(server, model=f"openai/{name}", temperature=0.5, max_tokens=9)
+        assert is_direct(spec)
+        send(DirectTransport({"M_KEY": KEY}), requests(spec))
+    assert {server.calls[0].body["temperature"], server.calls[0].body["max_tokens"]} == {0.5, 9}
+
+
+def test_what_litellm_asks_at_another_path_of_the_server_is_left_to_it() -> None:
+    """`responses/gpt-4.1` was sent as the name of a model."""
+    assert not is_direct(model(None, model="openai/responses/gpt-4.1", api_base="http://h/v1"))
 
 
 class TestSwitch:
@@ -246,7 +274,9 @@ class TestHostileServers:
         assert caught.value.message.startswith(f"m: {said}")
 
     @pytest.mark.parametrize(
-        "usage", [None, {}, [], {"prompt_tokens": "9", "completion_tokens": 1}, {"prompt_tokens": -1}, {"prompt_tokens": True}]
+        "usage",
+        [None, {}, [], {"prompt_tokens": -1}, {"prompt_tokens": True}]
+        + [{"prompt_tokens": text, "completion_tokens": 1} for text in ("", "nine", "-9", "9.5", "٩", "9" * 5000)],
     )
     def test_tokens_that_are_no_counts_are_unknown_and_so_is_the_cost(self, usage: Any) -> None:
         with FakeLLM(fault=always(Fault("body", body=answer(usage=usage)))) as server:

@@ -1,0 +1,115 @@
+"""`dtef doctor` on the broker of several machines: a real Redis that answers, refuses a password, hangs or is away. No password is shown."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from dtef_pipeline.cli.asked_broker import BROKER_PING_S, check_broker
+from dtef_pipeline.cli.findings import Diagnosis
+from resources.settings import Settings
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.test_doctor import findings
+from tests.redis_server import NoRedis, Redis, running_redis
+
+PLANTED = "planted-7f3a9c"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Redis]:
+    try:
+        with running_redis() as server:
+            yield server
+    except NoRedis as why:
+        pytest.skip(str(why))
+
+
+def found(url: str, home: Path = Path("/nowhere")) -> Diagnosis:
+    return check_broker(Settings.from_environment({"DTEF_BROKER": url, "DAGSTER_HOME": str(home)}))
+
+
+def place(broker: Redis) -> str:
+    return f"127.0.0.1:{urlsplit(broker.url).port}/0"
+
+
+def test_one_that_answers_is_in_order(broker: Redis) -> None:
+    assert found(broker.url) == Diagnosis("broker", "ok", f"redis://{place(broker)}: it answers")
+
+
+@pytest.mark.parametrize("password", ["", f":{PLANTED}@"])
+def test_one_that_refuses_the_password_says_where_the_right_one_stands(broker: Redis, password: str) -> None:
+    row = found(f"redis://{password}{place(broker)}")
+    assert (row.state, row.found.partition(" the password: ")[0]) == ("problem", f"redis://{place(broker)} refuses")
+    assert row.remedy.startswith("write the password that redis.conf has (requirepass) into DTEF_BROKER")
+    assert PLANTED not in str(row)
+
+
+def test_one_that_is_away_is_a_problem_of_the_command_with_the_way_to_start_it(
+    broker: Redis, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_redis() as gone:
+        url = gone.url
+    monkeypatch.setenv("DTEF_BROKER", url)
+    row = findings(1)["broker"]
+    assert row["found"].startswith(f"redis://127.0.0.1:{urlsplit(url).port}/0 does not answer: ")
+    assert row["found"].endswith("Connection refused; no run is taken by a worker until it does")
+    assert "systemctl start redis-server" in row["remedy"]
+    assert str(urlsplit(url).password) not in str(row)
+
+
+def test_one_that_says_nothing_is_not_waited_for() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        before = time.monotonic()
+        row = found(f"redis://:{PLANTED}@127.0.0.1:{silent.getsockname()[1]}/0")
+        assert time.monotonic() - before < 3 * BROKER_PING_S
+    assert (row.state, "does not answer: Timeout" in row.found) == ("problem", True)
+    assert PLANTED not in str(row)
+
+
+@pytest.mark.parametrize(
+    "url", [f"redis://:{PLANTED}/x@h:6379/0", f"redis://:9?{PLANTED}@h", f"redis://me:12/{PLANTED}@h/0", PLANTED, "redis://[h"]
+)
+def test_nothing_is_shown_of_what_is_no_address(url: str) -> None:
+    row = found(url)
+    assert (row.state, row.found) == ("problem", "DTEF_BROKER is no address such as redis://:PASSWORD@HOST:6379/0")
+    assert PLANTED not in str(row)
+
+
+def test_with_tls_an_address_needs_what_celery_wants() -> None:
+    """The pages said rediss:// alone, and a worker with it ended with a trace."""
+    row = found(f"rediss://:{PLANTED}@127.0.0.1:1/0")
+    assert row.found.startswith("rediss://127.0.0.1:1/0: Celery does not take this address: A rediss:// URL must have")
+    assert row.remedy.endswith("it ends in ?ssl_cert_reqs=required")
+    assert "does not answer" in found(f"rediss://:{PLANTED}@127.0.0.1:1/0?ssl_cert_reqs=required").found
+
+
+@pytest.mark.parametrize("package", ["redis", "celery"])
+def test_without_its_packages_it_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, package, None)
+    row = found("redis://h/0")
+    assert row.found == f"redis://h/0 cannot be used: the package {package} is not installed"
+    assert row.remedy.startswith("pip install 'dtef-pipeline[celery]'")
+
+
+def test_another_kind_of_broker_is_named_without_its_password() -> None:
+    assert found(f"amqp://me:{PLANTED}@h:5672/{PLANTED}").found == "amqp://h:5672: not looked at, as it is no Redis"
+
+
+def test_without_one_it_depends_on_the_settings_of_dagster(tmp_path: Path) -> None:
+    assert found("", tmp_path).state == "ok"
+    for settings, state in (("dagster.yaml", "ok"), ("celery/dagster.yaml", "problem")):
+        (tmp_path / "dagster.yaml").write_bytes((ROOT / "deploy" / settings).read_bytes())
+        assert found("", tmp_path).state == state
+    assert found("", tmp_path).remedy.endswith(": export DTEF_BROKER=redis://:PASSWORD@HOST:6379/0")
+    (tmp_path / "dagster.yaml").write_text("- {no", encoding="utf-8")
+    assert found("", tmp_path).state == "ok"

@@ -1,0 +1,70 @@
+"""`dtef models` and `dtef doctor` say by which transport and at which address a model is asked, and show nothing secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.cli.asked_models import check_models
+from resources.settings import Settings
+from tests.dtef_pipeline.cli.commands import ok
+from tests.strict_json import strict
+
+PLANTED = "planted-7f3a9c"
+MODELS = f"""models:
+  mine: {{model: openai/m, api_base: 'http://me:{PLANTED}@gpu-box:8000/v1?key={PLANTED}'}}
+  in-path: {{model: openai/p, api_base: 'https://h.example/{PLANTED}/v1', api_key_env: MINE}}
+  by-wish: {{model: openai/w, api_base: 'http://h.example/v1', transport: litellm}}
+  translated: {{model: openai/gpt-5-mini, api_base: 'http://h.example/v1'}}
+  elsewhere: {{model: hosted_vllm/v, api_base: 'http://h.example/v1'}}
+  of-provider: {{model: openai/gpt-4o}}
+  made-elsewhere: {{model: imported/x}}
+"""
+
+
+@pytest.fixture
+def listed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (state / "models.yaml").write_text(MODELS, encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    monkeypatch.setenv("MINE", PLANTED)
+
+
+@pytest.mark.usefixtures("listed")
+def test_each_model_is_listed_with_its_transport_and_address() -> None:
+    printed = ok("models", "--format", "json")
+    assert PLANTED not in printed
+    ways = {row["model"]: (row["transport"], row["address"]) for row in strict(printed)}
+    assert {name: ways[name] for name in ways if name.startswith(("mine", "in-", "by-", "tr", "else", "of-", "made-"))} == {
+        "mine": ("direct", "http://[...]@gpu-box:8000/v1"),
+        "in-path": ("direct", "https://h.example/[key]/v1"),
+        "by-wish": ("litellm", "http://h.example/v1"),
+        "translated": ("litellm", "http://h.example/v1"),
+        "elsewhere": ("litellm", "http://h.example/v1"),
+        "of-provider": ("litellm", ""),
+        "made-elsewhere": ("", ""),
+    }
+    assert ways["local/smollm2-135m"] == ("local", "")
+    assert ways["baseline/uniform"] == ("", "")
+
+
+@pytest.mark.usefixtures("listed")
+def test_the_table_has_both_columns() -> None:
+    printed = ok("models")
+    line = next(line for line in printed.splitlines() if line.strip().startswith("mine "))
+    assert line.split()[-2:] == ["direct", "http://[...]@gpu-box:8000/v1"]
+    assert PLANTED not in printed
+
+
+@pytest.mark.usefixtures("listed")
+def test_doctor_names_the_servers_of_ones_own() -> None:
+    found = {one.check: one for one in check_models(Settings.from_environment())}
+    assert found["model servers"].found == (
+        "asked directly: mine at http://[...]@gpu-box:8000/v1, in-path at https://h.example/[key]/v1; "
+        "by litellm: by-wish at http://h.example/v1, translated at http://h.example/v1, elsewhere at http://h.example/v1 (not tried)"
+    )
+    assert PLANTED not in str(found)
+
+
+def test_without_a_server_of_ones_own_doctor_has_no_line_for_them(state: Path) -> None:
+    assert "model servers" not in {one.check for one in check_models(Settings.from_environment())}
