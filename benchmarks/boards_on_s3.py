@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.board_statistics import connection
+from benchmarks.memory import held_mb
 from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
@@ -55,17 +55,14 @@ def written(house: Warehouse, made: dict[str, pa.Table]) -> tuple[int, int]:
 def measured(root: str) -> None:
     """In the process that is measured: the seconds until all boards are made, and the MB that it has held at most, as JSON."""
     house = Warehouse(root)
-    before, began = _peak(), time.perf_counter()
+    began = time.perf_counter()
     options = SurveyBoardOptions()
     with house.connect(only=["scores", "survey_responses", "reference_scores", "blueprints"]) as opened:
         evidence = load_evidence(opened, options)
         for view in KEYS.groups:
             board(opened, view, options, evidence)
-    print(json.dumps({"seconds": time.perf_counter() - began, "before": before, "peak": _peak()}))
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds = time.perf_counter() - began
+    print(json.dumps({"seconds": seconds, "megabytes": held_mb(Path("/proc/self"))}))
 
 
 def boards(root: str) -> dict[str, float]:
@@ -102,9 +99,9 @@ def main() -> None:
             found = {name: boards(root) for name, root in roots.items()}
             local, remote = (one["seconds"] for one in found.values())
             times.append((local, remote))
-            memory = ", ".join(f"{name} {one['peak']:,.0f} MB" for name, one in found.items())
+            memory = ", ".join(f"{name} {one['megabytes']:,.0f} MB" for name, one in found.items())
             print(f"all boards: folder {local:.1f} s, S3 {remote:.1f} s, {remote / local:.2f}x; ", end="")
-            print(f"{len(server.requests):,} requests; at most {memory} ({found['S3']['before']:,.0f} MB before)", flush=True)
+            print(f"{len(server.requests):,} requests; at most {memory}", flush=True)
         local, remote = (min(each) for each in zip(*times, strict=True))
         print(f"best of {given.repeat} each: {remote / local:.2f}x the time on a folder")
 

@@ -26,6 +26,7 @@ import yaml
 
 from assets.launch import STAGE_NAMES
 from benchmarks.full_round import synthetic_survey
+from benchmarks.memory import held_mb
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline
@@ -93,8 +94,7 @@ class Peak(threading.Thread):
 
     def _look(self, process: Path) -> None:
         if b"assets.celery_worker" in (process / "cmdline").read_bytes():
-            said = dict(line.partition(":")[::2] for line in (process / "status").read_text().splitlines())
-            self.megabytes = max(self.megabytes, int(said["VmHWM"].split()[0]) / 1024)
+            self.megabytes = max(self.megabytes, held_mb(process))
 
 
 def _measured(
