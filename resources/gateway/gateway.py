@@ -60,7 +60,8 @@ class Outcome:
 class Gateway:
     """Asks language models for what the response store does not have yet.
 
-    One gateway per run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls.
+    One gateway per run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls. They
+    follow one another: two at the same time would each count as a run of its own where limits of providers are shared.
     """
 
     def __init__(
