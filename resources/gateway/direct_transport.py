@@ -1,6 +1,6 @@
 """Calls of models at an OpenAI-compatible address of their own, without litellm.
 
-A response takes 1/5.4 to 1/6.7 of the time that it takes by litellm, and about an eighth of the processor's (docs/gateway.md, Speed). Nor is
+A response takes about a fifth of the time that it takes by litellm, and about an eighth of the processor's (docs/gateway.md, Speed). Nor is
 litellm imported, which takes seconds.
 """
 

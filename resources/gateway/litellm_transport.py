@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.http_errors import no_answer, no_choices
 from resources.gateway.litellm_errors import call_error
@@ -106,23 +106,27 @@ class LitellmTransport:
         return self._takes[spec.variant]
 
     def _warn_of_dropped(self, litellm: Any, spec: ModelSpec) -> None:
-        """Log, once per model, which sampling parameters are not sent because the provider refuses them."""
-        if spec.api_base or spec.variant in self._warned:
+        """Log, once per model, which sampling parameters are not sent because the provider, or litellm for it, refuses them."""
+        if spec.variant in self._warned:
             return
         self._warned.add(spec.variant)
         given = {key: value for key in ("temperature", "top_p", "seed") if (value := spec.sampling.get(key)) is not None}
+        allowed = {"allowed_openai_params": list(given)} if spec.api_base else {}
         try:
             model, provider, *_ = litellm.get_llm_provider(spec.model)
-            sent = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **given)
+            sent = litellm.utils.get_optional_params(
+                model=model, custom_llm_provider=provider, drop_params=True, **allowed, **given
+            )
         except Exception:  # the call itself will say what is wrong
             return
         kept = [value for value in sent.values() if not isinstance(value, bool)]
         if dropped := [key for key, value in given.items() if value not in kept]:
             _log.warning(
-                "%s: the provider takes no %s, so it is not sent; in the models file say `%s: null`",
+                "%s: the provider takes no %s, so it is not sent; in the models file say `%s: null`%s",
                 spec.name,
                 ", ".join(dropped),
                 dropped[0],
+                ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else "",
             )
 
     async def open(self) -> None:

@@ -163,6 +163,19 @@ def test_a_model_of_ones_own_with_such_a_name_gets_its_parameters_as_they_are(na
     assert {server.calls[0].body["temperature"], server.calls[0].body["max_tokens"]} == {0.5, 9}
 
 
+@pytest.mark.parametrize(("name", "warned"), [("gpt-5-mini", True), ("m", False)])
+def test_litellm_warns_that_a_server_of_ones_own_is_sent_no_temperature(
+    caplog: pytest.LogCaptureFixture, name: str, warned: bool
+) -> None:
+    with FakeLLM() as server:
+        spec = model(server, model=f"openai/{name}", temperature=0.5, transport="litellm")
+        send(LitellmTransport({"M_KEY": KEY}), requests(spec, 2))
+    assert ("temperature" not in server.calls[0].body) == warned
+    said = [line for line in caplog.messages if "takes no temperature" in line]
+    assert len(said) == warned
+    assert all(line.endswith("`temperature: null`, or `transport: direct` to send it") for line in said)
+
+
 def test_what_litellm_asks_at_another_path_of_the_server_is_left_to_it() -> None:
     """`responses/gpt-4.1` was sent as the name of a model."""
     assert not is_direct(model(None, model="openai/responses/gpt-4.1", api_base="http://h/v1"))
