@@ -1,7 +1,7 @@
 """The response store at the size of a campaign: lookups, reading, adding and claiming in a store of a million answers.
 
-Prints seconds and rows per second, of the best of three passes over other keys each and of the first one, which finds nothing in the server's
-memory, and the ratio of the best to that in a store of a hundredth of the size (1.0: size costs nothing).
+Prints seconds and rows per second, of the best of three passes over other keys each and of the first one, which comes right after the store
+was filled, and the ratio of the best to that in a store of a hundredth of the size (1.0: size costs nothing).
 Run: `python benchmarks/response_store.py [--answers 1000000] [--url postgresql+psycopg://...]`; a database by URL must be empty.
 
 With `--claimants 8` so many processes also claim at the same time, as workers on several machines do. With `--copy` a PostgreSQL database is

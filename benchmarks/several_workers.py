@@ -89,7 +89,7 @@ class Peak(threading.Thread):
     def run(self) -> None:
         while not self.ended.wait(0.5):
             for process in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):  # it may end meanwhile
+                with suppress(OSError, KeyError):  # it may end meanwhile, and one that has ended holds nothing
                     self._look(process)
 
     def _look(self, process: Path) -> None:
