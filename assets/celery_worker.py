@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -21,9 +22,10 @@ from dagster_celery.tasks import create_execute_job_task
 import assets.definitions  # noqa: F401 - what every run needs, and a fork of this process has: five seconds of a core
 import resources.gateway.direct_client  # noqa: F401 - likewise: a second of a core
 from assets.celery_runs import WatchedCeleryRunLauncher, end_key, report_not_begun, sign_key
-from assets.stage.dagster_internals import ExecuteRunArgs, named_run_launcher, unpack_value
+from assets.stage.dagster_internals import ExecuteRunArgs, named_run_launcher, storage_settings, unpack_value
 from dtef_pipeline.errors import ConfigError
-from resources.failures import does_not_start
+from resources.broker import VARIABLE, fault, launcher_of, without_password
+from resources.failures import does_not_start, first_line, links
 from resources.settings import Settings
 
 __all__ = ["app"]
@@ -36,10 +38,12 @@ _ended: dict[str, threading.Event] = {}
 _reports: list[subprocess.Popen[bytes]] = []
 
 
-def _launcher() -> WatchedCeleryRunLauncher:
+def _launcher(home: Path) -> WatchedCeleryRunLauncher:
     """That of `dagster.yaml`. Raises ConfigError where it names another one, or no broker."""
-    home = Settings.from_environment().dagster_home
+    if not (home / "dagster.yaml").is_file():
+        raise ConfigError(f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or mend DAGSTER_HOME")
     try:
+        storage_settings(home)
         launcher = named_run_launcher(home)
     except Exception as error:  # Dagster has many
         raise ConfigError(does_not_start(home, error)) from error
@@ -53,10 +57,29 @@ def _launcher() -> WatchedCeleryRunLauncher:
     return launcher
 
 
+def _celery(launcher: WatchedCeleryRunLauncher, source: str) -> Any:
+    """Celery's application. Raises ConfigError for an address that Celery does not take: it would end in a trace, with the password."""
+    broker = launcher.broker or ""
+    if wrong := fault(broker, source):
+        raise ConfigError(f"{wrong.found}; {wrong.remedy}")
+    try:
+        celery = launcher.celery
+        celery.connection_for_read().transport_cls  # noqa: B018 - looks for what the address names
+        celery.backend.as_uri()
+    except Exception as error:  # of any of Celery's transports
+        said = without_password(without_password(f"{type(error).__name__}: {error}", broker), launcher.backend or broker)
+        raise ConfigError(f"Celery does not take the address in {source}, or that of its results: {said}") from error
+    return celery
+
+
 def _application() -> Any:
     """Celery's, with the settings of the launcher. One line says why there is none."""
     try:
-        return _launcher().celery
+        home = Settings.from_environment().dagster_home
+        launcher = _launcher(home)
+        named = launcher_of(home)
+        variable = named.variable if named else VARIABLE
+        return _celery(launcher, variable or f"broker in {home / 'dagster.yaml'}")
     except ConfigError as error:
         raise SystemExit(f"dtef: no worker can be started here: {error} (docs/several-machines.md)") from None
 
@@ -68,7 +91,8 @@ def _require_storage(**_: Any) -> None:
         with dg.DagsterInstance.get() as instance:
             instance.get_runs_count()
     except Exception as error:
-        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {error}") from None
+        said = first_line(links(error)[0])
+        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {said}") from None
 
 
 def _beat(task_id: str, ended: threading.Event) -> None:

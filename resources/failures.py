@@ -95,9 +95,20 @@ def does_not_start(home: Path, error: Exception) -> str:
     faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
     told = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [one_line(links(error))]
     said = "; ".join(
-        dict.fromkeys(_NOT_SET.sub(r"the environment variable \1, which it names, is not set", one) for one in told)
+        dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", one) for one in told)
     )
     return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
+
+
+def unset_variables(error: BaseException) -> list[str]:
+    """The environment variables that Dagster's settings name and that are not set, where they are what Dagster does not start for."""
+    faults = [str(one.message) for one in getattr(error, "errors", None) or ()]
+    told = faults or [link.said for link in links(error)]
+    found = [_NOT_SET.search(one) for one in told]
+    # Of a list, each fault is to be one: a file that is wrong as well needs mending.
+    if faults and not all(found):
+        return []
+    return list(dict.fromkeys(one[1] for one in found if one))
 
 
 def first_line(link: Link) -> str:

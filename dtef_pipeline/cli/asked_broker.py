@@ -2,62 +2,105 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import os
+import shlex
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
-
-import yaml
+from urllib.parse import urlsplit
 
 from dtef_pipeline.cli.findings import Diagnosis
+from resources.broker import EXAMPLE, VARIABLE, fault, is_redis, launcher_of, shown, without_password
 from resources.settings import Settings
 
 BROKER_PING_S = 3.0
 """For the connection, and for the answer."""
 _BROKER = "broker"
-_BROKER_URL = "redis://:PASSWORD@HOST:6379/0"
-_REDIS = ("redis", "rediss")
-_AFTER_HOST = re.compile(r"/?\d*")
+_FILE = "deploy/celery/dagster.yaml"
 
 
 def check_broker(settings: Settings) -> Diagnosis:
-    """Whether the broker answers, and takes the password."""
-    url = settings.broker
-    if url is None:
-        return _none(settings.dagster_home)
-    if (where := _shown(url)) is None:
-        remedy = "mend it; a sign of its password that means something in an address is written as there: %40 for @, %2F for /"
-        return Diagnosis(_BROKER, "problem", f"DTEF_BROKER is no address such as {_BROKER_URL}", remedy)
-    if urlsplit(url).scheme not in _REDIS:
-        return Diagnosis(_BROKER, "ok", f"{where}: not looked at, as it is no Redis")
+    """Whether the broker answers and takes the password, and whether the settings of Dagster send runs there."""
+    home, launcher = settings.dagster_home, launcher_of(settings.dagster_home)
+    if launcher is None or not launcher.is_celery:
+        if settings.broker is None:
+            return Diagnosis(_BROKER, "ok", f"none ({VARIABLE} is not set): runs are not shared with workers on other machines")
+        asked = _asked(settings.broker, VARIABLE)
+        has_file = (home / "dagster.yaml").is_file()
+        # Of a file that cannot be read another check tells.
+        return _unused(asked, home, has_file) if asked.state == "ok" and (launcher or not has_file) else asked
+    if launcher.address is not None:
+        return _asked(launcher.address, f"the broker in {home / 'dagster.yaml'}")
+    variable = launcher.variable or VARIABLE
+    url = settings.broker if variable == VARIABLE else os.environ.get(variable, "").strip()
+    if url and launcher.variable:
+        return _asked(url, variable)
+    if launcher.variable is None:
+        found = f"{home / 'dagster.yaml'} has the run launcher of Celery and names no broker: no run can be started"
+        return Diagnosis(_BROKER, "problem", found, f"give it the lines `broker` and `backend` of {_FILE}")
+    found = f"{variable} is not set, and {home / 'dagster.yaml'} names it: no run can be started"
+    return Diagnosis(_BROKER, "problem", found, f"give the same as on the other machines: export {variable}={EXAMPLE}")
+
+
+def _unused(asked: Diagnosis, home: Path, has_file: bool) -> Diagnosis:
+    """The broker is in order, and Dagster knows nothing of it."""
+    file = home / "dagster.yaml"
+    why = f"{file} has not the run launcher of Celery" if has_file else f"there is no {file} with the run launcher of Celery"
+    remedy = (
+        f"in a checkout of the project: cp {_FILE} {shlex.quote(str(file))}; or, where one machine is enough: unset {VARIABLE}"
+    )
+    return Diagnosis(_BROKER, "warning", f"{asked.found}; no run goes to a worker, as {why}", remedy)
+
+
+def _asked(url: str, source: str) -> Diagnosis:
+    """What the server of an address says. `source`: where the address is written."""
+    if wrong := fault(url, source):
+        return Diagnosis(_BROKER, "problem", *wrong)
+    where = str(shown(url))
+    if not is_redis(url):
+        return Diagnosis(_BROKER, "ok", f"{where}: not looked at, as it is no plain Redis")
     try:
-        return _pinged(url, where)
+        return _pinged(url, where, source)
     except ImportError as error:
         found = f"{where} cannot be used: the package {str(error.name).partition('.')[0]} is not installed"
-        return Diagnosis(
-            _BROKER, "problem", found, "pip install 'dtef-pipeline[celery]'; or, on one machine: unset DTEF_BROKER"
-        )
+        remedy = "pip install 'dtef-pipeline[celery]'; or, on one machine: unset DTEF_BROKER"
+        return Diagnosis(_BROKER, "problem", found, remedy)
 
 
-def _pinged(url: str, where: str) -> Diagnosis:
-    from redis.exceptions import AuthenticationError, RedisError
+def _pinged(url: str, where: str, source: str) -> Diagnosis:
+    from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
     try:
         _ping(url)
     except AuthenticationError as error:
-        remedy = "write the password that redis.conf has (requirepass) into DTEF_BROKER, with %40 for @ and %2F for /"
-        return Diagnosis(_BROKER, "problem", f"{where} refuses the password: {_said(error, url)}", remedy)
-    except (RedisError, OSError) as error:
-        found = f"{where} does not answer: {_said(error, url)}; no run is taken by a worker until it does"
+        return _refused(url, where, source, without_password(str(error), url))
+    except ResponseError as error:
         remedy = (
-            "start it, on its machine with `systemctl start redis-server`; or mend DTEF_BROKER; "
+            f"if it is the number after the host: take a smaller one in {source}, such as /0 (`databases` in redis.conf says how many "
+            "there are); if it is a right: give it to the user (ACL SETUSER)"
+        )
+        return Diagnosis(_BROKER, "problem", f"{where} answers, and refuses: {without_password(str(error), url)}", remedy)
+    except (RedisError, OSError) as error:
+        found = f"{where} does not answer: {without_password(str(error), url)}; no run is taken by a worker until it does"
+        remedy = (
+            f"start it, on its machine with `systemctl start redis-server`; or mend {source}; "
             "or let this machine reach it (`bind` in redis.conf, the firewall)"
         )
         return Diagnosis(_BROKER, "problem", found, remedy)
-    except ValueError as error:  # of Celery, which wants more of a rediss:// address than Redis does
-        remedy = "mend DTEF_BROKER; with TLS it ends in ?ssl_cert_reqs=required"
-        return Diagnosis(_BROKER, "problem", f"{where}: Celery does not take this address: {_said(error, url)}", remedy)
+    except (ValueError, TypeError) as error:  # of Celery, which wants more of an address than Redis does
+        found = f"{where}: Celery does not take this address: {without_password(str(error), url)}"
+        return Diagnosis(_BROKER, "problem", found, f"mend {source}, such as {EXAMPLE}")
     return Diagnosis(_BROKER, "ok", f"{where}: it answers")
+
+
+def _refused(url: str, where: str, source: str, said: str) -> Diagnosis:
+    coded = "with %40 for @ and %2F for /"
+    if urlsplit(url).username:
+        remedy = (
+            f"write a user name that Redis has (ACL LIST) and its password into {source}, {coded}; or, with the password that redis.conf "
+            "has (requirepass), leave the user name out: redis://:PASSWORD@..."
+        )
+        return Diagnosis(_BROKER, "problem", f"{where} refuses the user name or the password: {said}", remedy)
+    remedy = f"write the password that redis.conf has (requirepass) into {source}, {coded}"
+    return Diagnosis(_BROKER, "problem", f"{where} refuses the password: {said}", remedy)
 
 
 def _ping(url: str) -> None:
@@ -71,36 +114,3 @@ def _ping(url: str) -> None:
         with app.backend.client as client:
             client.set_retry(Retry(NoBackoff(), 0))
             client.ping()
-
-
-def _shown(url: str) -> str | None:
-    """The address without name, password and parameters; None: it is none, and then a password may stand anywhere in it."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return None
-    if not parts.scheme or not parts.hostname or (parts.scheme in _REDIS and not _AFTER_HOST.fullmatch(parts.path)):
-        return None
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path if parts.scheme in _REDIS else ''}"
-
-
-def _said(error: Exception, url: str) -> str:
-    password = urlsplit(url).password or ""
-    said = " ".join(str(error).split())
-    for secret in filter(None, (password, unquote(password))):
-        said = said.replace(secret, "[...]")
-    return said.removesuffix(".")
-
-
-def _none(home: Path) -> Diagnosis:
-    """Without DTEF_BROKER: whether the settings of Dagster name it."""
-    try:
-        settings = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):  # of that another check tells
-        settings = None
-    launcher = settings.get("run_launcher") if isinstance(settings, Mapping) else None
-    if "DTEF_BROKER" in str(launcher):
-        found = f"DTEF_BROKER is not set, and {home / 'dagster.yaml'} names it: no run can be started"
-        return Diagnosis(_BROKER, "problem", found, f"give the same as on the other machines: export DTEF_BROKER={_BROKER_URL}")
-    return Diagnosis(_BROKER, "ok", "none (DTEF_BROKER is not set): runs are not shared with workers on other machines")

@@ -30,6 +30,12 @@ def broker() -> Iterator[Redis]:
         pytest.skip(str(why))
 
 
+@pytest.fixture
+def celery_home(tmp_path: Path) -> Path:
+    (tmp_path / "dagster.yaml").write_bytes((ROOT / "deploy" / "celery" / "dagster.yaml").read_bytes())
+    return tmp_path
+
+
 def found(url: str, home: Path = Path("/nowhere")) -> Diagnosis:
     return check_broker(Settings.from_environment({"DTEF_BROKER": url, "DAGSTER_HOME": str(home)}))
 
@@ -38,8 +44,8 @@ def place(broker: Redis) -> str:
     return f"127.0.0.1:{urlsplit(broker.url).port}/0"
 
 
-def test_one_that_answers_is_in_order(broker: Redis) -> None:
-    assert found(broker.url) == Diagnosis("broker", "ok", f"redis://{place(broker)}: it answers")
+def test_one_that_answers_is_in_order(broker: Redis, celery_home: Path) -> None:
+    assert found(broker.url, celery_home) == Diagnosis("broker", "ok", f"redis://{place(broker)}: it answers")
 
 
 @pytest.mark.parametrize("password", ["", f":{PLANTED}@"])
@@ -75,7 +81,17 @@ def test_one_that_says_nothing_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", [f"redis://:{PLANTED}/x@h:6379/0", f"redis://:9?{PLANTED}@h", f"redis://me:12/{PLANTED}@h/0", PLANTED, "redis://[h"]
+    "url",
+    [
+        f"redis://:{PLANTED}/x@h:6379/0",
+        f"redis://:9?{PLANTED}@h",
+        f"redis://me:12/{PLANTED}@h/0",
+        PLANTED,
+        "redis://[h",
+        f"redis://me:12#{PLANTED}@h",
+        f"amqp://{PLANTED}:1/x@h",
+        f"redis://:a;{PLANTED}@h",
+    ],
 )
 def test_nothing_is_shown_of_what_is_no_address(url: str) -> None:
     row = found(url)
@@ -86,9 +102,90 @@ def test_nothing_is_shown_of_what_is_no_address(url: str) -> None:
 def test_with_tls_an_address_needs_what_celery_wants() -> None:
     """The pages said rediss:// alone, and a worker with it ended with a trace."""
     row = found(f"rediss://:{PLANTED}@127.0.0.1:1/0")
-    assert row.found.startswith("rediss://127.0.0.1:1/0: Celery does not take this address: A rediss:// URL must have")
-    assert row.remedy.endswith("it ends in ?ssl_cert_reqs=required")
+    assert row.found.startswith("rediss://127.0.0.1:1/0: Celery does not take this address: with rediss:// it is to say which")
+    assert row.remedy == "let DTEF_BROKER end in ?ssl_cert_reqs=required"
     assert "does not answer" in found(f"rediss://:{PLANTED}@127.0.0.1:1/0?ssl_cert_reqs=required").found
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong", "remedy"),
+    [
+        ("Redis://:{}@h/0", "Redis has a capital letter", "begin DTEF_BROKER with redis://"),
+        (
+            "redis://:{}@h/0?ssl_cert_reqs=required",
+            "it has the settings of TLS, and begins with redis://",
+            "begin DTEF_BROKER with rediss://",
+        ),
+        ("redis://:{}@h/0?bogus=1", "it does not know the parameter bogus", "take it away from the end of DTEF_BROKER"),
+        (
+            "redis://:{}@h/0;redis://h2/0",
+            "it is several, and the results of Celery need one Redis",
+            "name one in DTEF_BROKER, such as ",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said_with_its_remedy(url: str, wrong: str, remedy: str) -> None:
+    """It said that a package was missing, or a TypeError."""
+    row = found(url.format(PLANTED))
+    assert row.state == "problem"
+    assert row.found.endswith(f": Celery does not take this address: {wrong}")
+    assert row.remedy.startswith(remedy)
+    assert PLANTED not in str(row)
+
+
+def test_a_database_that_there_is_none_of_is_no_server_that_is_away(broker: Redis) -> None:
+    row = found(f"{broker.url}99")
+    assert (row.state, row.found) == ("problem", f"redis://{place(broker)}99 answers, and refuses: DB index is out of range")
+    assert "such as /0" in row.remedy
+    assert "systemctl" not in row.remedy
+
+
+def test_with_a_user_name_the_name_may_be_the_wrong_one(broker: Redis) -> None:
+    row = found(f"redis://bob:{PLANTED}@{place(broker)}")
+    assert row.found.startswith(f"redis://{place(broker)} refuses the user name or the password: ")
+    assert row.remedy.startswith("write a user name that Redis has (ACL LIST) and its password into DTEF_BROKER")
+    assert PLANTED not in str(row)
+
+
+def test_several_sentinels_are_an_address(celery_home: Path) -> None:
+    row = found(f"sentinel://:{PLANTED}@h1:26379;sentinel://h2:26379", celery_home)
+    assert row == Diagnosis("broker", "ok", "sentinel://h1:26379;sentinel://h2:26379: not looked at, as it is no plain Redis")
+
+
+@pytest.mark.parametrize("settings", ["dagster.yaml", None])
+def test_one_that_dagster_does_not_know_gets_no_run(broker: Redis, tmp_path: Path, settings: str | None) -> None:
+    """All was said to be well, and no worker was ever given a run."""
+    if settings:
+        (tmp_path / "dagster.yaml").write_bytes((ROOT / "deploy" / settings).read_bytes())
+    row = found(broker.url, tmp_path)
+    assert (row.state, row.found.partition(", as ")[0]) == (
+        "warning",
+        f"redis://{place(broker)}: it answers; no run goes to a worker",
+    )
+    assert f"cp deploy/celery/dagster.yaml {tmp_path}/dagster.yaml" in row.remedy
+
+
+def test_an_address_in_the_settings_of_dagster_is_asked(broker: Redis, celery_home: Path) -> None:
+    """Runs were said not to be shared."""
+    file = celery_home / "dagster.yaml"
+    template = file.read_text(encoding="utf-8")
+    file.write_text(template.replace("{env: DTEF_BROKER}", broker.url), encoding="utf-8")
+    assert found("", celery_home) == Diagnosis("broker", "ok", f"redis://{place(broker)}: it answers")
+    file.write_text(template.replace("{env: DTEF_BROKER}", f"redis://:{PLANTED}@{place(broker)}"), encoding="utf-8")
+    assert f"into the broker in {file}, " in found(broker.url, celery_home).remedy
+
+
+def test_where_a_variable_is_missing_alone_no_settings_are_to_be_replaced(
+    state: Path, celery_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The template of one machine was offered in place of the settings of several."""
+    monkeypatch.setenv("DAGSTER_HOME", str(celery_home))
+    monkeypatch.delenv("DTEF_BROKER", raising=False)
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql://u:p@127.0.0.1:1/d")
+    row = findings(1)["Dagster's home"]
+    assert row["found"].endswith(": it names the environment variable DTEF_BROKER, which is not set")
+    assert row["remedy"].startswith("set DTEF_BROKER, as for the services ")
+    assert "cp " not in row["remedy"]
 
 
 @pytest.mark.parametrize("package", ["redis", "celery"])
@@ -101,8 +198,9 @@ def test_without_its_packages_it_says_what_to_install(package: str, monkeypatch:
     assert row.remedy.startswith("pip install 'dtef-pipeline[celery]'")
 
 
-def test_another_kind_of_broker_is_named_without_its_password() -> None:
-    assert found(f"amqp://me:{PLANTED}@h:5672/{PLANTED}").found == "amqp://h:5672: not looked at, as it is no Redis"
+def test_another_kind_of_broker_is_named_without_its_password(celery_home: Path) -> None:
+    row = found(f"amqp://me:{PLANTED}@h:5672/{PLANTED}", celery_home)
+    assert row.found == "amqp://h:5672: not looked at, as it is no plain Redis"
 
 
 def test_without_one_it_depends_on_the_settings_of_dagster(tmp_path: Path) -> None:
