@@ -5,9 +5,11 @@ boto3 comes with litellm, which asks models of Amazon by it; an old litellm may 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.errors import WarehouseError
 
 BUCKET_WITHIN_S = 5.0
@@ -18,6 +20,10 @@ NO_ACCESS = frozenset({"NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMa
 
 class NotKnown(Exception):
     """It cannot be asked here; the message says why, which need not hold for reading and writing."""
+
+
+class KeysNotFound(NotKnown):
+    """boto3 has no keys with which to ask. pyarrow may need none, or have others."""
 
 
 def bucket_of(root: str) -> str:
@@ -36,28 +42,58 @@ def versioning(root: str, region: str | None) -> str:
     """`Enabled`, `Suspended` (versions are kept that were there before), or `Off`.
 
     Raises:
+        KeysNotFound: there are no keys, or half of them, or the profile or file that is to have them cannot be had.
         NotKnown: this user, this store or this installation cannot tell.
-        WarehouseError: the store cannot be reached, or refuses the bucket or the keys.
+        WarehouseError: the address is none, or the store cannot be reached, or refuses the bucket or the keys.
     """
     try:
-        from botocore import exceptions as errors
-
-        client = _client(root, region)
+        from botocore.exceptions import BotoCoreError, ClientError
     except ImportError as error:
-        raise NotKnown(f"the package {error.name} is not installed") from None
+        raise _not_installed(error) from None
     try:
-        return str(client.get_bucket_versioning(Bucket=bucket_of(root)).get("Status", "Off"))
-    except errors.ClientError as error:
-        code, said = error.response["Error"].get("Code", ""), " ".join(str(error).split())
-        raise (WarehouseError(said) if code in NO_ACCESS else NotKnown(said)) from error
-    except (errors.ProxyConnectionError, errors.SSLError) as error:  # boto3 has certificates of its own
-        raise NotKnown(" ".join(str(error).split())) from error
-    except (errors.ConnectionError, errors.HTTPClientError) as error:
-        raise WarehouseError(" ".join(str(error).split())) from error
-    except errors.BotoCoreError as error:
-        raise NotKnown(" ".join(str(error).split())) from error
-    finally:
-        client.close()
+        client = _client(root, region)
+        try:
+            return str(client.get_bucket_versioning(Bucket=bucket_of(root)).get("Status", "Off"))
+        finally:
+            client.close()
+    except ImportError as error:
+        raise _not_installed(error) from None
+    except (ClientError, BotoCoreError, ValueError) as error:
+        # What boto3 says has the address in it, and so has the error itself: it is not kept as the cause.
+        raise _told(error, _without_password(str(error), endpoint_of(root))) from None
+
+
+def _not_installed(error: ImportError) -> NotKnown:
+    return NotKnown(f"the package {error.name} is not installed")
+
+
+def _told(error: Exception, said: str) -> NotKnown | WarehouseError:
+    """What an error of boto3 means for pyarrow, which reads and writes the tables."""
+    from botocore import exceptions as errors
+
+    if isinstance(error, errors.ClientError):
+        return WarehouseError(said) if error.response["Error"].get("Code", "") in NO_ACCESS else NotKnown(said)
+    no_keys = (errors.NoCredentialsError, errors.PartialCredentialsError, errors.CredentialRetrievalError, errors.SSOError)
+    if isinstance(error, (*no_keys, errors.ProfileNotFound, errors.ConfigParseError)):
+        return KeysNotFound(said)
+    if isinstance(error, errors.ProxyConnectionError | errors.SSLError):  # boto3 has certificates of its own
+        return NotKnown(said)
+    # A ValueError is of an address that is none. pyarrow refuses the same addresses and regions, but at the first request only.
+    unusable = (
+        errors.ConnectionError,
+        errors.HTTPClientError,
+        errors.EndpointProviderError,
+        errors.InvalidRegionError,
+        ValueError,
+    )
+    return WarehouseError(said) if isinstance(error, unusable) else NotKnown(said)
+
+
+def _without_password(said: str, endpoint: str | None) -> str:
+    """A message in one line, with the address in it as it may be shown."""
+    if endpoint:
+        said = said.replace(endpoint, shown(endpoint))
+    return re.sub(r"(?<=://)[^\s\"'`]*@", "[...]@", " ".join(said.split()))
 
 
 def _client(root: str, region: str | None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.errors import DtefError, WarehouseError
 from resources.failures import reason
 
@@ -73,10 +73,12 @@ def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
 
 def without_secrets(address: str) -> str:
     """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
-    if "://" not in address:
+    _, url, rest = address.partition("://")
+    if not url:
         return address
-    # A password that was not quoted may have slashes in it.
-    return re.sub(r"(?<=://)([^/@]*|[^/@]*:.*)@", "", address.partition("?")[0])
+    # An @ in the path of a bucket is no secret where no user can stand before it.
+    before_path = rest.partition("/")[0]
+    return shown(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
 
 
 def write_text(path: Path, text: str) -> None:

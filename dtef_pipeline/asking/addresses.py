@@ -10,6 +10,9 @@ from pydantic import AfterValidator
 
 _ALLOWED = "an address such as http://127.0.0.1:8000/v1 (http or https, a host, a port from 1 to 65535)"
 _HOST = re.compile(r"[^\s/\\?#@]+")
+_BEFORE_HOST = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/+")
+_PARAMETERS = re.compile(r"[?#](?=[\w.~%-]+=|[^@]*\Z)")
+"""Where they begin. A `?` before an `@` begins them only where `name=` follows; else it is of a password."""
 
 
 def web_address(text: str) -> str:
@@ -25,8 +28,14 @@ def web_address(text: str) -> str:
 
 
 def shown(address: str) -> str:
-    """The address without name, password and query: `http://[...]@host/v1`."""
-    return re.sub(r"(?<=//)[^/@]*@", "[...]@", re.sub(r"[?#].*", "", address, flags=re.DOTALL))
+    """The address without name, password and parameters: `http://[...]@host/v1`.
+
+    A password that was not quoted may have any of `/@?#` in it, so all that stands before the last `@` is taken for one.
+    """
+    start, rest = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
+    begun = start.group() if start else ""
+    _, at, place = rest.removeprefix(begun).rpartition("@")
+    return f"{begun}[...]@{place}" if at else rest
 
 
 Address = Annotated[str, AfterValidator(web_address)]

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dtef_pipeline.asking.addresses import Address
+from dtef_pipeline.asking.addresses import Address, shown
 from dtef_pipeline.asking.selectors import SAMPLING, settings_text, spelled_setting, split_selector
 from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
@@ -323,7 +323,7 @@ def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
         if (spec.api_base or "").rstrip("/") != (other.api_base or "").rstrip("/"):
             raise ConfigError(
                 f"models {other.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
-                f"({other.api_base or 'the default'} and {spec.api_base or 'the default'}); their responses would be "
+                f"({shown(other.api_base or 'the default')} and {shown(spec.api_base or 'the default')}); their responses would be "
                 f"kept as one. To replace {other.name!r}, give the new model its name; to have both, let one server "
                 "serve it under another model name (vLLM: --served-model-name) or use another provider prefix "
                 "(openai/..., hosted_vllm/...)"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import shlex
 
+from dtef_pipeline.asking import addresses
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.places import elsewhere
 from dtef_pipeline.errors import WarehouseError
-from resources.bucket_versions import NotKnown, bucket_of, endpoint_of, versioning
+from resources.bucket_versions import KeysNotFound, NotKnown, bucket_of, endpoint_of, versioning
 from resources.file_systems import open_root, without_secrets
 
 _NOT_READ = "its tables are not looked at (`dtef sql 'SHOW TABLES'` asks)"
+_GIVE_KEYS = (
+    "export AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (docs/scale.md), or name in AWS_PROFILE a profile that is in ~/.aws; "
+    "unset AWS_PROFILE if it names none. Where the bucket can be used as it is, nothing has to be done"
+)
 
 
 def check_object_store(root: str) -> Diagnosis:
@@ -25,7 +30,10 @@ def check_object_store(root: str) -> Diagnosis:
     try:
         status = versioning(root, fs.region)
     except NotKnown as error:
-        return Diagnosis("warehouse", "ok", f"{shown}: {_NOT_READ}; whether the bucket keeps versions is not known: {error}")
+        found = f"{shown}: {_NOT_READ}; whether the bucket keeps versions is not known: {error}"
+        if isinstance(error, KeysNotFound):
+            return Diagnosis("warehouse", "warning", found, _GIVE_KEYS)
+        return Diagnosis("warehouse", "ok", found)
     except WarehouseError as error:
         return Diagnosis("warehouse", "problem", f"cannot use the warehouse {shown}: {error}", _mend_store())
     if status == "Enabled":
@@ -36,7 +44,7 @@ def check_object_store(root: str) -> Diagnosis:
 
 def _switch_on(root: str) -> str:
     endpoint = endpoint_of(root)
-    at = f" --endpoint-url {shlex.quote(endpoint)}" if endpoint else ""
+    at = f" --endpoint-url {shlex.quote(addresses.shown(endpoint))}" if endpoint else ""
     bucket = shlex.quote(bucket_of(root))
     command = f"aws s3api put-bucket-versioning{at} --bucket {bucket} --versioning-configuration Status=Enabled"
     return f"switch them on (docs/several-machines.md says how long to keep them): {command}"

@@ -16,7 +16,11 @@ from resources.file_systems import without_secrets, write_text
         ("s3://bucket/prefix", "s3://bucket/prefix"),
         ("s3://key:hush@bucket/a?region=x", "s3://bucket/a"),
         ("s3://key:hu/sh@bucket/prefix?secret_key=hush", "s3://bucket/prefix"),
+        ("s3://key:hu?sh@bucket/prefix?secret_key=hush", "s3://bucket/prefix"),
+        ("s3://key:a@hush@bucket/prefix", "s3://bucket/prefix"),
+        ("s3://key:hush@bucket/a?endpoint_override=http://user:hush@store", "s3://bucket/a"),
         ("s3://bucket/a@b", "s3://bucket/a@b"),
+        ("s3://bucket/a@b?endpoint_override=http://user:hush@store", "s3://bucket/a@b"),
         ("/a folder/with@and?", "/a folder/with@and?"),
     ],
 )

@@ -11,7 +11,9 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
+from dtef_pipeline.cli import asked_bucket
 from dtef_pipeline.cli.asked_bucket import check_object_store
+from resources.file_systems import open_root
 from tests import s3_server
 from tests.dtef_pipeline.cli.test_doctor import findings
 from tests.several_machines import BUCKET, CREDENTIALS, make_bucket, s3_client
@@ -84,13 +86,82 @@ def test_where_this_user_may_not_ask_nothing_is_wrong(server: s3_server.Server, 
 
 def test_without_boto3_it_is_not_known(server: s3_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    assert check_object_store(address(BUCKET, server.port)).found.endswith("is not known: the package boto3 is not installed")
+    row = check_object_store(address(BUCKET, server.port))
+    assert row.state == "ok"
+    assert row.found.endswith("is not known: the package boto3 is not installed")
 
 
 def test_keys_in_the_address_are_those_that_are_used(server: s3_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_keys(monkeypatch)
+    with_keys = address(BUCKET, server.port).replace("//", "//testing:testing@", 1)
+    row = check_object_store(with_keys)
+    assert (row.state, "the bucket keeps versions" in row.found) == ("ok", True)
+
+
+def test_without_keys_it_is_a_warning_with_what_to_set(
+    server: s3_server.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That was in order, even where no server was there."""
+    without_keys(monkeypatch)
+    row = check_object_store(address(BUCKET, server.port))
+    assert (row.state, row.found.endswith("is not known: Unable to locate credentials")) == ("warning", True)
+    assert row.remedy.startswith("export AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    row = check_object_store(address(BUCKET, server.port))
+    assert (row.state, "missing: AWS_SECRET_ACCESS_KEY" in row.found) == ("warning", True)
+    (tmp_path / "config").write_text("[x", encoding="utf-8")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    row = check_object_store(address(BUCKET, server.port))
+    assert (row.state, "Unable to parse config file" in row.found) == ("warning", True)
+
+
+def test_a_profile_that_is_not_there_takes_no_other_line_away(
+    server: s3_server.Server, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DTEF_WAREHOUSE", address(BUCKET, server.port))
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+    rows = findings()
+    assert {"warehouse", "landing folder", "free disk space"} <= set(rows)
+    assert rows["warehouse"]["state"] == "warning"
+    assert "The config profile (nope) could not be found" in rows["warehouse"]["found"]
+    assert "unset AWS_PROFILE" in rows["warehouse"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ("endpoint_override=127.0.0.1:abc&scheme=http", "Custom endpoint `http://127.0.0.1:abc` was not a valid URI"),
+        ("endpoint_override=my_host:9000&scheme=http", "Invalid endpoint: http://my_host:9000"),
+        ("endpoint_override=127.0.0.1:1&scheme=http&region=bad_region!", "Provided region_name 'bad_region!' doesn't match"),
+    ],
+)
+def test_an_address_that_is_none_is_a_problem_as_it_is_for_pyarrow(
+    server: s3_server.Server, monkeypatch: pytest.MonkeyPatch, parameters: str, told: str
+) -> None:
+    root = f"s3://{BUCKET}/warehouse?{parameters}"
+    fs, path = open_root(root)
+    with pytest.raises(OSError, match=r"VALIDATION|code 103"):
+        fs.get_file_info(path)
+    row = check_object_store(root)
+    assert (row.state, told in row.found) == ("problem", True), row
+    assert row.remedy.startswith("see whether that server can be reached")
+
+
+@pytest.mark.parametrize("password", [PLANTED, f"pa@{PLANTED}", f"a/{PLANTED}"])
+def test_a_password_of_the_stores_address_is_not_shown(server: s3_server.Server, password: str) -> None:
+    row = check_object_store(f"s3://{BUCKET}/warehouse?endpoint_override=http://user:{password}@127.0.0.1:1")
+    assert (row.state, "http://[...]@127.0.0.1:1" in row.found) == ("problem", True), row
+    assert PLANTED not in str(row)
+
+
+def test_a_password_of_the_stores_address_is_not_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked_bucket, "versioning", lambda *_: "Off")
+    row = check_object_store(f"s3://{BUCKET}/warehouse?endpoint_override=http://user:{PLANTED}@127.0.0.1:1")
+    assert (row.state, "--endpoint-url 'http://[...]@127.0.0.1:1' --bucket" in row.remedy) == ("warning", True), row
+    assert PLANTED not in str(row)
+
+
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert "Unable to locate credentials" in check_object_store(address(BUCKET, server.port)).found
-    with_keys = address(BUCKET, server.port).replace("//", "//testing:testing@", 1)
-    assert "the bucket keeps versions" in check_object_store(with_keys).found
