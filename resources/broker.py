@@ -32,7 +32,7 @@ class Launcher(NamedTuple):
     """The environment variable that has the address."""
 
 
-class Fault(NamedTuple):
+class WrongAddress(NamedTuple):
     """What is wrong with an address, and what to do about it."""
 
     found: str
@@ -61,17 +61,17 @@ def _mapping(of: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def fault(url: str, source: str = VARIABLE) -> Fault | None:
+def fault(url: str, source: str = VARIABLE) -> WrongAddress | None:
     """What is wrong with an address before anybody is asked. `source`: where it is written."""
     if (where := shown(url)) is None:
-        return Fault(f"{source} is no address such as {EXAMPLE}", f"mend it; {IN_PASSWORDS}")
+        return WrongAddress(f"{source} is no address such as {EXAMPLE}", f"mend it; {IN_PASSWORDS}")
     scheme = url.partition("://")[0]
     wrong: tuple[str, str] | None = None
     if scheme != scheme.lower():
         wrong = (f"{scheme} has a capital letter", f"begin {source} with {scheme.lower()}://")
     elif is_redis(url):
         wrong = _wrong_with_redis(url, source)
-    return Fault(f"{where}: Celery does not take this address: {wrong[0]}", wrong[1]) if wrong else None
+    return WrongAddress(f"{where}: Celery does not take this address: {wrong[0]}", wrong[1]) if wrong else None
 
 
 def _wrong_with_redis(url: str, source: str) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from resources.settings import Settings
 BROKER_PING_S = 3.0
 """For the connection, and for the answer."""
 _BROKER = "broker"
-_FILE = "deploy/celery/dagster.yaml"
+_CELERY_SETTINGS = "deploy/celery/dagster.yaml"
 
 
 def check_broker(settings: Settings) -> Diagnosis:
@@ -35,7 +35,7 @@ def check_broker(settings: Settings) -> Diagnosis:
         return _asked(url, variable)
     if launcher.variable is None:
         found = f"{home / 'dagster.yaml'} has the run launcher of Celery and names no broker: no run can be started"
-        return Diagnosis(_BROKER, "problem", found, f"give it the lines `broker` and `backend` of {_FILE}")
+        return Diagnosis(_BROKER, "problem", found, f"give it the lines `broker` and `backend` of {_CELERY_SETTINGS}")
     found = f"{variable} is not set, and {home / 'dagster.yaml'} names it: no run can be started"
     return Diagnosis(_BROKER, "problem", found, f"give the same as on the other machines: export {variable}={EXAMPLE}")
 
@@ -44,9 +44,7 @@ def _unused(asked: Diagnosis, home: Path, has_file: bool) -> Diagnosis:
     """The broker is in order, and Dagster knows nothing of it."""
     file = home / "dagster.yaml"
     why = f"{file} has not the run launcher of Celery" if has_file else f"there is no {file} with the run launcher of Celery"
-    remedy = (
-        f"in a checkout of the project: cp {_FILE} {shlex.quote(str(file))}; or, where one machine is enough: unset {VARIABLE}"
-    )
+    remedy = f"in a checkout of the project: cp {_CELERY_SETTINGS} {shlex.quote(str(file))}; or, where one machine is enough: unset {VARIABLE}"
     return Diagnosis(_BROKER, "warning", f"{asked.found}; no run goes to a worker, as {why}", remedy)
 
 
@@ -77,7 +75,7 @@ def _pinged(url: str, where: str, source: str) -> Diagnosis:
             f"if it is the number after the host: take a smaller one in {source}, such as /0 (`databases` in redis.conf says how many "
             "there are); if it is a right: give it to the user (ACL SETUSER)"
         )
-        return Diagnosis(_BROKER, "problem", f"{where} answers, and refuses: {without_password(str(error), url)}", remedy)
+        return Diagnosis(_BROKER, "problem", f"{where}: it answers, and refuses: {without_password(str(error), url)}", remedy)
     except (RedisError, OSError) as error:
         found = f"{where} does not answer: {without_password(str(error), url)}; no run is taken by a worker until it does"
         remedy = (
