@@ -135,7 +135,10 @@ def test_what_is_wrong_with_an_address_is_said_with_its_remedy(url: str, wrong: 
 
 def test_a_database_that_there_is_none_of_is_no_server_that_is_away(broker: Redis) -> None:
     row = found(f"{broker.url}99")
-    assert (row.state, row.found) == ("problem", f"redis://{place(broker)}99: it answers, and refuses: DB index is out of range")
+    assert (row.state, row.found) == (
+        "problem",
+        f"redis://{place(broker)}99: it answers, and refuses: DB index is out of range",
+    )
     assert "such as /0" in row.remedy
     assert "systemctl" not in row.remedy
 
