@@ -18,7 +18,7 @@ VARIABLE = "DTEF_BROKER"
 IN_PASSWORDS = "in the password, write %40 for @, %2F for / and %3B for ;"
 _REDIS = ("redis", "rediss")
 _PATH_OF_REDIS = re.compile(r"/?\d*")
-_CERTIFICATES = ("CERT_REQUIRED", "CERT_OPTIONAL", "CERT_NONE", "required", "optional", "none")
+_CERTIFICATES = ("CERT_REQUIRED", "CERT_OPTIONAL", "required", "optional")
 
 
 class Launcher(NamedTuple):
