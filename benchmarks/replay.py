@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assets.survey.predictor import PredictOptions, Predictor, windows
+from benchmarks.memory import held_mb, modules_of
 from dtef_pipeline.asking import calls
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Response
@@ -137,10 +138,6 @@ def work(root: Path, store: str) -> None:
 
 
 def memory() -> float:
-    # The measured checkout stands first among the places of modules, and need not have this one.
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
-    from benchmarks.memory import held_mb
-
     return held_mb(Path("/proc/self"))
 
 
@@ -148,7 +145,7 @@ def in_a_process(checkout: Path, root: Path, store: str) -> Timed:
     """By the code of a checkout, which need not know this benchmark."""
     shutil.rmtree(root / "warehouse" / "predictions", ignore_errors=True)
     command = [sys.executable, str(Path(__file__).resolve()), "--work", str(root), "--store", store]
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    environment = {**os.environ, "PYTHONPATH": modules_of(checkout)}
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr[-4000:])

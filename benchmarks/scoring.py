@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.memory import held_mb, modules_of
+
 
 def of_checkout(name: str, *modules: str) -> Any:
     """The name from the first of these modules that there is: older checkouts have other ones."""
@@ -128,10 +130,6 @@ def one_by_one(texts: list[str], observed: np.ndarray[Any, Any]) -> list[dict[st
 
 def peak() -> float:
     """MB that this process has held at most."""
-    # The measured checkout stands first among the places of modules, and need not have this one.
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
-    from benchmarks.memory import held_mb
-
     return held_mb(Path("/proc/self"))
 
 
@@ -165,7 +163,9 @@ def columns(asked: pa.Table, texts: pa.Array) -> tuple[pa.Array, pa.Array, np.nd
 
 def in_a_process(checkout: Path, rows: int) -> dict[str, float]:
     command = [sys.executable, __file__, str(rows), "--measure"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": modules_of(checkout)}, capture_output=True, text=True, check=True
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
