@@ -19,7 +19,7 @@ from resources.whole_files import _Kept, _whole
 from tests import s3_server
 from tests.conftest import ROOT
 from tests.made.scores import scores_table
-from tests.several_machines import BUCKET, CREDENTIALS, make_bucket, s3_client
+from tests.several_machines import BUCKET, s3_client, s3_with_bucket
 
 KENYA = {"round": "S1", "segment": "country:kenya", "snapshot": "base"}
 HALF_WRITTEN = """
@@ -36,10 +36,7 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3_server.Server]:
-    with pytest.MonkeyPatch.context() as patch, s3_server.running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        make_bucket(server.port)
+    with s3_with_bucket(tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 

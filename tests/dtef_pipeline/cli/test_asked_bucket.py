@@ -16,17 +16,14 @@ from dtef_pipeline.cli.asked_bucket import check_object_store
 from resources.file_systems import open_root
 from tests import s3_server
 from tests.dtef_pipeline.cli.test_doctor import findings
-from tests.several_machines import BUCKET, CREDENTIALS, make_bucket, s3_client
+from tests.several_machines import BUCKET, CREDENTIALS, s3_client, s3_with_bucket
 
 PLANTED = "planted-7f3a9c"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3_server.Server]:
-    with pytest.MonkeyPatch.context() as patch, s3_server.running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        make_bucket(server.port)
+    with s3_with_bucket(tmp_path_factory.mktemp("s3")) as server:
         s3_client(server.port).create_bucket(Bucket="plain")
         yield server
 
