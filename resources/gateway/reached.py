@@ -26,5 +26,6 @@ def reached(spec: ModelSpec, environ: Mapping[str, str]) -> Reached:
         return Reached("", "")
     if spec.is_local:
         return Reached("local", "")
-    address = shown(Scrubber(environ, [spec])(spec.api_base)) if spec.api_base else ""
+    # Shortened before the scrubber cuts it, and again, as that writes [key] for what was left out.
+    address = shown(Scrubber(environ, [spec])(shown(spec.api_base))) if spec.api_base else ""
     return Reached("direct" if is_direct(spec) else "litellm", address)

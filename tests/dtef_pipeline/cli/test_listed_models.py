@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.asked_models import check_models
+from resources.gateway.reached import reached
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import ok
 from tests.strict_json import strict
@@ -68,3 +70,8 @@ def test_doctor_names_the_servers_of_ones_own() -> None:
 
 def test_without_a_server_of_ones_own_doctor_has_no_line_for_them(state: Path) -> None:
     assert "model servers" not in {one.check for one in check_models(Settings.from_environment())}
+
+
+def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:
+    spec = ModelSpec(name="m", model="openai/m", api_base=f"http://me:{PLANTED}{'x' * 5_000}@gpu-box:8000/v1")
+    assert reached(spec, {}).address == "http://[...]@gpu-box:8000/v1"
