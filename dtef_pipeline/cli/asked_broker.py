@@ -29,13 +29,12 @@ def check_broker(settings: Settings) -> Diagnosis:
         return _unused(asked, home, has_file) if asked.state == "ok" and (launcher or not has_file) else asked
     if launcher.address is not None:
         return _asked(launcher.address, f"the broker in {home / 'dagster.yaml'}")
-    variable = launcher.variable or VARIABLE
-    url = settings.broker if variable == VARIABLE else os.environ.get(variable, "").strip()
-    if url and launcher.variable:
-        return _asked(url, variable)
-    if launcher.variable is None:
+    variable = launcher.variable
+    if variable is None:
         found = f"{home / 'dagster.yaml'} has the run launcher of Celery and names no broker: no run can be started"
         return Diagnosis(_BROKER, "problem", found, f"give it the lines `broker` and `backend` of {_CELERY_SETTINGS}")
+    if url := settings.broker if variable == VARIABLE else os.environ.get(variable, "").strip():
+        return _asked(url, variable)
     found = f"{variable} is not set, and {home / 'dagster.yaml'} names it: no run can be started"
     return Diagnosis(_BROKER, "problem", found, f"give the same as on the other machines: export {variable}={EXAMPLE}")
 
@@ -59,7 +58,7 @@ def _asked(url: str, source: str) -> Diagnosis:
         return _pinged(url, where, source)
     except ImportError as error:
         found = f"{where} cannot be used: the package {str(error.name).partition('.')[0]} is not installed"
-        remedy = "pip install 'dtef-pipeline[celery]'; or, on one machine: unset DTEF_BROKER"
+        remedy = f"pip install 'dtef-pipeline[celery]'; or, on one machine: unset {VARIABLE}"
         return Diagnosis(_BROKER, "problem", found, remedy)
 
 

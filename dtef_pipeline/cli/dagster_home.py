@@ -18,7 +18,7 @@ from assets.daemon_state import DaemonState, daemon_state
 from assets.stage.dagster_internals import storage_settings
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.places import absent, rows, writable
-from dtef_pipeline.cli.ready import earlier_version
+from dtef_pipeline.cli.ready import earlier_version, how_to_start
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.observe import MIN_N
@@ -26,7 +26,7 @@ from dtef_pipeline.survey.whole import ALLOWANCES
 from dtef_pipeline.text.spans import span_in_words
 from resources.evaluation_counts import unended_if_there
 from resources.evaluations import QUEUE_SENSOR
-from resources.failures import does_not_start, links, one_line, unset_variables
+from resources.failures import does_not_start, links, one_line
 from resources.settings import Settings, shipped
 from resources.sources import Source, Sources
 from resources.warehouse import Warehouse
@@ -70,7 +70,9 @@ def check_home(settings: Settings) -> Iterator[Diagnosis]:
         storage = storage_settings(home)
     except Exception as error:  # Dagster has many
         said = str(error) if isinstance(error, DtefError) else does_not_start(home, error)
-        yield Diagnosis(_PLACE, "problem", said, _mend(home, unset_variables(error)))
+        yield Diagnosis(
+            _PLACE, "problem", said, how_to_start(error, f"mend it, or take the template for one machine: {_template(home)}")
+        )
         return
     if earlier:
         yield Diagnosis(_PLACE, "warning", earlier, f"take the template: {_template(home)}")
@@ -206,15 +208,6 @@ def _as_ingested(round_id: str, source: Source | None) -> str:
     if source.design_effect != 1:
         options.append(f"--design-effect {source.design_effect:g}")
     return f"dtef ingest {shlex.quote(source.path)} {' '.join(options)}"
-
-
-def _mend(home: Path, unset: list[str]) -> str:
-    """What to do about settings that Dagster does not start with. `unset`: variables that are all that is missing."""
-    if unset:  # The template would replace the settings of several machines by those of one.
-        return (
-            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
-        )
-    return f"mend it, or take the template for one machine: {_template(home)}"
 
 
 def _template(home: Path) -> str:

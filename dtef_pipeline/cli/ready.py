@@ -15,7 +15,7 @@ from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.failures import does_not_start, in_words, links
+from resources.failures import does_not_start, in_words, links, unset_variables
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models
@@ -61,9 +61,19 @@ def dagster_instance() -> Iterator[Any]:
     except Exception as error:
         if in_words(links(error)):
             raise
-        raise ConfigError(f"{does_not_start(home, error)}; the template is {shipped('dagster.yaml')}") from error
+        remedy = how_to_start(error, f"the template is {shipped('dagster.yaml')}")
+        raise ConfigError(f"{does_not_start(home, error)}; {remedy}") from error
     with opened as instance:
         yield instance
+
+
+def how_to_start(error: Exception, template: str) -> str:
+    """What to do about settings that Dagster does not start with: the words about the `template`, unless variables are all that is missing."""
+    if unset := unset_variables(error):  # The template would replace the settings of several machines by those of one.
+        return (
+            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
+        )
+    return template
 
 
 def prepare_home() -> Path:

@@ -13,6 +13,8 @@ import pytest
 
 from dtef_pipeline.cli.asked_broker import BROKER_PING_S, check_broker
 from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.test_doctor import findings
@@ -189,6 +191,10 @@ def test_where_a_variable_is_missing_alone_no_settings_are_to_be_replaced(
     assert row["found"].endswith(": it names the environment variable DTEF_BROKER, which is not set")
     assert row["remedy"].startswith("set DTEF_BROKER, as for the services ")
     assert "cp " not in row["remedy"]
+    # A command that needs Dagster says the same; it asks for the database first.
+    monkeypatch.delenv("DAGSTER_POSTGRES_URL")
+    with pytest.raises(ConfigError, match=r"; set DAGSTER_POSTGRES_URL, as for the services"), dagster_instance():
+        pass
 
 
 @pytest.mark.parametrize("package", ["redis", "celery"])
