@@ -34,7 +34,7 @@ from dtef_pipeline.errors import (
 
 PROBLEM_TYPE = "application/problem+json"
 _LONGEST_ECHOED = 80
-_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
+_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
