@@ -31,6 +31,7 @@ from dtef_pipeline.errors import (
     UnknownVote,
     VoidedAlready,
 )
+from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
 _LONGEST_ECHOED = 80
@@ -149,6 +150,10 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, kind):
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
+                if is_damaged(str(error)):
+                    return problem_answer(
+                        status, "the response store is damaged; whoever runs this service has to put a backup in its place"
+                    )
                 return problem_answer(status, "the store cannot be reached or written now; try again", {"Retry-After": "5"})
             return problem_answer(status, without_commands(str(error)), members=_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
