@@ -142,11 +142,16 @@ def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
         return f"{said}; see whether the disk is full or the folder is read-only; what is stored is kept"
     if _CLOSED.search(said):
         return f"{said}; let this user write there{elsewhere}"
-    if _DAMAGED.search(said):
+    if is_damaged(said):
         return f"{said}; put a backup in its place{elsewhere}"
     if _AWAY.search(said):
         return f"{said}; see whether that server runs, and whether its address, user and password are right"
     return said
+
+
+def is_damaged(said: str) -> bool:
+    """Whether a database says that its file is damaged: to try again is of no use then."""
+    return _DAMAGED.search(said) is not None
 
 
 def is_full(place: str) -> bool:

@@ -189,6 +189,6 @@ def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.
-    said = printable(re.split(r"\.\s|\.$|\n", str(error))[0])
+    said = printable(re.split(r"\.\s|\.\Z|\n", str(error))[0])
     is_of_the_system = isinstance(error, OSError) and error.errno is not None
     return UnreadableFile(path, said if is_of_the_system else f"it is damaged ({said})")

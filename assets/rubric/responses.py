@@ -49,7 +49,7 @@ class _Plan:
 
 @dg.asset(
     deps=[rubric_blueprints],
-    **{**stage(RUBRIC_BLUEPRINT, 2, "rubric_responses", code_version="1", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
+    **{**stage(RUBRIC_BLUEPRINT, 2, "rubric_responses", code_version="2", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
 )
 def rubric_responses(context: dg.AssetExecutionContext, config: ResponsesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models wrote: one row per (prompt, model, temperature, system prompt, draw) of a blueprint and snapshot.

@@ -19,7 +19,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 }
 """What the description of a route with a tag says beside its own answers."""
 # An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
-_ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)')
+_ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|\Z)')
 
 
 def weak_etag(body: Any) -> str:

@@ -31,10 +31,14 @@ from dtef_pipeline.errors import (
     UnknownVote,
     VoidedAlready,
 )
+from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
 _LONGEST_ECHOED = 80
-_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|$)", re.IGNORECASE)
+_MOST_ERRORS = 100
+_LONGEST_SAID = 2_000
+"""Characters of a detail, and of the path and the message of a fault."""
+_JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 _ANSWERED_AS: tuple[tuple[type[DtefError], int], ...] = (
     (UnknownPair, 404),
@@ -101,7 +105,9 @@ class ProblemBody(AnswerBody):
     detail: str
     """What arrived, and what is allowed."""
     errors: list[FaultTold] = may_be_missing()
-    """All that is wrong with a request that was read."""
+    """What is wrong with a request that was read: the first 100 faults."""
+    further_errors: int = may_be_missing()
+    """How many more faults there are."""
     allowed: list[str] = may_be_missing()
     """Of 409 where a status cannot follow the present one: those that can."""
 
@@ -114,9 +120,18 @@ def refused_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def problem_answer(
     status: int, detail: str, headers: Mapping[str, str] | None = None, members: Mapping[str, Any] | None = None
 ) -> JSONResponse:
-    """The answer of an error."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **(members or {})}
+    """The answer of an error: of many faults the first, of long texts the beginning, as a client may have sent a great many."""
+    title = HTTPStatus(status).phrase
+    body = {"type": "about:blank", "title": title, "status": status, "detail": _beginning(detail), **(members or {})}
+    if errors := body.get("errors"):
+        body["errors"] = [{name: _beginning(text) for name, text in one.items()} for one in errors[:_MOST_ERRORS]]
+        if further := len(errors) - len(body["errors"]):
+            body["further_errors"] = further
     return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _LONGEST_SAID else f"{text[:_LONGEST_SAID]}... ({len(text):,} characters)"
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -149,6 +164,10 @@ async def _of_ours(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, kind):
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
+                if is_damaged(str(error)):
+                    return problem_answer(
+                        status, "the response store is damaged; whoever runs this service has to put a backup in its place"
+                    )
                 return problem_answer(status, "the store cannot be reached or written now; try again", {"Retry-After": "5"})
             return problem_answer(status, without_commands(str(error)), members=_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)

@@ -24,6 +24,8 @@ from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.counted import counted
 from resources.evaluation_counts import count_unended, last_event_at
 from resources.evaluations import QUEUE_SENSOR
+from resources.failures import is_damaged
+from resources.responses.damage import damage_of
 from resources.vote_counts import votes_since
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ _DAEMON_KNOWN_S = 60.0
 """How old what is known of the daemon may be on a page that does not wait for it."""
 _FIRST_LOOK_WITHIN_S = 20
 """Until Dagster is imported, which takes a moment on a machine that is busy."""
+_DAMAGE_WITHIN_S = 0.5
+"""How long each look searches the file of the store for damage."""
+DAMAGED = "the response store is damaged: stop the service and put a backup in its place; `dtef doctor` says which file it is"
 NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 _LOOK_AT_TICKS = (
@@ -198,11 +203,19 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
             last_event_at=last_event_at(store),
             failures=[one for one in failed if one.last_at >= since],
             votes=votes_since(services.votes.database, since),
-            further=[*_disk_problems(services), *_document_problems(services)],
+            further=[*_damage(services), *_disk_problems(services), *_document_problems(services)],
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(answers=False)
+        return _DatabaseHealth(answers=False, further=[DAMAGED] if is_damaged(str(error)) else [])
+
+
+def _damage(services: Services) -> list[str]:
+    """Whether the file of an SQLite store is damaged, in the part that can be read in a moment."""
+    if (file := services.votes.database.file) is None or not (found := damage_of(file, _DAMAGE_WITHIN_S)):
+        return []
+    _log.error("the response store is damaged: %s", found)
+    return [DAMAGED]
 
 
 def _disk_problems(services: Services) -> list[str]:

@@ -55,7 +55,7 @@ _NOTATIONS = (
 _LENGTHS = {"%y-%m-%d": 8, "%Y-%j": 8}
 """Characters of notations that take no other number of digits."""
 _MOST_MEANT = 3
-_OF_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
+_OF_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 """File systems of Windows keep these names, with whatever ending."""
 _DAY = timedelta(days=1)
 

@@ -37,7 +37,8 @@ def requests_sql(keys: Keys) -> str:
         SELECT request_key, min(struct_pack({place})) AS place,
             any_value(snapshot) AS snapshot, any_value(model_variant) AS model_variant,
             bool_or(call_status = 'answered') AS answered, NOT answered AND bool_or(call_status = 'error') AS failed,
-            NOT answered AND NOT failed AS stopped, max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
+            NOT answered AND NOT failed AND bool_or(call_status = 'budget') AS stopped,
+            max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
             CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
             any_value(error) FILTER (call_status <> 'answered') AS reason
         FROM predictions WHERE NOT {COMPUTED_SQL} GROUP BY request_key
@@ -125,7 +126,7 @@ def _added_up(requests: pa.Table) -> pa.Table:
     counted = {
         "answered": is_answered,
         "failed": is_failed,
-        "budget_stopped": pc.invert(pc.or_(is_answered, is_failed)),
+        "budget_stopped": pc.equal(status, "budget"),
         "prompt_tokens": pc.fill_null(requests["prompt_tokens"], 0),
         "completion_tokens": pc.fill_null(requests["completion_tokens"], 0),
         "cost_usd": cost,

@@ -17,6 +17,7 @@ from dtef_pipeline.cli.places import absent, elsewhere, holds_files, nearest, ro
 from dtef_pipeline.errors import ConfigError, DtefError, makes_again
 from dtef_pipeline.text.counted import and_more, counted
 from resources.parquet_files import fault, looks_damaged
+from resources.responses.damage import damage_of
 from resources.responses.database import SCHEMA_VERSION, ResponseDatabase
 from resources.responses.engines import database_url
 from resources.settings import Settings
@@ -25,6 +26,8 @@ from resources.warehouse import TABLES, Warehouse
 _MOST_LOOKED_INTO = 2_000
 """Files of the warehouse. Of more, only their first and last bytes are looked at: that takes a tenth of the time."""
 _MOST_BROKEN = 3
+_LOOKED_AT_S = 10.0
+"""How long the response store is searched for damage."""
 _LITTLE, _TOO_LITTLE = 2e9, 2e8
 """Bytes of free disk space."""
 
@@ -60,6 +63,8 @@ def _store(settings: Settings) -> Diagnosis:
         versions = rows(path, "SELECT max(schema_version) FROM response_store") if "response_store" in tables else []
         if "responses" in tables:
             rows(path, "SELECT max(rowid) FROM responses")
+        if path.stat().st_size and (found := damage_of(path, _LOOKED_AT_S)):
+            raise sqlite3.DatabaseError(f"it is damaged: {found}")
     except (sqlite3.Error, OSError) as error:
         file = shlex.quote(str(path))
         remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"

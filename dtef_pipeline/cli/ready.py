@@ -16,7 +16,7 @@ from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.failures import does_not_start, in_words, links, unset_variables
-from resources.gateway.askable import refuse_early
+from resources.gateway.askable import refuse_absent_imported, refuse_early
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -43,10 +43,11 @@ def check_home_path(settings: Settings) -> None:
 def check_asking(settings: Settings, chosen: Selection) -> None:
     """The response store, and the keys and prices of models that have never been asked in the snapshot.
 
-    Raises StoreError and GatewayError, before minutes are spent on prompts.
+    Raises StoreError, GatewayError, and ConfigError for an imported model without responses, before minutes are spent on prompts.
     """
     budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
     with ResponseStore(settings.responses_url) as store:
+        refuse_absent_imported(chosen.models, chosen.snapshot, store)
         refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
 
 

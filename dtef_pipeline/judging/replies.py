@@ -10,7 +10,7 @@ from dtef_pipeline.judging.blocks import INVISIBLE
 from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
 from dtef_pipeline.text.plain import without_thinking
 
-REPLY_CONTRACT = 1
+REPLY_CONTRACT = 2
 """Version of the form and of the rules here; part of the hash of judges. Other rules could read another class from a stored reply."""
 UNREADABLE, EMPTY, DECLINED = "unreadable", "empty", "declined"
 
@@ -43,11 +43,11 @@ class JudgeReply:
 
 
 def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
-    """The class of the last `<classification>`, or of the one class that a reply without any such tag names.
+    """The class that the `<classification>` tags name, or the one class that a reply without any such tag names.
 
     Thinking and characters that cannot be seen are dropped first. Tags may have upper or lower case. Around the name white space, quotes,
     asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
-    not on the scale, and several bare names are unreadable.
+    not on the scale, and several different names, in tags or bare, are unreadable.
     """
     seen = without_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
     if not seen:
@@ -62,15 +62,18 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
 
 
 def _tagged(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
-    """The name in the last pair of tags, if there are as many closing as opening ones."""
-    opening = [tag.end() for tag in tags if not tag[1]]
-    closing = [tag.start() for tag in tags if tag[1]]
-    if len(opening) != len(closing) or tags[-1].start() != closing[-1]:
+    """The name in the tags, if they come in pairs, opening first, and all pairs hold the same name."""
+    opening, closing = tags[::2], tags[1::2]
+    if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return None
-    end = next(place for place in closing if place >= opening[-1])
-    name = text[opening[-1] : end].strip(_AROUND_A_NAME).upper()
-    name = name if name.startswith("CLASS_") else f"CLASS_{name}"
-    return name if name in scale.numbers else None
+    named = {_class_name(text[first.end() : last.start()]) for first, last in zip(opening, closing, strict=True)}
+    name = named.pop()
+    return name if not named and name in scale.numbers else None
+
+
+def _class_name(inside: str) -> str:
+    name = inside.strip(_AROUND_A_NAME).upper()
+    return name if name.startswith("CLASS_") else f"CLASS_{name}"
 
 
 def _bare(text: str, scale: ClassScale) -> str | None:

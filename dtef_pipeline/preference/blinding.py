@@ -22,7 +22,7 @@ from dtef_pipeline.text.folded import folded, past_marks
 IN_PLACE_OF_NAMES = "[model]"
 _SHORTEST_PART = 4
 """Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
-_SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}$")
+_SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
 _FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
 
 

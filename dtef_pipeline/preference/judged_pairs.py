@@ -18,7 +18,6 @@ from dtef_pipeline.judging.classes import ClassScale, JudgedClass
 from dtef_pipeline.judging.judgement import JUDGE_ROLE, Judgement, judgement_of, next_request
 from dtef_pipeline.judging.judges import configured_judges
 from dtef_pipeline.judging.prompts import STANDARD
-from dtef_pipeline.judging.replies import REPLY_CONTRACT
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, Choice
 from dtef_pipeline.text.well_formed import well_formed
@@ -50,6 +49,8 @@ Choose exactly one of these classes:
 Reply in exactly this form, with nothing before or after it:
 <reflection>the reason for your choice, in one or two sentences</reflection>
 <classification>the name of the class</classification>"""
+_PAIR_CONTRACT = 1
+"""Part of the name under which a judge's votes are stored. It stays, so that no pair gets a second vote of the same judge."""
 _LONGEST_MODEL_SHOWN = 200
 """As long as `judging_model` reads."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
@@ -163,6 +164,6 @@ def _justification(looks: Sequence[Judgement], said: Sequence[Choice]) -> str:
 
 
 def _pair_template() -> str:
-    """8 digits by what a judge is told besides the pair, and by the rules by which its reply is read."""
+    """8 digits by what a judge is told besides the pair, and by `_PAIR_CONTRACT`."""
     spoken = [[one.role, one.text] for one in pair_messages(BlindedPair("", "p", "a", "b"), "shown")]
-    return digest("judge of pairs", spoken, [one.name for one in PAIR_VERDICTS.classes], REPLY_CONTRACT)[:8]
+    return digest("judge of pairs", spoken, [one.name for one in PAIR_VERDICTS.classes], _PAIR_CONTRACT)[:8]

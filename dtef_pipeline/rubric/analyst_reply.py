@@ -11,16 +11,22 @@ from html import unescape
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, reasoning_in, score_in
 from dtef_pipeline.rubric.levels import display_id
+from dtef_pipeline.text.plain import without_thinking
 
 INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
 """The blocks of a summary besides its grades, in the order in which they are shown."""
 
-_THOUGHT = re.compile(r"<(think|thinking)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
 _REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
+_BARE_ID = re.compile(
+    r"(?<!\w)(?:(?:(MK_\d+)\s?/\s?)?(MD_\d+)(?:\s?\((?:sys:\s?(S_\d+))?,?\s?(?:temp:\s?(T_\d+))?\))?|(MK_\d+))(?!\w)",
+)
+"""An id as the report writes it, outside of a `<ref>`."""
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
+
+_REF_OR_ID = re.compile(f"{_REF.pattern}|{_BARE_ID.pattern}", re.IGNORECASE | re.DOTALL)
 
 NO_OTHER_NAMES: Mapping[str, str] = {}
 
@@ -63,20 +69,19 @@ class AnalystReply:
 
 
 def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
-    """What the replies say, in order; a later one adds to those before it.
+    """What the replies say, in order; a later one adds the kinds of findings and the grades that those before it lack.
 
     Args:
-        replies: as they came; thoughts in <think> are not read.
+        replies: as they came; thoughts in <think> are not read. A grade that is written again replaces the earlier one.
         ids: of the participants.
         prompts: prompt ids by what the analyst was told to call them; None: they go by their own ids.
     """
-    texts = [_THOUGHT.sub("", reply) for reply in replies]
-    findings = tuple(
-        AnalystFinding(match.group(1).lower(), with_names(match.group(2).strip(), ids, prompts))
-        for text in texts
-        for match in _FINDING.finditer(text)
-        if match.group(2).strip()
-    )
+    texts = [without_thinking(reply) for reply in replies]
+    findings: list[AnalystFinding] = []
+    for text in texts:
+        # Asked once more for what is missing, an analyst may write everything again, perhaps in other words.
+        before = {finding.kind for finding in findings}
+        findings += [one for one in _findings(text, ids, prompts) if one.kind not in before]
     grades: dict[tuple[str, str], DimensionGrade] = {}
     dropped: Counter[str] = Counter()
     for grade in (grade for text in texts for grade in _grades(text, ids, dropped)):
@@ -86,8 +91,16 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     wanted = ((model, dimension) for model in sorted(ids.models, key=ids.of_model) for dimension in DIMENSIONS)
     absent += [f"{ids.of_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
     return AnalystReply(
-        findings, tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
+        tuple(findings), tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
     )
+
+
+def _findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
+    """The findings of one reply, each once."""
+    written = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
+    for kind, words in dict.fromkeys(written):
+        if words:
+            yield AnalystFinding(kind, with_names(words, ids, prompts))
 
 
 def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
@@ -105,15 +118,24 @@ def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[Dimen
 
 
 def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
-    """The text with a mention in place of each `<ref .../>`, escaped ones too. One with an unknown id stays as it is."""
+    """The text with a mention in place of each `<ref .../>`, escaped ones too, and of each bare id. What holds an unknown id stays as it is."""
     parts: list[str | SummaryMention] = []
     end = 0
-    for match in _REF.finditer(text):
-        if (mention := _mention(_attributes(unescape(match.group(1) or match.group(2) or "")), ids, prompts)) is None:
+    for match in _REF_OR_ID.finditer(text):
+        if (mention := _mention(_ids_in(match[0]), ids, prompts)) is None:
             continue
         parts += [text[end : match.start()], mention]
         end = match.end()
     return tuple(part for part in (*parts, text[end:]) if part)
+
+
+def _ids_in(text: str) -> dict[str, str]:
+    """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
+    if (bare := _BARE_ID.fullmatch(text)) is None:
+        return _attributes(text)
+    maker, model, system, temperature, maker_alone = bare.groups()
+    given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
+    return {name: one for name, one in given.items() if one is not None}
 
 
 def _mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:

@@ -5,8 +5,10 @@ Source: weval methodology, 5.3. Intervals draw whole blueprints anew; within one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -86,9 +88,15 @@ def board(
     found["rank"] = pd.Series(ranks(found["score"].where(~few), group)).astype("Int64")
     resampled = options.resamples if by != "prompt" else 0
     found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), resampled, options.seed))
+    replaced = _replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     found["note"] = [
-        "; ".join(filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))))
-        for n in found["n_parts"].tolist()
+        "; ".join(
+            (
+                *filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))),
+                *(_who_replaced(replaced, row) if is_few else ()),
+            )
+        )
+        for n, is_few, row in zip(found["n_parts"].tolist(), few, rows.keys.to_dict("records"), strict=True)
     ]
     return _best_first(found, names)
 
@@ -97,6 +105,38 @@ def _why_unranked(n: int, over_blueprints: bool, options: RubricBoardOptions) ->
     if over_blueprints and n < options.min_blueprints:
         return f"not ranked: a score in {counted(n, 'blueprint')}, at least {options.min_blueprints} are needed"
     return "" if n else "not ranked: no score"
+
+
+class _Replaced(NamedTuple):
+    """A score of a model in an earlier run of a blueprint whose latest run has none of it."""
+
+    model: str
+    tags: Sequence[str]
+    """Of the blueprint."""
+    by: str
+    """Snapshot of the latest run."""
+
+
+def _replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_Replaced]:
+    """One per model and blueprint; blueprints that are in no board over several are left out."""
+    models = table[(table["level"] == MODEL_LEVEL) & table["hybrid"].notna()]
+    latest = dict(latest_runs(table, order).itertuples(index=False, name=None))
+    runs: dict[tuple[str, str], set[str]] = {}
+    for blueprint, snapshot, model in models[[*RUN_KEYS, "model"]].itertuples(index=False, name=None):
+        runs.setdefault((model, blueprint), set()).add(snapshot)
+    return [
+        _Replaced(model, tags.get(blueprint, ()), latest[blueprint])
+        for (model, blueprint), snapshots in runs.items()
+        if latest[blueprint] not in snapshots and TEST_TAG not in tags.get(blueprint, ())
+    ]
+
+
+def _who_replaced(replaced: Sequence[_Replaced], row: Mapping[str, Any]) -> Iterator[str]:
+    """What the note of a row says of them. `row`: the model, and the tag on a board by tag."""
+    of_row = Counter(one.by for one in replaced if one.model == row["model"] and row.get("tag") in (None, *one.tags))
+    if of_row:
+        named = ", ".join(f"{by} ({counted(n, 'blueprint')})" for by, n in of_row.most_common())
+        yield f"later runs without this model replaced its scores: snapshot {named}"
 
 
 def latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:

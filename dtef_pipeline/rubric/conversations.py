@@ -15,6 +15,7 @@ from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.model import Turn
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+from dtef_pipeline.text.plain import without_thinking
 
 OK, EMPTY = "ok", "empty"
 _RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
@@ -72,7 +73,7 @@ class Conversation:
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """The next turn. A blank one ends the conversation: what would follow it says nothing of the model."""
-        if history and not history[-1].text.strip():
+        if history and not response_text([history[-1].text]):
             return None
         messages, goes_on = self.script.until([response.text for response in history])
         return Request.of_messages(messages, self.model, self.draw, self.snapshot) if goes_on else None
@@ -118,7 +119,7 @@ def _came(script: Script, played: Played) -> Mapping[str, Any]:
     responses, failure = played.responses, played.failure
     written = [response.text for response in responses]
     said, _ = script.until(written)
-    blank = bool(written) and not written[-1].strip()
+    blank = bool(written) and not response_text(written[-1:])
     text = response_text(written)
     return {
         "status": failure.status if failure else EMPTY if blank else OK,
@@ -154,8 +155,8 @@ def used(responses: Sequence[Response]) -> dict[str, Any]:
 
 
 def response_text(written: Sequence[str]) -> str:
-    """What is judged, searched and embedded: all turns that the model wrote, ends stripped, joined by a blank line."""
-    return _BETWEEN_TURNS.join(stripped for one in written if (stripped := one.strip()))
+    """What is judged, searched and embedded: all turns that the model wrote without thinking, ends stripped, joined by a blank line."""
+    return _BETWEEN_TURNS.join(shown for one in written if (shown := without_thinking(one).strip()))
 
 
 def merged_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:

@@ -106,7 +106,7 @@ POINT_FUNCTIONS: Mapping[str, PointFunction] = {
 }
 """Every point function by its canonical name."""
 
-_SINGULAR = re.compile(r"(not_)?(i)?(contain|match|start_with|end_with)(?=_|$)")
+_SINGULAR = re.compile(r"(not_)?(i)?(contain|match|start_with|end_with)(?=_|\Z)")
 _PLURALS = {"contain": "contains", "match": "matches", "start_with": "starts_with", "end_with": "ends_with"}
 _OTHER_NAMES = {"expr": "js", "external": "call"}
 

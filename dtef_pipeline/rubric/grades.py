@@ -26,7 +26,10 @@ LOWEST_GRADE, HIGHEST_GRADE = 1.0, 10.0
 
 _SCORE = re.compile(r"\bscore\b[\s*_`]*:", re.IGNORECASE)
 _NO_GRADE = re.compile(r"[\s*_`\"'(\[]*(?:n\s*/\s*a\b|n\.a\.|none\b|null\b|not\s+applicable\b)", re.IGNORECASE)
-_GRADE_NUMBER = re.compile(r"(?<![\d.])\d+(?:[.,]\d+)?")
+_GRADE_NUMBER = re.compile(
+    r"(?<![\d.])(\d+(?:[.,]\d+)?)(?:[\s*_`]*(?:/|\b(?:out\s+)?of\b)[\s*_`]*(\d{1,3})(?![\d.,]\d))?", re.IGNORECASE
+)
+"""A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,19 @@ class DimensionGrade:
 def score_in(text: str) -> float | None:
     """The grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number behind the last `SCORE:`, from 1 to 10.
 
-    A number above 10 is taken for a percentage and divided by 10. None: no number, N/A, below 1, or above 100.
+    A grade out of another number than 10 is scaled to 10. A number above 10 that is out of nothing is taken for a percentage and divided by
+    10. None: no number, N/A, below 1, or higher than the highest grade.
     """
     *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
     if not end or _NO_GRADE.match(text, end) or (found := _GRADE_NUMBER.search(text, end)) is None:
         return None
     if text[: found.start()].rstrip(" *_`").endswith(("-", "−")):
         return None
-    value = float(found.group().replace(",", "."))
-    value = value / 10 if value > HIGHEST_GRADE else value
+    value = float(found[1].replace(",", "."))
+    if highest := int(found[2] or 0):
+        value *= HIGHEST_GRADE / highest
+    elif value > HIGHEST_GRADE:
+        value /= 10
     return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
 
 

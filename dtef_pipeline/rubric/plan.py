@@ -150,9 +150,10 @@ def _converse(
             row.requests += is_new
             row.replayed += is_new
             talk.written.append(texts[key])
-            if texts[key].strip() and len(talk.written) < len(authored[talk.script]):
+            shown = response_text([texts[key]])
+            if shown and len(talk.written) < len(authored[talk.script]):
                 goes_on.append(talk)
-            elif texts[key].strip():
+            elif shown:
                 came.texts.append(response_text(talk.written))
         going = goes_on
 
@@ -309,7 +310,7 @@ def _reported(
     longer = 0.0
     for talk in talks:
         script, model = spoken[talk.script], talk.model
-        ended = talk.written and not talk.written[-1].strip()
+        ended = talk.written and not response_text(talk.written[-1:])
         left = 0 if ended else script.generated - len(talk.written)
         usual = ledger.usual.of_turn(model)
         longer += left * (most_tokens(model) - usual) if left else 0

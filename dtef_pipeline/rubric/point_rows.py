@@ -16,6 +16,7 @@ from dtef_pipeline.rubric.functions import ReadyFunction
 from dtef_pipeline.rubric.levels import CRITERION_KEYS, RESPONSE_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.tables import RUBRIC_POINTS
+from dtef_pipeline.text.plain import without_thinking
 
 NOT_JUDGED = "not judged"
 """Why a point has no score that no judge was asked about: the judging stage has not run since the response or the criterion came."""
@@ -75,10 +76,14 @@ def _computed(answered: pa.Table, criteria: pa.Table, prepare: Prepare) -> pa.Ta
     keys = needed.select(list(RESPONSE_KEYS)).to_pylist()
     rows = []
     for key, text, said in zip(keys, needed["text"].to_pylist(), needed["transcript"].to_pylist(), strict=True):
-        messages = [{"role": message["role"], "content": message["text"]} for message in said]
+        messages = [{"role": one["role"], "content": _shown(one)} for one in said]
         context = {"messages": messages, "modelId": key["model"]}
         rows += [{**key, **_point(row, ready(text, context))} for row, ready in by_prompt[key["prompt"]]]
     return pa.Table.from_pylist(rows, schema=RUBRIC_POINTS)
+
+
+def _shown(message: Mapping[str, str]) -> str:
+    return without_thinking(message["text"]).strip() if message["role"] == "assistant" else message["text"]
 
 
 def _ready(criterion: Mapping[str, Any], prepare: Prepare) -> ReadyFunction:

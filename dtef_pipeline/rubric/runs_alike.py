@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.rubric.board import latest_runs
 from dtef_pipeline.text.counted import counted
 
-_MARKED_SCALE = re.compile(r"\[scale:(\d+)\]$")
+_MARKED_SCALE = re.compile(r"\[scale:(\d+)\]\Z")
 _HOW_ON_ONE_SCALE = "`dtef rubric judge --scale` judges all of them on one"
 _HOW_BY_THE_SAME = "`dtef rubric judge --judge APPROACH=MODEL` has all of them judged by the same"
 

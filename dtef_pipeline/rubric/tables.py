@@ -153,8 +153,12 @@ RUBRIC_RESPONSES = pa.schema(
     [
         *_OF_RESPONSE,
         field("asked_hash", pa.string(), "Hash of the messages that the model was sent, and of the turns it was to write"),
-        field("status", pa.string(), "State of the response: ok, empty (it is blank), error or budget"),
-        field("text", pa.string(), "All turns that the model wrote, joined by a blank line: what is judged; null: none"),
+        field("status", pa.string(), "State of the response: ok, empty (blank, or thinking alone), error or budget"),
+        field(
+            "text",
+            pa.string(),
+            "All turns that the model wrote, without its thinking, joined by a blank line: what is judged; null: none",
+        ),
         field("transcript", CONVERSATION, "Whole conversation as it was sent and answered, system prompt included"),
         field("turns", pa.int32(), "Turns that the model wrote"),
         field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),

@@ -24,7 +24,7 @@ AI_CONCERN = "aiConcern"
 """The one attribute that is an attitude: its question is a target like others, and circular for its own segments."""
 
 _PROFILE_COVERAGE = 0.8  # a profile question offers nearly all values of its attribute, an opinion about countries does not
-_EXAMPLES = re.compile(r"\s*\((?:e\.?\s?g\b|for example\b|such as\b|including\b|incl\b|i\.?\s?e\b).*\)$")
+_EXAMPLES = re.compile(r"\s*\((?:e\.?\s?g\b|for example\b|such as\b|including\b|incl\b|i\.?\s?e\b).*\)\Z")
 _COMBINING_MARKS = re.compile("[\u0300-\u036f]")
 
 

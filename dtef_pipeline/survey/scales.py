@@ -177,14 +177,14 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
 
 def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
-    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)$", text, maxsplit=1)[0]
+    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)\Z", text, maxsplit=1)[0]
     return head.strip(" .,;!\"'“”")
 
 
 def _with_plain_degree(heads: Sequence[str]) -> list[str]:
     """`close` beside `very close` and `not close at all` is moderately so."""
     return [
-        f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?$", o) for o in heads) else h
+        f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?\Z", o) for o in heads) else h
         for h in heads
     ]
 
@@ -267,7 +267,7 @@ _place_of_extent = _looked_up(
 
 def _extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
-    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
+    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
     return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
 
 

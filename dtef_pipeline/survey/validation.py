@@ -27,7 +27,7 @@ def named_round(name: str) -> str:
 def round_id(name: str, *, where: str) -> str:
     """The round of a directory, file or survey id: `GD4` for gd4 and for global-dialogues-gd4."""
     text = re.sub(r"^global[-_ ]dialogues[-_ ]", "", name.strip(), flags=re.IGNORECASE)
-    if match := re.search(r"(?:^|[-_ ])(gd\d+[a-z]*)$", text, flags=re.IGNORECASE):
+    if match := re.search(r"(?:^|[-_ ])(gd\d+[a-z]*)\Z", text, flags=re.IGNORECASE):
         text = match[1]
     text = re.sub(r"\s+", "-", text).upper()
     if not re.fullmatch(r"[^\W_][\w.-]*", text) or "..." in text:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 LOOK_BACK = 5_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
@@ -18,7 +18,17 @@ RECENT = 120
 """Each reader looks at this many places at the end of the text, and at four more per option: a bound for hostile text."""
 
 _ESCAPED = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})")
-_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
+_THINKING = re.compile(
+    r"<(/?)(?:[a-z]{1,12}:)?(?:think|thinking|thoughts?|reasoning|scratchpad)(?:\s[^<>\n/]{0,80})?>"
+    r"|(?-i:\[(/?)THINK\])|◁(/?)think▷|<\|(?:begin|(end))_of_thought\|>",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"^```.*?^```|`[^`\n]{1,200}`", re.MULTILINE | re.DOTALL)
+_ONE_TAG = re.compile(rf"`\s*(?:{_THINKING.pattern})\s*`", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
+_CHANNEL_ENDS = re.compile(r"<\|(?:start|end|return|call|channel)\|>", re.IGNORECASE)
+_BARE_CHANNELS = re.compile(r"\s*analysis(?=[^\Wa-z]|\W).*assistantfinal", re.DOTALL)
+"""What is left of channels where a server drops the marks between them."""
 _SPACES = re.compile(r"[^\S\n]+")
 _LINE_ENDS = re.compile(r" ?\n[\n ]*")
 _DELETED = "\"'`*“”„‟‘’‚‛«»\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"
@@ -73,17 +83,21 @@ _TABLE = _Plain(_ASCII | {ord(c): "" for c in _DELETED} | {ord(c): r for c, r in
 
 
 def without_thinking(text: str) -> str:
-    """The text outside `<think>...</think>` and its kin.
+    """The text outside `<think>...</think>` and its kin, or in the last channel `final` where a reply comes in channels (gpt-oss).
 
     An opening tag that is never closed hides all that follows; a closing tag that was never opened (some chat templates
-    open it in the prompt) hides all that precedes.
+    open it in the prompt) hides all that precedes. A tag in backticks, or in code that closes what it opens, is quoted, and hides nothing.
     """
-    if "<" not in text:
+    if (bare := _BARE_CHANNELS.match(text)) is not None:
+        return text[bare.end() :]
+    if "<|channel|>" in text:
+        text = _final_channel(text)
+    if _THINKING.search(text) is None:
         return text
     kept: list[str] = []
     start, thinking = 0, False
-    for tag in _THINKING.finditer(text):
-        if tag[1]:
+    for tag in _tags_of_thinking(text):
+        if any(tag.groups()):
             if not thinking:
                 kept.clear()
             start, thinking = tag.end(), False
@@ -93,6 +107,33 @@ def without_thinking(text: str) -> str:
     if not thinking:
         kept.append(text[start:])
     return "\n".join(kept)
+
+
+def _final_channel(text: str) -> str:
+    channels = list(_CHANNEL.finditer(text))
+    final = next((one for one in reversed(channels) if one[1].casefold() == "final"), None)
+    if final is None:
+        return text[: text.index("<|channel|>")].removesuffix("<|start|>assistant")
+    ends = _CHANNEL_ENDS.search(text, final.end())
+    return text[final.end() : ends.start() if ends else None]
+
+
+def _tags_of_thinking(text: str) -> Iterator[re.Match[str]]:
+    """The tags that are meant as such. Between an opening tag and its closing one no code is looked for: drafts break off."""
+    place, thinking = 0, False
+    for tag in _THINKING.finditer(text):
+        while not thinking and (mark := text.find("`", place, tag.start())) >= 0:
+            code = _CODE.match(text, mark, tag.end() + LOOK_BACK)
+            is_code = code is not None and (code.end() <= tag.start() or _is_quoted(code[0]))
+            place = code.end() if code is not None and is_code else mark + 1
+        if place <= tag.start():
+            thinking, place = not any(tag.groups()), tag.end()
+            yield tag
+
+
+def _is_quoted(code: str) -> bool:
+    closing = [any(tag.groups()) for tag in _THINKING.finditer(code)]
+    return _ONE_TAG.fullmatch(code) is not None or 2 * sum(closing) == len(closing)
 
 
 def _unescaped(found: re.Match[str]) -> str:

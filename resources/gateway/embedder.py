@@ -159,16 +159,23 @@ def _ask(
     on_progress: OnProgress | None,
     found: _Found,
 ) -> None:
-    """One request a batch; what comes back is added to `found`."""
-    asked = {(request := _request([flat[place].text for place in part], spec)).key: (request, part) for part in parts}
-    outcome = gateway.answer((request for request, _ in asked.values()), on_progress=on_progress)
-    keys = [key for key in asked if key not in outcome.failures]
+    """One request a batch; what comes back is added to `found`. Batches with the same texts share a request."""
+    requests: dict[str, Request] = {}
+    places: dict[str, list[range]] = {}
+    for part in parts:
+        request = _request([flat[place].text for place in part], spec)
+        requests[request.key] = request
+        places.setdefault(request.key, []).append(part)
+    outcome = gateway.answer(iter(requests.values()), on_progress=on_progress)
+    keys = [key for key in requests if key not in outcome.failures]
     for key, failure in outcome.failures.items():
-        found.failures.update(dict.fromkeys(asked[key][1], failure))
+        for part in places[key]:
+            found.failures.update(dict.fromkeys(part, failure))
     for start in range(0, len(keys), _READ_AT_ONCE):
         rows = gateway.store.responses(keys[start : start + _READ_AT_ONCE])
         for key, text in zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True):
-            _add(text, asked[key][1], spec, key, found)
+            for part in places[key]:
+                _add(text, part, spec, key, found)
 
 
 def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> None:

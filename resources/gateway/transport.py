@@ -131,7 +131,7 @@ class Transport(Protocol):
 
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_API_KEY_NAME = re.compile(r"API_KEY$", re.IGNORECASE)
+_API_KEY_NAME = re.compile(r"API_KEY\Z", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
     r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )[^\s\"',;]+|(?<=[?&]key=)[^&\s]+|(?<=://)[^/\s@]+(?=@)"
 )

@@ -197,9 +197,14 @@ class ResponseDatabase:
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     @property
+    def file(self) -> Path | None:
+        """The file of an SQLite store; None: the store is on a server."""
+        return None if self.is_postgresql else Path(str(self._engine.url.database)).absolute()
+
+    @property
     def folder(self) -> Path | None:
-        """Where the file of an SQLite store is; None: the store is on a server."""
-        return None if self.is_postgresql else Path(str(self._engine.url.database)).absolute().parent
+        """Where that file is."""
+        return None if self.file is None else self.file.parent
 
     def size(self) -> int:
         """Bytes of the responses on disk."""

@@ -281,7 +281,7 @@ def test_the_six_stages_share_one_partition_space_and_are_one_run_of_a_backfill(
 @pytest.mark.parametrize("name", ASSETS)
 def test_every_asset_says_what_a_row_is_in_two_sentences_or_more(name: str) -> None:
     description = GRAPH.get(dg.AssetKey(name)).description or ""
-    assert len(re.findall(r"[.!?](?:\s|$)", description)) >= 2
+    assert len(re.findall(r"[.!?](?:\s|\Z)", description)) >= 2
     assert "Args:" not in description
 
 

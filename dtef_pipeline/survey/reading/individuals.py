@@ -36,7 +36,7 @@ _MOST_ENTRIES = 1001
 """Entries looked at: one more than twice the most people that can be asked."""
 _PROSE_LINES = 100
 """Lines looked at beyond those of twice as many people as were asked."""
-_SHARE = re.compile(rf"(?:^|[ :=]){COMMA_NUMBER}{PERCENT}[ )}}]*$")
+_SHARE = re.compile(rf"(?:^|[ :=]){COMMA_NUMBER}{PERCENT}[ )}}]*\Z")
 _LISTS = 20
 """Lists looked at, from the end."""
 

@@ -25,6 +25,9 @@ FORMS = {
     'w/"abc"': False,
     '"abc': False,
     "": False,
+    # The end of a header was looked for with `$`, which also matches before a final line break: the reader then never came further.
+    "\n": False,
+    '"abc"\n': False,
 }
 
 

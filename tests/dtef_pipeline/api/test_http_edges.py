@@ -130,3 +130,16 @@ def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:
         answer = client.get("/api/personas")
         assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
         assert client.get("/healthz", headers={"Host": "127.0.0.1:8321"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/personas", "/api/evaluations", "/api/feedback/votes"])
+def test_an_answer_lists_a_part_of_a_great_many_faults(path: str, tmp_path: Path) -> None:
+    """80,000 unknown keys, which fit into a body, were answered with 20 MB."""
+    body = {"type": "games", **{f"{number:05}": 1 for number in range(20_000)}, "x" * 50_000: 1}
+    with client_in(tmp_path) as client:
+        answer = client.post(path, json=body)
+        assert 400 <= answer.status_code < 500
+        assert len(answer.content) < 100_000
+        told = answer.json()
+        assert len(told["errors"]) <= 100
+        assert path != "/api/evaluations" or len(told["errors"]) + told["further_errors"] > 20_000

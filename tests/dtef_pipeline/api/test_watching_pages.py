@@ -16,10 +16,10 @@ from fastapi.testclient import TestClient
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
 from dtef_pipeline.api.health_pages import bytes_in_words
-from dtef_pipeline.api.service_health import NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
+from dtef_pipeline.api.service_health import DAMAGED, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.text.spans import span_in_words
-from resources.evaluations import QUEUE_SENSOR
+from resources.evaluations import QUEUE_SENSOR, EvaluationStore
 from resources.vote_counts import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
@@ -226,6 +226,31 @@ def test_health_names_a_disk_that_is_almost_full(
     with client_in(tmp_path) as client:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**20))
         assert health_told(client) == ["the disk of the response store is almost full: 5 MiB are left"]
+
+
+def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Health said ok, and requests were told to try again, for ever."""
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(service_health, "damage_of", lambda file, within_s: f"Page 7 of {file.name}")
+        assert health_told(client) == [DAMAGED]
+
+        def malformed(*_: object, **__: object) -> None:
+            raise StoreError("cannot read the response store /secret: database disk image is malformed")
+
+        monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", malformed)
+        assert DAMAGED in health_told(client)
+
+
+def test_a_request_to_a_damaged_store_is_not_told_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def malformed(*_: object, **__: object) -> None:
+        raise StoreError("cannot read the response store /secret: database disk image is malformed")
+
+    with client_in(tmp_path) as client:
+        monkeypatch.setattr(EvaluationStore, "latest", malformed)
+        answer = client.get("/api/evaluations/queue", headers=BEARER_OF_OPERATOR)
+    assert (answer.status_code, "retry-after" in answer.headers) == (503, False)
+    assert "damaged" in answer.json()["detail"]
+    assert "/secret" not in answer.text
 
 
 def test_health_lists_failures_and_a_database_that_is_away(

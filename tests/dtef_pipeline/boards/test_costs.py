@@ -104,6 +104,14 @@ def test_an_unknown_price_of_a_batch_is_unknown() -> None:
     assert (free["cost_usd"], free["unpriced"]) == (0.0, 0)
 
 
+def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
+    """`dtef run` told of a budget that was reached."""
+    rows = ({"request_key": "a", "call_status": "missing"}, {"request_key": "b", "call_status": "missing"})
+    assert [row["budget_stopped"] for row in table(*rows)] == [0]
+    same = usage_by_model(pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS), KEYS).to_pylist()
+    assert [row["budget_stopped"] for row in same] == [0]
+
+
 def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
     rows = (
         {"request_key": "a"},
@@ -162,7 +170,7 @@ ROWS = st.lists(
             "condition": st.sampled_from(["distribution/narrative", "shift/narrative"]),
             "question_id": st.sampled_from(["q0", "q1"]),
             "request_key": st.sampled_from(["a", "b", "c", "d"]),
-            "call_status": st.sampled_from(["answered", "error", "budget"]),
+            "call_status": st.sampled_from(["answered", "error", "budget", "missing"]),
             "prompt_tokens": st.integers(0, 50),
             "cost_usd": st.one_of(st.none(), st.integers(0, 64).map(lambda n: n / 64)),
         }
@@ -182,7 +190,7 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
     for of_request in by_request.values():
         place = min((row["round"], row["segment"], row["condition"]) for row in of_request)
         statuses = {row["call_status"] for row in of_request}
-        status = next(name for name in ("answered", "error", "budget") if name in statuses)
+        status = next(name for name in ("answered", "error", "budget", "missing") if name in statuses)
         wanted[place][status] += 1
         wanted[place]["prompt_tokens"] += max(row["prompt_tokens"] or 0 for row in of_request)
         answered = [row for row in of_request if row["call_status"] == "answered"]

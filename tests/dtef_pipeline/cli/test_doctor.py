@@ -15,10 +15,12 @@ from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
 from dtef_pipeline.cli.kept_state import check_state
 from dtef_pipeline.errors import WarehouseError
+from resources.responses.store import ResponseStore
 from resources.sandbox.run import FoundLevel
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import SAMPLE, dtef
+from tests.made.responses import response
 from tests.strict_json import strict
 
 
@@ -81,6 +83,13 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
         found["Dagster's home"]["remedy"]
         == "take the usual place: unset DAGSTER_HOME; or name another place: export DAGSTER_HOME=PATH"
     )
+
+    monkeypatch.setattr("dtef_pipeline.cli.kept_state.damage_of", lambda path, within_s: "Page 7 is never used")
+    with ResponseStore(state / "damaged.sqlite") as store:
+        store.add([response(1)])
+    monkeypatch.setenv("DTEF_RESPONSES", str(state / "damaged.sqlite"))
+    damaged = findings(1)["response store"]
+    assert (damaged["state"], "Page 7" in damaged["found"], "backup" in damaged["remedy"]) == ("problem", True, True)
 
     (state / "folder").mkdir()
     monkeypatch.setenv("DTEF_RESPONSES", str(state / "folder"))

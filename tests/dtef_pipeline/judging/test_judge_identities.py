@@ -52,8 +52,8 @@ def test_requests_of_judges(approach: str, prompt: str, key: str, corrected: str
 def test_hashes_of_judges() -> None:
     judges = default_judges(MODELS)
     assert [judge_hash([replace(judge, scale=scale) for judge in judges]) for scale in (FIVE_CLASSES, TEN_CLASSES)] == [
-        "04bc6e5b047400446ad5ab16fbf086d2",
-        "ea50fe8c22c13d23bd78a42c696e20d9",
+        "1c0c4106435e9691fd02a10acaeca636",
+        "cf2f45385704f7bdab44f7791a34761d",
     ]
     assert [template_hash(approach) for approach in ("standard", "prompt-aware", "holistic")] == [
         "e1af9828258b02ab4c9475d3a8d0691d",

@@ -54,6 +54,19 @@ class TestBlocks:
         assert reply.missing == ()
         assert next(one.score for one in reply.grades if (one.model, one.dimension) == (GPT, "tone")) == 3
 
+    def test_a_second_reply_repeats_no_finding(self) -> None:
+        """Asked for one missing kind, an analyst may write all kinds again, in other words; both stood in the summary."""
+        first = whole().replace("<pattern>", "<hunch>").replace("</pattern>", "</hunch>")
+        reply = read_replies((first, whole().replace("<topic>", "<topic>again: ")), IDS)
+        assert [finding.kind for finding in reply.findings] == [
+            *(kind for kind in INSIGHT_KINDS if kind != "pattern"),
+            "pattern",
+        ]
+
+    def test_a_finding_that_stands_twice_in_a_reply_is_one(self) -> None:
+        two = "<topic>a</topic><topic>a</topic><topic>b</topic>"
+        assert [as_text(finding.text) for finding in read_replies((two,), IDS).findings] == ["a", "b"]
+
     def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
         text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
         reply = read_replies((text,), IDS)
@@ -96,6 +109,17 @@ class TestNames:
     )
     def test_escaped_and_otherwise_written_refs_are_read(self, form: str) -> None:
         assert as_text(with_names(f"a {form} b", IDS)) == "a openai/gpt-4o b"
+
+    def test_bare_ids_become_names(self) -> None:
+        """Only ids in a `<ref>` became names."""
+        of_variant = IDS.of(Participant(GPT, 0.5, 1))
+        text = f"{MODEL} wins, {MAKER}/{MODEL} too, **{MODEL}**'s {of_variant}, {MAKER}."
+        name = "openai/gpt-4o"
+        assert as_text(with_names(text, IDS)) == f"{name} wins, {name} too, **{name}**'s {name}[temp:0.5][sp_idx:1], OpenAI."
+
+    @pytest.mark.parametrize("text", ["MD_9999 wins", "XMD_6000", "MK_5009/MD_6000 (sys:S_7000)", "MD_60000", "MD_"])
+    def test_an_unknown_bare_id_stays_as_it_is(self, text: str) -> None:
+        assert with_names(text, IDS) == (text,)
 
     @pytest.mark.parametrize(
         "ref",

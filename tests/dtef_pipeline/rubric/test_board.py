@@ -51,6 +51,26 @@ def test_ten_blueprints_are_ranked_and_nine_are_listed_without_a_rank() -> None:
     assert by_model["z"]["score"] == pytest.approx(0.99)
 
 
+def test_the_note_names_the_run_that_left_a_model_out() -> None:
+    """The note only counted the blueprints that were left."""
+    cells = [
+        *runs_of("x", *[0.8] * 10, snapshot="s1"),
+        *runs_of("y", *[0.7] * 10, snapshot="s1"),
+        *runs_of("y", 0.7, 0.7, snapshot="s2"),
+        *runs_of("y", 0.7, first=2, snapshot="s3"),
+    ]
+    found = rows_of(board(scores_of(*cells), ["s1", "s2", "s3"], {"b00": ["care"], "b02": ["test"]}, options=FEW))
+    assert found["x"]["note"].startswith("not ranked: a score in 7 blueprints")
+    assert found["x"]["note"].endswith("snapshot s2 (2 blueprints)")
+    by_tag = rows_of(
+        board(
+            scores_of(*cells, *runs_of("x", 0.8, first=11)), ["s1", "s2", "s3"], {"b00": ["care"], "b11": ["care"]}, "tag", FEW
+        )
+    )
+    assert by_tag["x"]["note"].endswith("snapshot s2 (1 blueprint)")
+    assert "snapshot" not in by_tag["y"]["note"]
+
+
 def test_the_latest_run_of_each_blueprint_counts_and_each_once() -> None:
     cells = [
         *runs_of("m", 0.2, snapshot="old"),

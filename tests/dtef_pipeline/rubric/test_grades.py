@@ -32,6 +32,14 @@ from dtef_pipeline.rubric.grades import DIMENSIONS, reasoning_in, score_in
         ("SCORE: 0.5", None),
         ("SCORE: -3", None),
         ("SCORE: 850", None),
+        # More than the highest grade is no grade: 11/10 counted as 1.1.
+        ("SCORE: 11/10", None),
+        ("SCORE: **11** / 10", None),
+        ("SCORE: 12 out of 10", None),
+        ("SCORE: 85/100", 8.5),
+        ("SCORE: 4/5", 8.0),
+        ("SCORE: 6/5", None),
+        ("SCORE: 8/0", 8.0),
     ],
 )
 def test_the_score_is_the_first_number_behind_its_word(text: str, score: float | None) -> None:

@@ -98,6 +98,20 @@ class TestLongTexts:
         mean = sum(weight * part / np.linalg.norm(part) for weight, part in zip((2, 2, 1), parts, strict=True))
         assert vectors_of(result)[text_hash(text)] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
 
+    def test_a_text_of_equal_windows_is_embedded(self, store: ResponseStore) -> None:
+        """Batches with the same texts share a request; only the places of the last one got vectors, and the run ended with a KeyError."""
+        text = "a" * 180_000
+        with FakeLLM(embeddings=embeddings_answer) as server:
+            result = embed([text, "one"], model(server), gateway(store))
+        assert set(vectors_of(result)) == {text_hash(text), text_hash("one")}
+        assert result.vectors["windows"].to_pylist().count(1) == 1
+
+    def test_a_refused_text_of_equal_windows_fails_alone(self, store: ResponseStore) -> None:
+        text = "a" * 180_000
+        with FakeLLM(fault=lambda call: refused("it") if "one" not in call.body["input"] else None) as server:
+            result = embed([text, "one"], model(server), gateway(store))
+        assert (set(vectors_of(result)), set(result.failures)) == ({text_hash("one")}, {text_hash(text)})
+
     def test_a_text_that_is_refused_takes_no_other_with_it(self, store: ResponseStore) -> None:
         with FakeLLM(fault=lambda call: refused("it") if "bad" in call.body["input"] else None) as server:
             result = embed(["one", "bad", "two"], model(server), gateway(store))
