@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.origins import listed_hosts
 
 HOME = Path(".dtef")
 SOCIOSCOPE_AUTH = "DTEF_SOCIOSCOPE_AUTH"
 """Name of the variable with the secret of the server that looks up chunks of interviews."""
+API_ANY_MODEL = "DTEF_API_ANY_MODEL"
+ALLOWED_HOSTS = "DTEF_ALLOWED_HOSTS"
+"""Name of the variable with the host names under which browsers reach Dagster's web server and the HTTP API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,9 @@ class Settings:
     `DTEF_SCENARIOS` (folder with scenarios of games, `<league>/<scenario>.yaml`, that adds to the shipped ones), `DTEF_PERSONAS` (folder with
     personas, `*.yaml`, that adds to the shipped ones and that `dtef games personas import` writes to),
     `DTEF_API_TOKENS` (a YAML file with the hashes of the tokens that the HTTP API takes),
+    `DTEF_ALLOWED_HOSTS` (names under which browsers reach Dagster's web server and the HTTP API, besides those of this computer:
+    `dtef.example.org, dagster.example.org`),
+    `DTEF_API_ANY_MODEL` (1: the HTTP API takes any litellm string as a model, not those of the models files alone),
     `DTEF_PARTITIONS_PER_RUN` (the most partitions of one run of a backfill, so that several workers share it; not set: as few runs as can be),
     `DTEF_PROVIDER_LIMITS` (calls in flight at once to a provider over all runs that share the response store: `openai=60,anthropic=20`),
     `DTEF_BROKER` (the queue of runs that several machines share: `redis://:PASSWORD@HOST:6379/0`, never shown whole),
@@ -53,6 +60,8 @@ class Settings:
     scenarios: Path | None = None
     personas: Path | None = None
     api_tokens: Path | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    api_any_model: bool = False
     partitions_per_run: int | None = None
     broker: str | None = field(default=None, repr=False)
     # Left out of the hash: settings are keys of caches, and a mapping has none.
@@ -78,6 +87,8 @@ class Settings:
             scenarios=Path(env["DTEF_SCENARIOS"]) if env.get("DTEF_SCENARIOS") else None,
             personas=Path(env["DTEF_PERSONAS"]) if env.get("DTEF_PERSONAS") else None,
             api_tokens=Path(env["DTEF_API_TOKENS"]) if env.get("DTEF_API_TOKENS") else None,
+            allowed_hosts=_hosts(ALLOWED_HOSTS, env.get(ALLOWED_HOSTS, "")),
+            api_any_model=env.get(API_ANY_MODEL, "0") not in ("", "0"),
             partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env.get("DTEF_PARTITIONS_PER_RUN", "").strip()),
             provider_limits=_limits("DTEF_PROVIDER_LIMITS", env.get("DTEF_PROVIDER_LIMITS", "")),
             broker=env.get("DTEF_BROKER", "").strip() or None,
@@ -126,6 +137,13 @@ def _positive(name: str, given: str) -> int | None:
     if given and not (given.isascii() and given.isdigit() and int(given)):
         raise ConfigError(f"{name} is {given!r}; allowed: a whole number from 1")
     return int(given) if given else None
+
+
+def _hosts(name: str, given: str) -> tuple[str, ...]:
+    try:
+        return listed_hosts(given)
+    except ValueError as error:
+        raise ConfigError(f"{name} has {str(error)[:80]!r}; allowed: names of hosts, such as dtef.example.org") from None
 
 
 def _limits(name: str, given: str) -> dict[str, int]:

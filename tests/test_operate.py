@@ -56,6 +56,10 @@ def cli(program: str) -> click.Command | None:
         from dagster_webserver.cli import create_dagster_webserver_cli
 
         return create_dagster_webserver_cli()
+    if program == "dtef-webserver":
+        from assets.web_server import command
+
+        return command()
     if program == "celery":
         from celery.bin.celery import celery
 

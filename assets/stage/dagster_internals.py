@@ -8,11 +8,13 @@ bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
+from copy import copy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, cast
 
+import click
 import dagster as dg
 
 # Checks what `dagster.yaml` says to the classes it names. Replaced by: as `InstanceRef` below.
@@ -103,6 +105,7 @@ __all__ = [
     "LaunchRunContext",
     "SensorLook",
     "WorkerStatus",
+    "dev_command",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "in_code_location",
@@ -115,6 +118,7 @@ __all__ = [
     "storage_settings",
     "tell_steps",
     "unpack_value",
+    "web_server_command",
     "without_own_lines",
 ]
 
@@ -266,3 +270,32 @@ def storage_settings(home: Path) -> Mapping[str, Any]:
 def named_run_launcher(home: Path) -> Any:
     """The run launcher that the `dagster.yaml` of a folder names. No storage is opened. Replaced by: as `InstanceRef` above."""
     return InstanceRef.from_dir(str(home)).run_launcher
+
+
+def web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
+    """`dagster-webserver`, which serves `guard(application, host it is bound to)`. Replaced by: a setting that adds middleware to the server."""
+    # Loads the server, which nothing else needs.
+    from dagster_webserver import cli
+
+    made, command = cli.create_app_from_workspace_process_context, copy(cli.dagster_webserver)
+    serve = cast(Callable[..., None], command.callback)
+
+    def serve_guarded(**given: Any) -> None:
+        vars(cli)[made.__name__] = lambda *args, **named: guard(made(*args, **named), given["host"])
+        serve(**given)
+
+    command.callback = serve_guarded
+    return command
+
+
+def dev_command(web_server: str) -> click.Command:
+    """`dagster dev`, which starts the module `web_server` in place of Dagster's. Replaced by: a setting that names the web server."""
+    from dagster._cli import dev
+
+    start = dev.open_ipc_subprocess
+
+    def start_ours(parts: list[str], **named: Any) -> Any:
+        return start([web_server if part == "dagster_webserver" else part for part in parts], **named)
+
+    vars(dev)[start.__name__] = start_ours
+    return dev.dev_command

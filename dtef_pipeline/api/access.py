@@ -10,6 +10,8 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, TokenRole
+from dtef_pipeline.text.origins import origin, read_origin
+from resources.settings import ALLOWED_HOSTS
 
 TOKEN_COOKIE = "dtef_token"  # noqa: S105 - the name of a cookie
 """Holds the token on the pages: HttpOnly, SameSite=Strict."""
@@ -33,8 +35,23 @@ def holder_of(request: Request) -> HeldToken | None:
 
 def is_own_page(request: Request) -> bool:
     """Whether a page of this server sent the request, as the browser says."""
-    origin = request.headers.get("origin")
-    return origin is not None and origin.partition("://")[2] == request.headers.get("host")
+    return why_foreign(request) is None
+
+
+def why_foreign(request: Request) -> str | None:
+    """Why a request does not count as one of a page of this server; None: it does. Scheme, host and port are compared, and the host is known."""
+    given, host = request.headers.get("origin", ""), request.headers.get("host", "")
+    page, own = read_origin(given), origin(request.scope.get("scheme", "http"), host)
+    if page is None or own is None or page != origin(page.scheme, host):
+        return "it was not sent from a page of this server"
+    if own.host not in (hosts := services_of(request).hosts):
+        return f"this server is not known as {own.host[:80]}; allowed: {', '.join(hosts)}; {ALLOWED_HOSTS} names others"
+    if page.scheme != own.scheme:
+        return (
+            f"the page came over {page.scheme}, and this over {own.scheme}; allowed: the same; the proxy in front must send "
+            "X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy"
+        )
+    return None
 
 
 def token_missing() -> Problem:

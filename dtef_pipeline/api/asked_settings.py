@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import AfterValidator, field_validator
 
 from dtef_pipeline.api.plans import EvaluationBudget, Refusals, UnfitManifest, UnknownName, checked_snapshot, each_once
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.keys import Space
@@ -19,7 +19,7 @@ from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
 from resources.known_models import known_models
-from resources.settings import Settings
+from resources.settings import API_ANY_MODEL, Settings
 
 if TYPE_CHECKING:
     from resources.gateway.budget import Accounts
@@ -33,6 +33,8 @@ MOST_GIVEN = 1_000
 LONGEST_GIVEN = 500
 """Characters of a text in one."""
 BOUND_BY_COST = "budget.max_cost_usd"
+_ASKS_NO_SERVER = (COMPUTED, IMPORTED, "local/", "stored/")
+"""How models are named that are computed, imported, in this process, or those of the demo: no provider is called `stored`."""
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
@@ -101,15 +103,37 @@ def home_named(home: str) -> Iterator[None]:
                 os.environ["DAGSTER_HOME"] = before
 
 
+def require_offered(field: str, selector: str, models: Models, settings: Settings) -> None:
+    """Raises UnfitManifest for a model string that is in no models file, unless a setting of the server opens that, and always for an address.
+
+    A litellm string alone says where a prompt goes, and with which of the server's credentials. What no file holds and is no such string is for
+    others to refuse.
+    """
+    if "://" in selector:
+        raise UnfitManifest(field, f"got {selector[:80]!r}, which holds an address; allowed: names of models, without ://")
+    with refused(field):
+        base = base_selector(selector)
+    listed = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
+    if "/" not in base or base in listed or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
+        return
+    raise UnfitManifest(
+        field,
+        f"{base[:80]!r} is in no models file of this server; allowed: {nearest(base, listed)}; who runs the server adds a model to the "
+        f"file that DTEF_MODELS names, or sets {API_ANY_MODEL}=1, and any litellm string is taken",
+    )
+
+
 def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
     """The known models, those of `selectors` among them.
 
-    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have.
+    Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have and for what
+    `require_offered` refuses.
     """
     from dtef_pipeline.families import COMPUTED_MODELS
 
     models = known_models(settings, COMPUTED_MODELS)
     for selector in selectors:
+        require_offered(field, selector, models, settings)
         with refused(field):
             base = base_selector(selector)
         with unknown(field):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.known_games import known_personas, known_scenarios
-from dtef_pipeline.api.asked_settings import require_askable
+from dtef_pipeline.api.asked_settings import require_askable, require_offered
 from dtef_pipeline.api.pinned_games import pinned_personas, pinned_scenario, with_pins
 from dtef_pipeline.api.plans import (
     EvaluationBudget,
@@ -201,6 +201,8 @@ def _named(
     for path in ("models", "opponents") if 0 < len(wanted) == len(packs) else ("models",):
         for one in refusals.until_enough(given.get(path) or ()):
             with refusals.kept():
+                before, at, behind = one.partition("@")
+                require_offered(path, behind if at and before in personas else one, models, settings)
                 _require_known(path, one, packs, models, personas)
     refusals.raise_all()
     return chosen, packs

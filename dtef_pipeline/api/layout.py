@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.access import holder_of, is_own_page
+from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
 from dtef_pipeline.api.elements import Content, Html, element, link
 from dtef_pipeline.api.problems import Problem, told_methods, told_problem
 from dtef_pipeline.api.sent_forms import form_lists
@@ -120,8 +120,8 @@ class PageRoute(APIRoute):
 
         async def answered(request: Request) -> Response:
             try:
-                if request.method == "POST" and not is_own_page(request):
-                    raise Problem(403, "the form was not sent from a page of this server, so that nothing was done")
+                if request.method == "POST" and (reason := why_foreign(request)) is not None:
+                    raise Problem(403, f"the form was not taken, and nothing was done: {reason}")
                 return await handler(request)
             except Exception as error:
                 return await _error_page(request, error)

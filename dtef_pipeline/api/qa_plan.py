@@ -46,7 +46,7 @@ class QaEvaluation(EvaluationAsked, QaAsked):
 
     family: Literal["qa"]
     models: Annotated[list[str], Field(min_length=1)]
-    """Names, collections, or litellm strings; settings follow an @."""
+    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:

@@ -39,7 +39,7 @@ class RubricEvaluation(EvaluationAsked, RubricAsked):
     blueprints: Annotated[list[str], Field(min_length=1)]
     """Ids, or patterns with * and ?."""
     models: Annotated[list[str], Field(min_length=1)]
-    """Names, collections, or litellm strings; settings follow an @."""
+    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
 
 
 def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEvaluation:

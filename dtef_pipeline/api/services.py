@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.tokens import Tokens
+from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
 from resources.evaluations import EvaluationStore
 from resources.game_document_store import GameDocumentStore
 from resources.responses.database import ResponseDatabase
@@ -29,17 +30,22 @@ class Services:
     documents: GameDocumentStore
     open_to_all: bool = False
     """Whether every request is an administrator's: `--dev`, on loopback alone."""
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    """The hosts that pages of this server are known by: forms of others are not taken."""
 
     @classmethod
-    def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False) -> Self:
+    def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:
         """Services over the response store of the settings, whose tables are made where they are missing.
 
+        `bound_to`: the host that the server listens at, which is known besides those of the settings.
         Raises ConfigError and StoreError as the stores do.
         """
         votes, evaluations, documents = (
             ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
         )
-        return cls(settings, tokens, VoteStore(votes), EvaluationStore(evaluations), GameDocumentStore(documents), open_to_all)
+        hosts = tuple(dict.fromkeys([*served_hosts(bound_to), *settings.allowed_hosts]))
+        stores = VoteStore(votes), EvaluationStore(evaluations), GameDocumentStore(documents)
+        return cls(settings, tokens, *stores, open_to_all, hosts)
 
     def close(self) -> None:
         for store in (self.documents, self.evaluations, self.votes):

@@ -37,7 +37,7 @@ class SurveyEvaluation(EvaluationAsked, SurveyAsked):
     family: Literal["survey"]
     rounds: Annotated[list[str], Field(min_length=1)]
     models: Annotated[list[str], Field(min_length=1)]
-    """Names, collections, or litellm strings; settings follow an @."""
+    """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
     context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.written)] = ["0"]  # noqa: RUF012 - pydantic copies it
     """Numbers of context questions, or `all`."""
 

@@ -20,12 +20,12 @@ from dtef_pipeline.api.problems import problem_answer
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.origins import LOOPBACK_HOSTS
 from resources.settings import Settings
 
 _LAST_WORDS_S = 3
 """How long requests under way may go on after the server was told to stop."""
 _LOOPBACK_NAME = "localhost"
-_LOOPBACK_HOSTS = (_LOOPBACK_NAME, "127.0.0.1", "[::1]")
 
 
 class _AnnouncedServer(uvicorn.Server):
@@ -62,7 +62,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     listening = _listening(host, port)
     with listening:
         address = _address(host, listening.getsockname()[1])
-        services = Services.opened(settings, tokens, is_open)
+        services = Services.opened(settings, tokens, is_open, host)
         if not is_near:
             click.echo(
                 "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",
@@ -124,9 +124,9 @@ class _LoopbackNames:
         async def unsaid(_: Message) -> None:
             """The framework's own words are no problem+json."""
 
-        await TrustedHostMiddleware(own, list(_LOOPBACK_HOSTS), www_redirect=False)(scope, receive, unsaid)
+        await TrustedHostMiddleware(own, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, unsaid)
         if not is_own:
-            said = f"Host is none of this computer; allowed: {', '.join(_LOOPBACK_HOSTS)}"
+            said = f"Host is none of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
             await problem_answer(400, said)(scope, receive, send)
 
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from fastapi import Request
 
-from dtef_pipeline.api.access import holder_of
+from dtef_pipeline.api.access import TOKEN_COOKIE, holder_of, why_foreign
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
@@ -102,3 +102,42 @@ def test_the_log_of_actions_takes_no_number_that_is_too_large(tmp_path: Path) ->
             assert client.get(f"/actions?before={number}").status_code == 422
             assert client.get(f"/api/feedback/actions?after={number}").status_code == 422
         assert client.get(f"/api/feedback/actions?after={2**31 - 1}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "page", "reason"),
+    [
+        ("https", "testserver", "https://testserver", None),
+        ("https", "testserver", "https://testserver:443", None),
+        ("http", "127.0.0.1:8321", "http://127.0.0.1:8321", None),
+        # A page without TLS may be anybody's who is on the way.
+        ("https", "testserver", "http://testserver", "X-Forwarded-Proto"),
+        ("http", "testserver", "https://testserver", "X-Forwarded-Proto"),
+        ("http", "elsewhere.org", "http://elsewhere.org", "DTEF_ALLOWED_HOSTS"),
+        ("http", "testserver", "http://testserver:81", "not sent from a page of this server"),
+        ("http", "testserver", None, "not sent from a page of this server"),
+    ],
+)
+def test_a_cookie_counts_for_forms_of_pages_with_the_scheme_and_a_known_host(
+    tmp_path: Path, scheme: str, host: str, page: str | None, reason: str | None
+) -> None:
+    """Only the host of the page was compared with the one that was asked for: any scheme, and any name that led here."""
+    services = services_in(tmp_path)
+    headers = [(b"host", host.encode()), (b"cookie", f"{TOKEN_COOKIE}={ROLE_TOKENS['operator']}".encode())]
+    headers += [(b"origin", page.encode())] if page is not None else []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/queue",
+        "scheme": scheme,
+        "headers": headers,
+        "app": make_app(services),
+    }
+    held, found = holder_of(Request(scope)), why_foreign(Request(scope))
+    services.close()
+    if reason is None:
+        assert held is not None
+        assert found is None
+    else:
+        assert held is None
+        assert reason in str(found)

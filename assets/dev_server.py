@@ -1,0 +1,8 @@
+"""`dagster dev`, whose web server is `assets.web_server`: what `dtef ui` starts."""
+
+from __future__ import annotations
+
+from assets.stage.dagster_internals import dev_command
+
+if __name__ == "__main__":
+    dev_command(web_server="assets.web_server").main(prog_name="dagster dev")

@@ -1,0 +1,135 @@
+"""Dagster's web server, for people and programs, but for no page of another site.
+
+Dagster's own takes GraphQL by GET, from any page and under any name. So a picture on a foreign page could launch runs in the browser of whoever
+has the server, or a tunnel to it, open.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import click
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assets.stage.dagster_internals import web_server_command
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.text.origins import origin, read_origin, served_hosts
+from resources.settings import ALLOWED_HOSTS, Settings
+
+_READ_ONLY = ("GET", "HEAD", "OPTIONS")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEMES = {"ws": "http", "wss": "https"}
+_OWN_SITES = ("same-origin", "none")
+"""What a browser says of a request of an own page, and of one that its user made by hand."""
+
+
+class RefusedRequest(Exception):
+    """A request that is not taken, with the status that says so."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class OwnPagesOnly:
+    """ASGI middleware: takes requests under an allowed host alone, of own pages or of no page at all, and GraphQL as JSON by POST."""
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
+        """`hosts`: the names under which the server may be asked, in lower case and without a port."""
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._refuse_foreign(scope, Headers(scope=scope))
+            if scope["type"] == "http":
+                _refuse_form(scope["method"], scope["path"], Headers(scope=scope))
+        except RefusedRequest as refusal:
+            if scope["type"] == "websocket":
+                # Before the handshake is answered: the server answers 403.
+                await send({"type": "websocket.close", "code": 1008})
+            else:
+                await PlainTextResponse(f"{refusal}\n", refusal.status)(scope, receive, send)
+            return
+
+        async def unframed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # A page around this one could have its buttons clicked.
+                MutableHeaders(scope=message)["X-Frame-Options"] = "SAMEORIGIN"
+            await send(message)
+
+        await self.app(scope, receive, unframed)
+
+    def _refuse_foreign(self, scope: Scope, headers: Headers) -> None:
+        """Raises RefusedRequest for another host than the allowed ones, and for a page of another origin."""
+        given = headers.getlist("host")
+        scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
+        own = origin(scheme, given[0]) if len(given) == 1 else None
+        if own is None or own.host not in self.hosts:
+            allowed = (
+                f"allowed: {', '.join(self.hosts)}; {ALLOWED_HOSTS} of the web server names others, such as dtef.example.org"
+            )
+            raise RefusedRequest(400, f"Host is {', '.join(given)[:80] or 'missing'}; {allowed}")
+        for header in headers.getlist("origin"):
+            if read_origin(header) != own:
+                asked = f"{own.scheme}://{given[0]}"
+                raise RefusedRequest(
+                    403,
+                    f"Origin is {header[:80]}, a page of another site; allowed: {asked}. If that differs in http or https alone, "
+                    "the proxy in front must send X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy",
+                )
+        site = headers.get("sec-fetch-site", "none")
+        is_told_by_origin = scope["type"] == "websocket" and "origin" in headers
+        if site not in _OWN_SITES and not is_told_by_origin and not _is_link(scope, headers):
+            raise RefusedRequest(
+                403, f"Sec-Fetch-Site is {site[:80]}: a page of another site asks; allowed: {', '.join(_OWN_SITES)}"
+            )
+
+
+def _is_link(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody followed a link of another page to a page of this server, in a tab and not in a frame."""
+    opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
+    return scope["type"] == "http" and scope["method"] == "GET" and opened == ("navigate", "document")
+
+
+def _refuse_form(method: str, path: str, headers: Headers) -> None:
+    """Raises RefusedRequest for what any page can have a browser send: GraphQL by GET, and what changes something and is no JSON."""
+    # Dagster's routes also match a line break after their end.
+    if _CONTROL_CHARACTER.search(path):
+        raise RefusedRequest(400, "the path holds a control character; allowed: none")
+    is_graphql = path.endswith("/graphql")
+    if is_graphql and method != "POST" and not (method == "GET" and "text/html" in headers.get("accept", "")):
+        raise RefusedRequest(405, f"GraphQL by {method[:20]}; allowed: POST, with Content-Type: application/json")
+    kinds = [one.partition(";")[0].strip().lower() for one in headers.getlist("content-type")]
+    if method not in _READ_ONLY and kinds != ["application/json"]:
+        raise RefusedRequest(415, f"Content-Type is {', '.join(kinds)[:80] or 'missing'}; allowed: application/json")
+
+
+def guard(app: ASGIApp, host: str) -> ASGIApp:
+    """The application, closed to pages of other sites. `host`: what the server is bound to.
+
+    Raises ConfigError for a fault of the setting.
+    """
+    return OwnPagesOnly(app, tuple(dict.fromkeys([*served_hosts(host), *Settings.from_environment().allowed_hosts])))
+
+
+def command() -> click.Command:
+    """`dagster-webserver` with all its options, closed to pages of other sites."""
+    return web_server_command(guard)
+
+
+def main(**given: Any) -> None:
+    try:
+        command().main(prog_name="dtef-webserver", auto_envvar_prefix="DAGSTER_WEBSERVER", **given)
+    except DtefError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
