@@ -35,6 +35,7 @@ from dtef_pipeline.qa.reading.option_texts import OptionTexts
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _BELOW_IS_SHORT = 200
 _WITHOUT_OPTIONS = 4
@@ -74,7 +75,7 @@ class ExactChoice:
     """1 where the letter that a reply chooses is the expected one, else 0."""
 
     name = "exact_choice"
-    version = 1
+    version = 2
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a letter among those of the options."""
@@ -106,7 +107,15 @@ def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool 
 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
-    seen = aligned(without_thinking(text or ""))
+    reply = ended(without_thinking(text or ""))
+    seen = aligned(reply.text)
+    before = before_next_turn(seen)
+    if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):
+        return reading._replace(flags=(*reading.flags, "run_on"))
+    return _read_reply(seen, texts, allowed, was_cut=was_cut and not reply.has_mark)
+
+
+def _read_reply(seen: str, texts: OptionTexts | None, allowed: str, *, was_cut: bool) -> LetterReading:
     lower = seen.lower() if seen.isascii() else aligned_lower(seen)
     counting = _counting(strong_statements(seen, lower, texts), seen, was_cut)
     counting = counting or _counting(weak_statements(seen, lower), seen, was_cut)

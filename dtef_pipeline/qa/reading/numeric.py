@@ -34,6 +34,7 @@ from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, witho
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in_lower, same_number
 from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _SENTENCE = 400
 """Characters behind a cue that are looked at."""
@@ -77,7 +78,7 @@ class Numeric:
     """1 where the number that a reply gives is the expected one, up to a millionth, else 0."""
 
     name = "numeric"
-    version = 1
+    version = 2
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
@@ -131,7 +132,12 @@ class _Given(NamedTuple):
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
-    outside = aligned(without_programs(without_thinking(text or "")))
+    reply = ended(without_thinking(text or ""))
+    outside = aligned(without_programs(reply.text))
+    before = before_next_turn(outside)
+    if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
+        return reading._replace(flags=(*reading.flags, "run_on"))
+    was_cut = was_cut and not reply.has_mark
     reading = _stated(outside, was_cut)
     if was_cut and reading.number is None:
         return NumberReading(None, None, ("truncated",))

@@ -8,6 +8,7 @@ from dtef_pipeline.qa.normalise import folded, without_punctuation
 from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
 from dtef_pipeline.qa.socioscope.singulars import singular
 from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _GROUPED_DIGITS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
 _WORD_OR_NUMBER = re.compile(r"(?:(?<![a-z0-9%])-)?[a-z0-9]+(?:\.[0-9][a-z0-9]*)*|%")
@@ -37,6 +38,8 @@ def without_thousands_commas(text: str) -> str:
 
 
 def answer_of(text: str | None) -> str:
-    """What of a reply is read: the folded text outside its thinking, without pictures, which have names of several words."""
-    shown = without_thinking(text or "")
+    """What of a reply is read: the folded text outside its thinking up to its end, without pictures, which have names of several words."""
+    reply = ended(without_thinking(text or "")).text
+    before = before_next_turn(reply)
+    shown = reply if before is None else before
     return folded(shown if shown.isascii() else _PICTURES.sub(" ", shown))

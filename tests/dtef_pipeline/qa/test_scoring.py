@@ -90,7 +90,7 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
     assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
     assert json.loads(row["detail"])["letter"] == "C"
     assert row["how"]
-    assert row["measured_by"] == "exact_choice 1"
+    assert row["measured_by"] == "exact_choice 2"
     assert (row["cluster"], row["type"]) == ("law", "choice")
 
 
