@@ -16,10 +16,12 @@ In order; the first rule that applies decides (`how` names it):
    (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
    `option_text`, the text of exactly one option, if it is not negated (`Not London`).
 
-Thinking is left out first. A letter beyond the options is no answer: a reply that ends in such a statement is unparseable (`outside`).
-Where letter and text disagree (`A) 4` where 4 is B) the letter counts, flagged `text_mismatch`. In a reply that was cut by the limit
-of tokens only rules 1 and 2 count, and only where text follows. Without options the letters are A-D, or go on to the expected one.
-Cues are found by plain search, and a bounded stretch around each is looked at, so that reading is linear in the length of the text.
+`Antwort ist C`, `答案是C` and their like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one.
+Thinking is left out first. A reply ends where the model asks itself the next question, flagged `run_on`. A letter beyond the options is
+no answer: a reply that ends in such a statement is unparseable (`outside`). Where letter and text disagree (`A) 4` where 4 is B) the
+letter counts, flagged `text_mismatch`. In a reply that was cut by the limit of tokens only rules 1 and 2 count, and only where text
+follows. Without options the letters are A-D, or go on to the expected one. Cues are found by plain search, and a bounded stretch around
+each is looked at, so that reading is linear in the length of the text.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ In order; the first rule that applies decides (`how` names it):
    that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets behind the number, and behind `because`, are
    reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
    (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
-   it is a heading, no statement;
+   it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `so it is 7` is a statement, too. German,
+   French, Spanish, Russian, Chinese and Japanese have statements of their own (`foreign_cues.py`), other languages none;
 4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
 
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
@@ -16,7 +17,10 @@ rules 1-3, and only where something follows the number. What is a number: `dtef_
 A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
 `5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
 (`two dozen (24)`, `between 5 and 10: 7`; see `said_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
-Flags: `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or not clear), `truncated` (cut).
+In rules 1-3 plain arithmetic is worked out (`3 \times 4` is 12: `expressions.py`); several values (`3, 5`) behind a marker or in a box,
+and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`text/run_on.py`).
+Flags: `run_on` (it went on), `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or
+not clear), `truncated` (cut).
 All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
 """
 
@@ -29,6 +33,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.expressions import evaluated
+from dtef_pipeline.qa.reading.foreign_cues import foreign_cues, with_euros_in_points, with_points
 from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
@@ -58,13 +64,37 @@ _LETTERED_LINE = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
 _ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
 _ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
 _DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
-_END_OF_SENTENCE = re.compile(r"\n|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
+_END_OF_SENTENCE = re.compile(r"\n|。|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
 _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
 _WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
 _EQUATION_ASIDE = re.compile(r"(?<=[0-9%] )\([^()\n]*=[^()\n]*\)")
 _REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since)\b")
 _OPENING_MINUS = re.compile(r"\A[ $]{0,3}- {1,3}(?=[0-9.])")
 _OPENS_LIST = re.compile(r"[:\n]")
+_ONE_VALUE = r"(?:[a-z] ?= ?)?-?[$€£]?[0-9]"
+_SEVERAL_VALUES = re.compile(
+    rf"{_ONE_VALUE}[0-9.]*%?(?:,[0-9]{{3}})*(?:(?: ?[,;] (?:and )?|,(?![0-9]{{3}})| ?;| and ){_ONE_VALUE}[0-9.,]*[%.]?){{1,9}}\s*\Z"
+)
+_FORMULA = re.compile(
+    r".*(?:(?<![a-zA-Z\\])[a-z](?:\^[0-9])?\s*[-+*]\s*[0-9a-z]|[0-9]\s*[-+*]\s*[0-9]*[a-z](?![a-z]))|[0-9 ]*\\pi\b", re.DOTALL
+)
+"""Variables in arithmetic: `3x + 4`, `3 + x`, `2\\pi`."""
+_DENIED = re.compile(
+    r"""[\s*_]{0,3}not\s{1,3}[^\n]{1,60}?
+        (?:(?P<instead>(?:,|;|\.|\s-)?\s{1,3}(?:but(?:\s(?:rather|instead))?|(?:it|that)(?:'s|\sis)|rather)\b)(?![ ]not\b)
+        |[.!?](?=\s|\Z)|\n|\Z)""",
+    re.VERBOSE,
+)
+_CORRECTS = re.compile(
+    r"""\b(?:wait\b|actually,|hold\son|scratch\sthat|correction:|let\sme\sre-?(?:check|calculate|consider|do)|i\smade\san?\s(?:mistake|error)
+        |that(?:'s|\sis)\s(?:wrong|not\sright|incorrect))""",
+    re.VERBOSE,
+)
+_CONCLUDES = re.compile(
+    r"""\b(?:so|thus|therefore|hence)\b,?\s(?:it|this|that|the\s(?:total|result|number|sum))\s(?:is|must\sbe|should\sbe|equals|becomes)\b
+        (?=[\s$*]{1,4}[-0-9])""",
+    re.VERBOSE,
+)
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
@@ -120,6 +150,17 @@ class NumberReading(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
+class _Cue(NamedTuple):
+    """Words that open a statement, and what is known of them."""
+
+    start: int
+    end: int
+    is_heading: bool
+    """Whether it may be one: `Answer:`."""
+    has_commas: bool = False
+    """Whether figures behind it have a comma before their decimals."""
+
+
 class _Given(NamedTuple):
     """A number that a marker, a box or a statement gives, and whether the text goes on behind it."""
 
@@ -133,7 +174,7 @@ class _Given(NamedTuple):
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
     reply = ended(without_thinking(text or ""))
-    outside = aligned(without_programs(reply.text))
+    outside = aligned(with_euros_in_points(without_programs(reply.text)))
     before = before_next_turn(outside)
     if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))
@@ -176,8 +217,9 @@ def _marked(text: str) -> Iterator[_Given]:
         line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
         if _HEADING.match(line):
             continue
-        plain = without_latex(line.partition("####")[0])
-        found = said_number(plain)
+        written = line.partition("####")[0]
+        plain = without_latex(written)
+        found = _worked_out(written, plain) or said_number(plain)
         if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
             goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
             yield _Given(found.value, goes_on, is_clear=found.is_clear)
@@ -185,9 +227,26 @@ def _marked(text: str) -> Iterator[_Given]:
 
 def _boxed(text: str) -> Iterator[_Given]:
     for box in boxes_in(text):
-        found = said_number(_with_its_sign(without_latex(box.content)))
+        plain = _with_its_sign(without_latex(box.content))
+        found = _worked_out(box.content, plain, in_box=True) or said_number(plain)
         if found:
             yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
+
+
+def _worked_out(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
+    r"""The value of a stretch that is arithmetic (`3 \times 4`), not clear where it has none; None: it is no arithmetic.
+
+    `written`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
+    (`3, 5`; `x = 3, y = 5`), and a formula with variables in a box (`3x + 4`), have none.
+    """
+    if _SEVERAL_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(written)):
+        return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
+    stretch = written.strip(" *_$.")
+    behind = stretch.rpartition("=")[2]
+    found = evaluated(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
+    if found is None:
+        return None
+    return FoundNumber(found.value or Fraction(0), 0, len(plain), is_clear=found.value is not None)
 
 
 def _goes_on(rest: str, text: str, place: int) -> bool:
@@ -197,18 +256,24 @@ def _goes_on(rest: str, text: str, place: int) -> bool:
 
 def _statements(text: str, lower: str) -> Iterator[_Given]:
     """What the statements give, from left to right."""
-    for start, end, is_heading in deque(_merged(sorted(_cues(text, lower))), maxlen=_LAST_CUES):
+    for cue in deque(_merged(sorted(_cues(text, lower))), maxlen=_LAST_CUES):
+        start, end, is_heading = cue[:3]
         begins = end
         if decoration := _DECORATION.match(text, end, end + _SENTENCE):
             begins = decoration.end()
         if not is_heading and "\n\n" in text[end:begins] and not _LEADS_ON.search(text, start, begins):
             begins = end
-        stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
-        ends = stop.start() if stop else min(len(text), begins + _SENTENCE)
-        sentence = _without_reasons(without_latex(text[begins:ends]))
+        if denied := _DENIED.match(lower, begins, begins + _SENTENCE):
+            if denied["instead"] is None:
+                yield _Given(None, True)
+                continue
+            begins = denied.end()
+        ends = _end_of_sentence(lower, begins)
+        written = with_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
+        sentence = _without_reasons(without_latex(written))
         if not _OPENS_LIST.search(text, end - 1, begins):
             sentence = _with_its_sign(sentence)
-        found = said_number(sentence)
+        found = _worked_out(_without_reasons(written), sentence) or said_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
@@ -233,29 +298,38 @@ def _is_working(before: str, behind: str) -> bool:
     return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(numbers_in_lower(behind), None) is not None
 
 
-def _merged(cues: Iterable[tuple[int, int, bool]]) -> Iterator[tuple[int, int, bool]]:
+def _end_of_sentence(lower: str, begins: int) -> int:
+    stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
+    return stop.start() if stop else min(len(lower), begins + _SENTENCE)
+
+
+def _merged(cues: Iterable[_Cue]) -> Iterator[_Cue]:
     """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
-    held: tuple[int, int, bool] | None = None
+    held: _Cue | None = None
     for cue in cues:
-        if held and not (held[2] and cue[0] - held[1] < 15):
+        if held and not (held.is_heading and cue.start - held.end < 15):
             yield held
         held = cue
     if held:
         yield held
 
 
-def _cues(text: str, lower: str) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether it may be a heading) of every cue."""
+def _cues(text: str, lower: str) -> Iterator[_Cue]:
+    """Every cue of a statement, and every conclusion behind a correction of one."""
     for word in ("answer", "final"):
         passed, place = 0, lower.find(word)
         while place >= 0:
             found = _cue_at(lower, max(0, place - 1), place) if place >= passed else None
             if found:
-                yield place, found.end(), word == "answer" and found[0].endswith(":")
+                yield _Cue(place, found.end(), word == "answer" and found[0].endswith(":"))
                 passed = found.end()
             place = lower.find(word, place + len(word))
     for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
-        yield lettered.start(), lettered.end(), True
+        yield _Cue(lettered.start(), lettered.end(), True)
+    yield from (_Cue(cue.start, cue.end, False, cue.has_commas) for cue in foreign_cues(lower))
+    answered = lower.find("answer")
+    if answered >= 0 and (correction := _CORRECTS.search(lower, answered)):
+        yield from (_Cue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
 
 
 def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
