@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dtef_pipeline.qa.reading.run_on import END_MARK
 from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.run_on import END_MARK
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
 LONGEST_PROGRAM = 60_000

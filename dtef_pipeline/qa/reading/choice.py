@@ -34,10 +34,10 @@ from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, Ite
 from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _BELOW_IS_SHORT = 200
 _WITHOUT_OPTIONS = 4

@@ -8,14 +8,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-_TOKEN = re.compile(
+_SYMBOL = re.compile(
     r"""\s*(?:(?P<number>(?:[0-9]{1,3}(?:(?:\{,\}|,)[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)
         |(?P<name>\\[dtc]?frac(?![a-zA-Z])|\\sqrt(?![a-zA-Z])|sqrt(?![a-zA-Z])|√)
         |(?P<sign>\*\*|\\times(?![a-zA-Z])|\\cdot(?![a-zA-Z])|\\div(?![a-zA-Z])|(?<=[0-9\s)])[xX](?=\s*[0-9(])|[-+*×·÷/^!(){}])
         |(?P<none>\\left|\\right|\\[,!;: ]|\\?\$|[€£]))""",
     re.VERBOSE,
 )
-_SPELLED = {
+_OPERATORS = {
     "**": "^",
     "\\times": "*",
     "\\cdot": "*",
@@ -29,7 +29,7 @@ _SPELLED = {
     "√": "\\sqrt",
 }
 _UNIT = re.compile(r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z")
-_MOST_TOKENS, _DEEPEST, _MOST_DIGITS, _LARGEST_FACTORIAL = 60, 12, 300, 150
+_MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
 class Evaluated(NamedTuple):
@@ -64,9 +64,9 @@ def evaluated(text: str, *, as_formula: bool) -> Evaluated | None:
 def _tokens(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
     tokens: list[Fraction | str] = []
     end = 0
-    while len(tokens) < _MOST_TOKENS and (found := _TOKEN.match(text, end)):
+    while len(tokens) < _MOST_TOKENS and (found := _SYMBOL.match(text, end)):
         sign = found["name"] or found["sign"]
-        spelled = "\\frac" if sign and sign.endswith("frac") else _SPELLED.get(sign or "", sign)
+        spelled = "\\frac" if sign and sign.endswith("frac") else _OPERATORS.get(sign or "", sign)
         if spelled == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
             break  # an aside, no factor
         is_joint = spelled == "-" and tokens and not text[end : end + 1].isspace()
@@ -74,7 +74,7 @@ def _tokens(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
             break
         if found["number"]:
             figures = found["number"].replace("{,}", "").replace(",", "")
-            if len(figures) > _MOST_DIGITS:
+            if len(figures) > _LONGEST_FIGURES:
                 break
             tokens.append(Fraction(figures))
         elif spelled:
@@ -114,7 +114,7 @@ class _Reader:
 
     def _sum(self) -> Fraction:
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > _MOST_BRACKETS:
             raise _NoValue
         found = self._product()
         while sign := self._took("+", "-"):
@@ -184,14 +184,14 @@ def _power_of(base: Fraction, exponent: Fraction) -> Fraction:
     digits = len(str(max(abs(base.numerator), base.denominator)))
     if exponent == Fraction(1, 2):
         return _root(base)
-    if exponent.denominator != 1 or abs(exponent) * digits > _MOST_DIGITS or (exponent < 0 and not base):
+    if exponent.denominator != 1 or abs(exponent) * digits > _LONGEST_FIGURES or (exponent < 0 and not base):
         raise _NoValue
     return base ** int(exponent)
 
 
 def _root(number: Fraction) -> Fraction:
     """The square root: exact where it is a fraction, else as near as a float."""
-    if number < 0 or len(str(number.numerator)) > _MOST_DIGITS or len(str(number.denominator)) > _MOST_DIGITS:
+    if number < 0 or len(str(number.numerator)) > _LONGEST_FIGURES or len(str(number.denominator)) > _LONGEST_FIGURES:
         raise _NoValue
     over, under = math.isqrt(number.numerator), math.isqrt(number.denominator)
     exact = over * over == number.numerator and under * under == number.denominator

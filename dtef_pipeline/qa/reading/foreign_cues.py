@@ -15,8 +15,8 @@ _CUES = re.compile(
     re.VERBOSE,
 )
 _FIRST_IDEOGRAPH = "\u2e80"
-_GROUPED = re.compile(r"(?<![\w.,])([1-9][0-9]{0,2})((?:\.[0-9]{3})+)(?:,([0-9]{1,2}))?(?![0-9]|[.,][0-9])")
-_DECIMAL = re.compile(r"(?<![\w.,])([0-9]+),([0-9]{1,2}|[0-9]{4,})(?![0-9]|[.,][0-9])")
+_WITH_POINTS = re.compile(r"(?<![\w.,])([1-9][0-9]{0,2})((?:\.[0-9]{3})+)(?:,([0-9]{1,2}))?(?![0-9]|[.,][0-9])")
+_WITH_COMMA = re.compile(r"(?<![\w.,])([0-9]+),([0-9]{1,2}|[0-9]{4,})(?![0-9]|[.,][0-9])")
 _EUROS = re.compile(
     r"(?<![\w.,])([1-9][0-9]{0,2})((?:\.[0-9]{3})+)(?:,([0-9]{2}))?(?![0-9]|[.,][0-9])(?=\s?(?:€|euros?\b|eur\b))",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ def foreign_cues(lower: str) -> Iterator[ForeignCue]:
 
 def with_points(sentence: str) -> str:
     """A sentence of those languages with figures as English has them: `1.319` as 1319, `1.319,50` as 1319.50, `12,5` as 12.5."""
-    return _DECIMAL.sub(r"\1.\2", _GROUPED.sub(_ungrouped, sentence))
+    return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_ungrouped, sentence))
 
 
 def with_euros_in_points(text: str) -> str:

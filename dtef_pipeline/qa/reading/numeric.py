@@ -18,7 +18,7 @@ A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twe
 `5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
 (`two dozen (24)`, `between 5 and 10: 7`; see `said_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
 In rules 1-3 plain arithmetic is worked out (`3 \times 4` is 12: `expressions.py`); several values (`3, 5`) behind a marker or in a box,
-and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`text/run_on.py`).
+and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`run_on.py`).
 Flags: `run_on` (it went on), `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or
 not clear), `truncated` (cut).
 All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
@@ -28,19 +28,20 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.reading.expressions import evaluated
-from dtef_pipeline.qa.reading.foreign_cues import foreign_cues, with_euros_in_points, with_points
+from dtef_pipeline.qa.reading.foreign_cues import with_euros_in_points, with_points
+from dtef_pipeline.qa.reading.number_cues import number_cues
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in_lower, same_number
 from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _SENTENCE = 400
 """Characters behind a cue that are looked at."""
@@ -53,16 +54,6 @@ _LOOKED_BACK = 40_000
 _MARKER = re.compile(r"#{4,}[ \t]*\n?")
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.)]\s+[*_]*[^\W\d]")
 _BEFORE_MARKED = re.compile(r"[^\w\n]*(?:(?:the|my|final|correct|answer|result|total|is)\b[^\w\n]*){0,5}\Z")
-_CUE = re.compile(
-    r"""(?:\banswer\b|\bfinal\s{1,3}(?:number|result)\b)[^\s.:=!?]{0,25}
-        (?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
-        (?:\s{1,3}(?:is|are|was|equals|becomes|comes\s+to|(?:would|will|should|must|has\s+to)\s+be)\b|[^\S\n*_]{0,3}[*_]{0,3}[:=])""",
-    re.VERBOSE,
-)
-_BARE_CUE = re.compile(r"\banswer[^\w\n]{0,8}\n?[^\w\n]{0,8}(?=[-$0-9\\])")
-_LETTERED_LINE = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
-_ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
-_ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
 _DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
 _END_OF_SENTENCE = re.compile(r"\n|。|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
 _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
@@ -72,27 +63,17 @@ _REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since
 _OPENING_MINUS = re.compile(r"\A[ $]{0,3}- {1,3}(?=[0-9.])")
 _OPENS_LIST = re.compile(r"[:\n]")
 _ONE_VALUE = r"(?:[a-z] ?= ?)?-?[$€£]?[0-9]"
-_SEVERAL_VALUES = re.compile(
+_LISTED_VALUES = re.compile(
     rf"{_ONE_VALUE}[0-9.]*%?(?:,[0-9]{{3}})*(?:(?: ?[,;] (?:and )?|,(?![0-9]{{3}})| ?;| and ){_ONE_VALUE}[0-9.,]*[%.]?){{1,9}}\s*\Z"
 )
 _FORMULA = re.compile(
     r".*(?:(?<![a-zA-Z\\])[a-z](?:\^[0-9])?\s*[-+*]\s*[0-9a-z]|[0-9]\s*[-+*]\s*[0-9]*[a-z](?![a-z]))|[0-9 ]*\\pi\b", re.DOTALL
 )
 """Variables in arithmetic: `3x + 4`, `3 + x`, `2\\pi`."""
-_DENIED = re.compile(
+_CORRECTED_AT_ONCE = re.compile(
     r"""[\s*_]{0,3}not\s{1,3}[^\n]{1,60}?
         (?:(?P<instead>(?:,|;|\.|\s-)?\s{1,3}(?:but(?:\s(?:rather|instead))?|(?:it|that)(?:'s|\sis)|rather)\b)(?![ ]not\b)
         |[.!?](?=\s|\Z)|\n|\Z)""",
-    re.VERBOSE,
-)
-_CORRECTS = re.compile(
-    r"""\b(?:wait\b|actually,|hold\son|scratch\sthat|correction:|let\sme\sre-?(?:check|calculate|consider|do)|i\smade\san?\s(?:mistake|error)
-        |that(?:'s|\sis)\s(?:wrong|not\sright|incorrect))""",
-    re.VERBOSE,
-)
-_CONCLUDES = re.compile(
-    r"""\b(?:so|thus|therefore|hence)\b,?\s(?:it|this|that|the\s(?:total|result|number|sum))\s(?:is|must\sbe|should\sbe|equals|becomes)\b
-        (?=[\s$*]{1,4}[-0-9])""",
     re.VERBOSE,
 )
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
@@ -148,17 +129,6 @@ class NumberReading(NamedTuple):
     number: Fraction | None
     how: str | None = None
     flags: tuple[str, ...] = ()
-
-
-class _Cue(NamedTuple):
-    """Words that open a statement, and what is known of them."""
-
-    start: int
-    end: int
-    is_heading: bool
-    """Whether it may be one: `Answer:`."""
-    has_commas: bool = False
-    """Whether figures behind it have a comma before their decimals."""
 
 
 class _Given(NamedTuple):
@@ -239,7 +209,7 @@ def _worked_out(written: str, plain: str, *, in_box: bool = False) -> FoundNumbe
     `written`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
     (`3, 5`; `x = 3, y = 5`), and a formula with variables in a box (`3x + 4`), have none.
     """
-    if _SEVERAL_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(written)):
+    if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(written)):
         return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
     stretch = written.strip(" *_$.")
     behind = stretch.rpartition("=")[2]
@@ -256,14 +226,14 @@ def _goes_on(rest: str, text: str, place: int) -> bool:
 
 def _statements(text: str, lower: str) -> Iterator[_Given]:
     """What the statements give, from left to right."""
-    for cue in deque(_merged(sorted(_cues(text, lower))), maxlen=_LAST_CUES):
+    for cue in deque(number_cues(text, lower), maxlen=_LAST_CUES):
         start, end, is_heading = cue[:3]
         begins = end
         if decoration := _DECORATION.match(text, end, end + _SENTENCE):
             begins = decoration.end()
         if not is_heading and "\n\n" in text[end:begins] and not _LEADS_ON.search(text, start, begins):
             begins = end
-        if denied := _DENIED.match(lower, begins, begins + _SENTENCE):
+        if denied := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
             if denied["instead"] is None:
                 yield _Given(None, True)
                 continue
@@ -301,44 +271,6 @@ def _is_working(before: str, behind: str) -> bool:
 def _end_of_sentence(lower: str, begins: int) -> int:
     stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
     return stop.start() if stop else min(len(lower), begins + _SENTENCE)
-
-
-def _merged(cues: Iterable[_Cue]) -> Iterator[_Cue]:
-    """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
-    held: _Cue | None = None
-    for cue in cues:
-        if held and not (held.is_heading and cue.start - held.end < 15):
-            yield held
-        held = cue
-    if held:
-        yield held
-
-
-def _cues(text: str, lower: str) -> Iterator[_Cue]:
-    """Every cue of a statement, and every conclusion behind a correction of one."""
-    for word in ("answer", "final"):
-        passed, place = 0, lower.find(word)
-        while place >= 0:
-            found = _cue_at(lower, max(0, place - 1), place) if place >= passed else None
-            if found:
-                yield _Cue(place, found.end(), word == "answer" and found[0].endswith(":"))
-                passed = found.end()
-            place = lower.find(word, place + len(word))
-    for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
-        yield _Cue(lettered.start(), lettered.end(), True)
-    yield from (_Cue(cue.start, cue.end, False, cue.has_commas) for cue in foreign_cues(lower))
-    answered = lower.find("answer")
-    if answered >= 0 and (correction := _CORRECTS.search(lower, answered)):
-        yield from (_Cue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
-
-
-def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
-    found = _CUE.match(lower, place)
-    if _ASKED_TO.search(lower, max(0, place - 15), place):
-        return None
-    if found:
-        return found
-    return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None
 
 
 def _last_number(lower: str) -> FoundNumber | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from dtef_pipeline.qa.normalise import folded, without_punctuation
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
 from dtef_pipeline.qa.socioscope.singulars import singular
 from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.run_on import before_next_turn, ended
 
 _GROUPED_DIGITS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
 _WORD_OR_NUMBER = re.compile(r"(?:(?<![a-z0-9%])-)?[a-z0-9]+(?:\.[0-9][a-z0-9]*)*|%")

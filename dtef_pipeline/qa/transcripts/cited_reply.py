@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dtef_pipeline.qa.reading.run_on import ended
 from dtef_pipeline.qa.transcripts.cut_reply import cut_object
 from dtef_pipeline.qa.transcripts.metadata import storable
 from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.run_on import ended
 from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
 
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"

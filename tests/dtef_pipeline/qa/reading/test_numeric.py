@@ -160,8 +160,8 @@ CUT = {
 PIECES = (
     "####", "#### ", "\\boxed{", "\\fbox{", "}", "\\frac{", "{", "The answer is ", "answer: ", "\nA: ", "final result ", "= ", "1,234", "5",
     " seven hundred ", "one ", "-", "$", "%", ".", "\n", "/", ":", "```python\n", "```", "<think>", "</think>", "\ud800", "\x00", "½", "((((",
-    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "\\sqrt", "!", "(", ")", " not ", "答案是", "Antwort ist ", "Wait ", "so it is ", "€1.319",
-    "between ", "Step ", "____", "\\", "٣", "İ",
+    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "\\sqrt", "!", "(", ")", " not ", "答案是", "Antwort ist ", "Wait ", "so it is ",
+    "€1.319", "between ", "Step ", "____", "\\", "٣", "İ",
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import pytest
 from dtef_pipeline.qa.model import ScorerSettings, Written
 from dtef_pipeline.qa.reading.choice import read_letter
 from dtef_pipeline.qa.reading.numeric import read_number
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.scorers import scorer_of
-from dtef_pipeline.text.run_on import before_next_turn, ended
 
 GOES_ON = (
     "\n\nQuestion: Tom has 3 hats. Which is right?\nAnswer: B\n#### 3",

@@ -11,7 +11,7 @@ END_MARK = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What models and their templates write behind the last word of a reply. One that ends a literal is a word of a program."""
-_HEAD = re.compile(
+_TURN_HEAD = re.compile(
     r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|)(?:assistant|model)(?:<\|end_header_id\|>|\|>)?\s*",
     re.IGNORECASE,
 )
@@ -20,7 +20,7 @@ _NEXT_TURN = re.compile(
         (?:(?:Question|QUESTION|Problem|PROBLEM|Q)[ \t]*(?P<number>[0-9]{0,3})|User|USER|Human|HUMAN|Instruction)[*_]{0,3}[ \t]*:""",
     re.VERBOSE | re.MULTILINE,
 )
-_LEADS_ON = re.compile(r":[*_\s]*\Z")
+_ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")
 
 
 class Ended(NamedTuple):
@@ -34,7 +34,7 @@ def ended(text: str) -> Ended:
     """The reply up to the first mark of an end that stands behind a word, without the template's head of a turn before it."""
     if "<" not in text and "[INST]" not in text:
         return Ended(text, False)
-    head = _HEAD.match(text)
+    head = _TURN_HEAD.match(text)
     begins = head.end() if head else 0
     mark = next(
         (one for one in END_MARK.finditer(text, begins) if not text[begins : one.start()].isspace() and one.start() > begins),
@@ -54,5 +54,5 @@ def before_next_turn(text: str) -> str | None:
         if turn["number"] == "1":
             return None
         if before.strip():
-            return None if _LEADS_ON.search(before, max(0, len(before) - 50)) else before
+            return None if _ENDS_IN_COLON.search(before, max(0, len(before) - 50)) else before
     return None
