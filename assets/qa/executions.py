@@ -35,7 +35,7 @@ class ExecutionsConfig(dg.Config):
     trust_answers: bool = Field(default=False, description="Run code where only resource limits hold it.")
 
 
-@dg.asset(deps=[qa_responses], **{**stage(DATASET_PART, 5, "qa_executions", code_version="1"), **QA_GROUP})
+@dg.asset(deps=[qa_responses], **{**stage(DATASET_PART, 5, "qa_executions", code_version="2"), **QA_GROUP})
 def qa_executions(context: dg.AssetExecutionContext, config: ExecutionsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What came of running the code in responses: one row per response to an item with tests, with the verdict and what was said.
 

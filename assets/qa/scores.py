@@ -38,7 +38,7 @@ class QaScoresConfig(dg.Config):
         return ScorerSettings(strict=self.strict, penalty=self.penalty, senses=self.senses)
 
 
-@dg.asset(deps=[qa_judgements, qa_executions], **{**stage(DATASET_PART, 6, "qa_scores", code_version="2"), **QA_GROUP})
+@dg.asset(deps=[qa_judgements, qa_executions], **{**stage(DATASET_PART, 6, "qa_scores", code_version="3"), **QA_GROUP})
 def qa_scores(context: dg.AssetExecutionContext, config: QaScoresConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How right responses are: one row per response, scorer and metric, 0 to 1, with the rule that read it and what was noticed.
 

@@ -60,6 +60,8 @@ class Request:
     """A conversation, in place of `system` and `user`."""
     role: str = CANDIDATE
     """What the model is asked as: costs are split by it. It changes neither the prompt nor the key."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the response ends, for models that take such. Readers end it there too, so they change neither the prompt nor the key."""
 
     def __post_init__(self) -> None:
         _one_of("role of a request", self.role, ROLES)
@@ -80,6 +82,7 @@ class Request:
         role: str = CANDIDATE,
         response_schema: str | None = None,
         answer_tokens: int | None = None,
+        stop: tuple[str, ...] = (),
     ) -> Self:
         """The request of a conversation, under the id of its messages. One without a system message is sent without one."""
         if not messages:
@@ -96,6 +99,7 @@ class Request:
             answer_tokens=answer_tokens,
             messages=tuple(messages),
             role=role,
+            stop=stop,
         )
 
     @property

@@ -12,6 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import request_keys
+from dtef_pipeline.qa.item_prompts import stop_sequences
 from dtef_pipeline.qa.tables import QA_RESPONSES
 
 _ASKED_OF_QA = ("suite", "part", "item_id", "condition", "prompt_id")
@@ -27,13 +28,18 @@ def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) 
     so that nothing is bought under a key that nobody would look for.
     """
     prompts = with_messages(prompts)
-    columns = [prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens")]
+    columns = [
+        prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens", "n_examples")
+    ]
     first = {row[0]: row for row in reversed(list(zip(*columns, strict=True)))}
     made = []
-    for prompt, messages, schema, tokens in (first[one] for one in dict.fromkeys(columns[0])):
+    for prompt, messages, schema, tokens, examples in (first[one] for one in dict.fromkeys(columns[0])):
         spoken = [Message(message["role"], message["text"]) for message in messages]
+        stop = stop_sequences(examples or 0, len(spoken))
         for draw in range(draws):
-            request = Request.of_messages(spoken, model, draw, snapshot, response_schema=schema, answer_tokens=tokens)
+            request = Request.of_messages(
+                spoken, model, draw, snapshot, response_schema=schema, answer_tokens=tokens, stop=stop
+            )
             if request.prompt_id != prompt:
                 raise ConfigError(f"prompt {prompt} has other messages than it was made of: make the prompts of the part again")
             made.append(request)

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.program import helpers_of, program_of
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS
 
-CODE_SCORER = "code_execution"
+CODE_SCORER, CODE_VERSION = "code_execution", 2
 _EXECUTED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
 
 
@@ -116,5 +116,5 @@ def _execution(row: Mapping[str, Any], text: str | None, reference: Mapping[str,
         verdict = CheckResult(program.fault, program.detail or "")
         return Execution(row, None, digest("program", program.fault, entry_point), verdict)
     helpers = helpers_of(prompt)
-    key = digest("program", program.source, entry_point, tests, helpers, timeout_s)
+    key = digest("program", CODE_VERSION, program.source, entry_point, tests, helpers, timeout_s)
     return Execution(row, SandboxTask(program.source, entry_point, tests, helpers), key)

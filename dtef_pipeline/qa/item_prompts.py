@@ -35,7 +35,7 @@ _LINE_OF_OURS = re.compile(
 )
 _OURS_BEGIN_BEFORE = 4
 """Characters: a line that is indented by so many is none of ours."""
-_SHORT_REPLY = "Answer"
+_CHOICE_ITEM, _OTHER_ITEM, _SHORT_REPLY = "Question", "Problem", "Answer"
 _CALCULATED = re.compile(r"<<[^<>\n]{0,200}>>")
 """Marks of a calculator in the solutions of GSM8K: 2/2=<<2/2=1>>1."""
 _BACKTICKS = re.compile("`{3,}")
@@ -107,7 +107,7 @@ def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]
     shown = [(_block(one, condition), _worked(one, condition)) for one in examples[: condition.shots]]
     asked = _block(rotated(item, condition.rotation), condition)
     form = _Form(
-        "Question" if item.type == CHOICE_TYPE else "Problem",
+        _CHOICE_ITEM if item.type == CHOICE_TYPE else _OTHER_ITEM,
         _SHORT_REPLY if condition.template in (LETTERS, PARENS) else "Solution",
     )
     messages = (_as_turns if condition.as_turns else _as_message)(_task(item, condition), shown, asked, form)
@@ -119,6 +119,13 @@ def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]
         option_order=option_order(len(item.options), condition.rotation) if condition.rotation else None,
         n_examples=condition.shots,
     )
+
+
+def stop_sequences(n_examples: int, n_messages: int) -> tuple[str, ...]:
+    """How a response would go on with a question of its own behind examples in one message: by the next number."""
+    if not n_examples or n_messages > 1:
+        return ()
+    return tuple(f"\n{item} {n_examples + 2}:" for item in (_CHOICE_ITEM, _OTHER_ITEM))
 
 
 def guarded(text: str, *, begins_line: bool = False) -> str:

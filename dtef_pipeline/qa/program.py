@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dtef_pipeline.qa.reading.run_on import END_MARK
 from dtef_pipeline.text.plain import without_thinking
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
@@ -26,11 +27,6 @@ _FIRST_CODE = re.compile(
 )
 _UNINDENTED = re.compile(r"^[^\s]", re.MULTILINE)
 _INDENTED = re.compile(r"^[ \t]+[^\s]", re.MULTILINE)
-_END_MARK = re.compile(
-    r"<\|(?:endoftext|end_of_text|im_end|eot_id|eom_id|eot|eos|end)\|>(?!['\"])|(?:</s>|<eos>|<end_of_turn>)[ \t]*$",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""What models write behind their last word. One that ends a literal is a word of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,7 @@ def code_of(text: str, entry_point: str) -> str:
 
 def _meant(code: str) -> Iterator[str]:
     """What of the code may be meant, the likeliest first: up to a mark of the end, all of it, the indented body behind prose."""
-    mark = _END_MARK.search(code)
+    mark = END_MARK.search(code)
     ended = code[: mark.start()] if mark else code
     if ended.strip():
         yield ended

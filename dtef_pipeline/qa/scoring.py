@@ -14,7 +14,7 @@ from dtef_pipeline.qa.arbiter import JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.arbitration import BLANK_ANSWER, NOT_IN_SAMPLE, SKIPPED_BUDGET, SKIPPED_SAMPLE, arbiter_score, over_budget
 from dtef_pipeline.qa.citation_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.executions import CODE_SCORER
+from dtef_pipeline.qa.executions import CODE_SCORER, CODE_VERSION
 from dtef_pipeline.qa.judged_rows import JUDGE_SCORER
 from dtef_pipeline.qa.model import (
     CITES_NOTHING,
@@ -34,7 +34,7 @@ from dtef_pipeline.qa.socioscope.rationale import waits_for_judge, with_judged_r
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
-CODE_VERSION, VERBATIM_VERSION = 1, 1
+VERBATIM_VERSION = 1
 RIGHT_METRIC, PASSED_METRIC, GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = (
     "correct",
     "passed",

@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.levels import CRITERION_KEYS, RESPONSE_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.tables import RUBRIC_POINTS
 from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.well_formed import well_formed
 
 NOT_JUDGED = "not judged"
 """Why a point has no score that no judge was asked about: the judging stage has not run since the response or the criterion came."""
@@ -105,7 +106,7 @@ def _point(criterion: Mapping[str, Any], found: FunctionScore) -> dict[str, Any]
         "spread": None,
         "inverted": inverted,
         "reason": found.reason,
-        "explanation": found.explanation,
+        "explanation": well_formed(found.explanation),
         "labelled": False,
     }
 

@@ -101,16 +101,18 @@ class LocalTransport:
             turns = fitted(request.messages, budget)
             try:
                 if chat_tokens(turns) <= _CONTEXT_TOKENS - tokens:
-                    return self._text(turns, tokens)
+                    return self._text(turns, tokens, request.stop)
             except _TooLong:
                 pass  # A script with more tokens than estimated.
             budget = budget * 3 // 4
             if budget < _SMALLEST_PROMPT:
                 raise CallError(f"{_SMOLLM2}: the conversation does not fit its context", Scope.REQUEST)
 
-    def _text(self, turns: Sequence[Message], tokens: int) -> Reply:
+    def _text(self, turns: Sequence[Message], tokens: int, stop: Sequence[str]) -> Reply:
         # Nothing is taken over from the prompt before: the text would depend on it in the last digits of its probabilities.
-        completion = self._complete(chat_prompt(turns), n_predict=tokens, cache_prompt=False)
+        completion = self._complete(
+            chat_prompt(turns), n_predict=tokens, cache_prompt=False, **({"stop": list(stop)} if stop else {})
+        )
         (choice,), usage = completion["choices"], completion["usage"]
         reason = "length" if choice["finish_reason"] == "length" else "stop"
         return Reply(choice["text"], reason, _weights_name(), usage["prompt_tokens"], usage["completion_tokens"], 0.0)
@@ -143,7 +145,7 @@ class LocalTransport:
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
         return Reply(json.dumps(percentages), "stop", _weights_name(), prompt_tokens, completion_tokens, 0.0)
 
-    def _complete(self, text: str, **settings: int | bool) -> dict[str, Any]:
+    def _complete(self, text: str, **settings: int | bool | list[str]) -> dict[str, Any]:
         if self._server is None:
             self._server = _load()
         try:

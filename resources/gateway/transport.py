@@ -69,6 +69,8 @@ CONNECT_TIMEOUT_S = 10.0
 """A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
 GRACE_S = 0.5
 """Beyond a client's own time limits, so that its clearer message comes first."""
+_REFUSES_STOP = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
+"""OpenAI's models that think first answer a request with stop sequences by an error."""
 _OFF = frozenset({"0", "false", "no", "off"})
 
 
@@ -94,9 +96,13 @@ def messages_sent(request: Request) -> list[dict[str, str]]:
 
 
 def sampling_sent(request: Request) -> dict[str, Any]:
-    """The model's parameters, with room for as long a response as the prompt asks for."""
-    sampling = request.model.sampling
-    return sampling if request.max_tokens is None else {**sampling, "max_tokens": request.max_tokens}
+    """The model's parameters, with room for as long a response as the prompt asks for, and where the response is to end."""
+    sampling = dict(request.model.sampling)
+    if request.max_tokens is not None:
+        sampling["max_tokens"] = request.max_tokens
+    if request.stop and not _REFUSES_STOP.search(request.model.model):
+        sampling["stop"] = list(request.stop)
+    return sampling
 
 
 def response_format(schema: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.asking.request import CANDIDATE, Response
+from dtef_pipeline.text.well_formed import well_formed
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
@@ -250,14 +251,7 @@ def _plain_rows(statement: sa.Select[Any], parameters: dict[str, Any], connectio
 def _row(response: Response) -> dict[str, Any]:
     row = {field.name: getattr(response, field.name) for field in fields(response)}
     row["answered_at"] = (response.answered_at - _EPOCH) // timedelta(microseconds=1)
-    return {name: _storable(value) if isinstance(value, str) else value for name, value in row.items()}
-
-
-def _storable(text: str) -> str:
-    """The text with what no database takes, NUL and half surrogate pairs, replaced by U+FFFD."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return {name: well_formed(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:

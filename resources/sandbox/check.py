@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
+from dtef_pipeline.text.well_formed import well_formed
 from resources.sandbox.cpu_time import cpu_seconds
 from resources.sandbox.levels import Interpreter, Started, StartWay, start
 from resources.sandbox.worker import NotPlain, decoded, encoded
@@ -104,6 +105,8 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
             result = CheckResult(
                 status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied))
             )
+        except Exception as error:  # the failure of one check never ends the others
+            result = CheckResult("sandbox_error", well_formed(f"{type(error).__name__}: {error}")[:300])
     return replace(result, level=way.level, flags=way.flags)
 
 
@@ -216,7 +219,7 @@ def _words(payload: bytes) -> str:
     if len(payload) > _LONGEST_TELLING:
         return "what is too long to be read"
     try:
-        return str(decoded(payload))[:300]
+        return well_formed(str(decoded(payload)))[:300]
     except NotPlain:
         return "what cannot be read"
 
@@ -226,4 +229,4 @@ def _told(payload: bytes) -> CheckResult:
         status, detail, calls = decoded(payload[:_LONGEST_TELLING])
     except (NotPlain, TypeError, ValueError):
         return CheckResult("sandbox_error", "the verdict cannot be read")
-    return CheckResult(str(status), str(detail)[:300], calls=int(calls))
+    return CheckResult(well_formed(str(status)), well_formed(str(detail))[:300], calls=int(calls))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DEEPEST_CROSSING = 100
 """Levels of lists in lists that cross."""
 LONGEST_WORDS = 300
+BASE_TYPES = (int, float, complex, str, bytes, list, tuple, set, dict)
+PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
 TESTS_FILE = "<tests>"
 
 
@@ -29,9 +31,15 @@ class LostCandidate(BaseException):
     """The tester's own trouble: no verdict on the candidate."""
 
 
-def encoded(value: Any, depth: int = 0) -> bytes:
-    """A value as tagged bytes. Raises NotPlain for anything but plain data: an object of a subclass is none."""
+def encoded(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
+    """A value as tagged bytes. Raises NotPlain for anything but plain data.
+
+    `as_base`: an object of a subclass (a Counter, an IntEnum) counts as the value of its built-in base; else it is no plain data. What the
+    subclass says of itself is never asked: the methods of the base read the value.
+    """
     kind: Any = type(value)
+    if as_base and kind not in PLAIN_TYPES:
+        kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
     if depth > DEEPEST_CROSSING:
         raise NotPlain("data nested too deeply")
     if value is None:
@@ -39,24 +47,32 @@ def encoded(value: Any, depth: int = 0) -> bytes:
     if kind is bool:
         return b"T" if value else b"F"
     if kind is int:
-        size = (value.bit_length() + 8) // 8
-        return _sized(b"i", size, value.to_bytes(size, "big", signed=True))
+        size = (int.bit_length(value) + 8) // 8
+        return _sized(b"i", size, int.to_bytes(value, size, "big", signed=True))
     if kind is float:
-        return b"f" + struct.pack(">d", value)
+        return b"f" + struct.pack(">d", float.__pos__(value))
     if kind is complex:
+        value = complex.__pos__(value)
         return b"c" + struct.pack(">dd", value.real, value.imag)
     if kind is str:
-        raw = value.encode("utf-8", "surrogatepass")
+        raw = str.encode(value, "utf-8", "surrogatepass")
         return _sized(b"s", len(raw), raw)
     if kind is bytes:
-        return _sized(b"b", len(value), value)
+        return _sized(b"b", bytes.__len__(value), bytes.__getitem__(value, slice(None)))
     if kind is dict:
-        parts = [encoded(part, depth + 1) for pair in value.items() for part in pair]
-        return _sized(b"d", len(value), b"".join(parts))
+        parts = [encoded(part, depth + 1, as_base=as_base) for pair in _items_of(value) for part in pair]
+        return _sized(b"d", len(parts) // 2, b"".join(parts))
     letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
     if letter is None:
         raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
-    return _sized(letter, len(value), b"".join([encoded(part, depth + 1) for part in value]))
+    parts = [encoded(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
+    return _sized(letter, len(parts), b"".join(parts))
+
+
+def _items_of(value: Any) -> Any:
+    """The pairs of a dict; those of an OrderedDict in its own order, which `dict.items` does not know."""
+    ordered = getattr(sys.modules.get("collections"), "OrderedDict", None)
+    return ordered.items(value) if ordered and issubclass(type(value), ordered) else dict.items(value)
 
 
 def _sized(tag: bytes, size: int, rest: bytes) -> bytes:
@@ -231,8 +247,8 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         except BaseException as error:
             letter, told = b"E", (type(error).__name__[:80], message_of(error))
         try:
-            left = encoded((args, named))
-            pipe.send(letter, encoded((told, None if left == payload else left)))
+            left = encoded((args, named), as_base=True)
+            pipe.send(letter, encoded((told, None if left == payload else left), as_base=True))
         except NotPlain as error:
             pipe.send(b"U", encoded(words(error)))
         except BaseException as error:

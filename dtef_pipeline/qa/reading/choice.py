@@ -16,10 +16,12 @@ In order; the first rule that applies decides (`how` names it):
    (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
    `option_text`, the text of exactly one option, if it is not negated (`Not London`).
 
-Thinking is left out first. A letter beyond the options is no answer: a reply that ends in such a statement is unparseable (`outside`).
-Where letter and text disagree (`A) 4` where 4 is B) the letter counts, flagged `text_mismatch`. In a reply that was cut by the limit
-of tokens only rules 1 and 2 count, and only where text follows. Without options the letters are A-D, or go on to the expected one.
-Cues are found by plain search, and a bounded stretch around each is looked at, so that reading is linear in the length of the text.
+`Antwort ist C`, `答案是C` and their like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one.
+Thinking is left out first. A reply ends where the model asks itself the next question, flagged `run_on`. A letter beyond the options is
+no answer: a reply that ends in such a statement is unparseable (`outside`). Where letter and text disagree (`A) 4` where 4 is B) the
+letter counts, flagged `text_mismatch`. In a reply that was cut by the limit of tokens only rules 1 and 2 count, and only where text
+follows. Without options the letters are A-D, or go on to the expected one. Cues are found by plain search, and a bounded stretch around
+each is looked at, so that reading is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, Ite
 from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.plain import without_thinking
@@ -74,7 +77,7 @@ class ExactChoice:
     """1 where the letter that a reply chooses is the expected one, else 0."""
 
     name = "exact_choice"
-    version = 1
+    version = 2
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a letter among those of the options."""
@@ -106,7 +109,15 @@ def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool 
 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
-    seen = aligned(without_thinking(text or ""))
+    reply = ended(without_thinking(text or ""))
+    seen = aligned(reply.text)
+    before = before_next_turn(seen)
+    if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):
+        return reading._replace(flags=(*reading.flags, "run_on"))
+    return _read_reply(seen, texts, allowed, was_cut=was_cut and not reply.has_mark)
+
+
+def _read_reply(seen: str, texts: OptionTexts | None, allowed: str, *, was_cut: bool) -> LetterReading:
     lower = seen.lower() if seen.isascii() else aligned_lower(seen)
     counting = _counting(strong_statements(seen, lower, texts), seen, was_cut)
     counting = counting or _counting(weak_statements(seen, lower), seen, was_cut)

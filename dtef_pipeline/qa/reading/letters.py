@@ -8,7 +8,9 @@ from typing import NamedTuple
 LETTER_OPENING = r"(?:[\s*_\"'`$(\[{<]|\\(?:text|textbf|mathrm|mathbf|boxed|rm|bf)?\s?\{|\\[(\[]){0,12}"
 """What may stand between a cue and its letter."""
 LETTER_CLOSING = r"[)\]}>*_\"'`$]{0,6}"
-_ONE_LETTER = re.compile(rf"({LETTER_OPENING})([A-J](?![\w]|['-]\w)|[a-j](?=[)\]}}*.,;:!\"'$]|\s*\Z|\s*\n))({LETTER_CLOSING})")
+_ONE_LETTER = re.compile(
+    rf"({LETTER_OPENING})([A-J](?!(?![\u3040-\u30ff\u4e00-\u9fff])\w|['-]\w)|[a-j](?=[)\]}}*.,;:!\"'$]|\s*\Z|\s*\n))({LETTER_CLOSING})"
+)
 _JOINED = re.compile(
     r"\s{0,3}(?:,\s{0,3}(?:and|or)?|and(?:/or)?|or|&|/|\+)\s{0,3}(?:also\s)?(?:(?:the\s)?(?:option|choice|answer|letter)s?\s)?"
 )

@@ -8,7 +8,8 @@ In order; the first rule that applies decides (`how` names it):
    that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets behind the number, and behind `because`, are
    reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
    (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
-   it is a heading, no statement;
+   it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `so it is 7` is a statement, too. German,
+   French, Spanish, Russian, Chinese and Japanese have statements of their own (`foreign_cues.py`), other languages none;
 4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
 
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
@@ -16,7 +17,10 @@ rules 1-3, and only where something follows the number. What is a number: `dtef_
 A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
 `5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
 (`two dozen (24)`, `between 5 and 10: 7`; see `said_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
-Flags: `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or not clear), `truncated` (cut).
+In rules 1-3 plain arithmetic is worked out (`3 \times 4` is 12: `expressions.py`); several values (`3, 5`) behind a marker or in a box,
+and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`run_on.py`).
+Flags: `run_on` (it went on), `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or
+not clear), `truncated` (cut).
 All patterns look at a bounded stretch behind each cue, so that reading is linear in the length of the text.
 """
 
@@ -24,11 +28,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.expressions import evaluated
+from dtef_pipeline.qa.reading.foreign_cues import with_euros_in_points, with_points
+from dtef_pipeline.qa.reading.number_cues import number_cues
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
 from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
@@ -46,24 +54,28 @@ _LOOKED_BACK = 40_000
 _MARKER = re.compile(r"#{4,}[ \t]*\n?")
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.)]\s+[*_]*[^\W\d]")
 _BEFORE_MARKED = re.compile(r"[^\w\n]*(?:(?:the|my|final|correct|answer|result|total|is)\b[^\w\n]*){0,5}\Z")
-_CUE = re.compile(
-    r"""(?:\banswer\b|\bfinal\s{1,3}(?:number|result)\b)[^\s.:=!?]{0,25}
-        (?:[^\S\n]{1,3}[^\s.:=!?]{1,25}){0,8}?
-        (?:\s{1,3}(?:is|are|was|equals|becomes|comes\s+to|(?:would|will|should|must|has\s+to)\s+be)\b|[^\S\n*_]{0,3}[*_]{0,3}[:=])""",
-    re.VERBOSE,
-)
-_BARE_CUE = re.compile(r"\banswer[^\w\n]{0,8}\n?[^\w\n]{0,8}(?=[-$0-9\\])")
-_LETTERED_LINE = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
-_ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
-_ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
 _DECORATION = re.compile(r"(?:[\s*_#>:=`'\"$~]|\\[\[(]|\()*")
-_END_OF_SENTENCE = re.compile(r"\n|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
+_END_OF_SENTENCE = re.compile(r"\n|。|(?<!approx)(?<!\bca)(?<!\brs)(?<!\bno)[.!?](?=[\s\"')*_]|\Z)")
 _LEADS_ON = re.compile(r"[:$]|\\[\[(]")
 _WORKED_OUT = re.compile(r"[^\w]*(?:explanation|reason|because|solution|steps?|working|calculation|this is)\b")
 _EQUATION_ASIDE = re.compile(r"(?<=[0-9%] )\([^()\n]*=[^()\n]*\)")
 _REASON_FOLLOWS = re.compile(r"([0-9][0-9,.]*%?(?: \w+){0,3}),? (?:because|since)\b")
 _OPENING_MINUS = re.compile(r"\A[ $]{0,3}- {1,3}(?=[0-9.])")
 _OPENS_LIST = re.compile(r"[:\n]")
+_ONE_VALUE = r"(?:[a-z] ?= ?)?-?[$€£]?[0-9]"
+_LISTED_VALUES = re.compile(
+    rf"{_ONE_VALUE}[0-9.]*%?(?:,[0-9]{{3}})*(?:(?: ?[,;] (?:and )?|,(?![0-9]{{3}})| ?;| and ){_ONE_VALUE}[0-9.,]*[%.]?){{1,9}}\s*\Z"
+)
+_FORMULA = re.compile(
+    r".*(?:(?<![a-zA-Z\\])[a-z](?:\^[0-9])?\s*[-+*]\s*[0-9a-z]|[0-9]\s*[-+*]\s*[0-9]*[a-z](?![a-z]))|[0-9 ]*\\pi\b", re.DOTALL
+)
+"""Variables in arithmetic: `3x + 4`, `3 + x`, `2\\pi`."""
+_CORRECTED_AT_ONCE = re.compile(
+    r"""[\s*_]{0,3}not\s{1,3}[^\n]{1,60}?
+        (?:(?P<instead>(?:,|;|\.|\s-)?\s{1,3}(?:but(?:\s(?:rather|instead))?|(?:it|that)(?:'s|\sis)|rather)\b)(?![ ]not\b)
+        |[.!?](?=\s|\Z)|\n|\Z)""",
+    re.VERBOSE,
+)
 _BLANK = re.compile(r"[\s*]*[_.?\u2026]{2,}")
 _LIST_NUMBER = re.compile(r"[.)]\s+[*_]*[^\W\d]")
 _AFTER_STEP = re.compile(r"\bsteps? *#?\Z")
@@ -77,7 +89,7 @@ class Numeric:
     """1 where the number that a reply gives is the expected one, up to a millionth, else 0."""
 
     name = "numeric"
-    version = 1
+    version = 2
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
@@ -131,7 +143,12 @@ class _Given(NamedTuple):
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
-    outside = aligned(without_programs(without_thinking(text or "")))
+    reply = ended(without_thinking(text or ""))
+    outside = aligned(with_euros_in_points(without_programs(reply.text)))
+    before = before_next_turn(outside)
+    if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
+        return reading._replace(flags=(*reading.flags, "run_on"))
+    was_cut = was_cut and not reply.has_mark
     reading = _stated(outside, was_cut)
     if was_cut and reading.number is None:
         return NumberReading(None, None, ("truncated",))
@@ -170,8 +187,9 @@ def _marked(text: str) -> Iterator[_Given]:
         line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
         if _HEADING.match(line):
             continue
-        plain = without_latex(line.partition("####")[0])
-        found = said_number(plain)
+        written = line.partition("####")[0]
+        plain = without_latex(written)
+        found = _worked_out(written, plain) or said_number(plain)
         if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
             goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
             yield _Given(found.value, goes_on, is_clear=found.is_clear)
@@ -179,9 +197,26 @@ def _marked(text: str) -> Iterator[_Given]:
 
 def _boxed(text: str) -> Iterator[_Given]:
     for box in boxes_in(text):
-        found = said_number(_with_its_sign(without_latex(box.content)))
+        plain = _with_its_sign(without_latex(box.content))
+        found = _worked_out(box.content, plain, in_box=True) or said_number(plain)
         if found:
             yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
+
+
+def _worked_out(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
+    r"""The value of a stretch that is arithmetic (`3 \times 4`), not clear where it has none; None: it is no arithmetic.
+
+    `written`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
+    (`3, 5`; `x = 3, y = 5`), and a formula with variables in a box (`3x + 4`), have none.
+    """
+    if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(written)):
+        return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
+    stretch = written.strip(" *_$.")
+    behind = stretch.rpartition("=")[2]
+    found = evaluated(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
+    if found is None:
+        return None
+    return FoundNumber(found.value or Fraction(0), 0, len(plain), is_clear=found.value is not None)
 
 
 def _goes_on(rest: str, text: str, place: int) -> bool:
@@ -191,18 +226,24 @@ def _goes_on(rest: str, text: str, place: int) -> bool:
 
 def _statements(text: str, lower: str) -> Iterator[_Given]:
     """What the statements give, from left to right."""
-    for start, end, is_heading in deque(_merged(sorted(_cues(text, lower))), maxlen=_LAST_CUES):
+    for cue in deque(number_cues(text, lower), maxlen=_LAST_CUES):
+        start, end, is_heading = cue[:3]
         begins = end
         if decoration := _DECORATION.match(text, end, end + _SENTENCE):
             begins = decoration.end()
         if not is_heading and "\n\n" in text[end:begins] and not _LEADS_ON.search(text, start, begins):
             begins = end
-        stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
-        ends = stop.start() if stop else min(len(text), begins + _SENTENCE)
-        sentence = _without_reasons(without_latex(text[begins:ends]))
+        if denied := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
+            if denied["instead"] is None:
+                yield _Given(None, True)
+                continue
+            begins = denied.end()
+        ends = _end_of_sentence(lower, begins)
+        written = with_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
+        sentence = _without_reasons(without_latex(written))
         if not _OPENS_LIST.search(text, end - 1, begins):
             sentence = _with_its_sign(sentence)
-        found = said_number(sentence)
+        found = _worked_out(_without_reasons(written), sentence) or said_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
@@ -227,38 +268,9 @@ def _is_working(before: str, behind: str) -> bool:
     return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(numbers_in_lower(behind), None) is not None
 
 
-def _merged(cues: Iterable[tuple[int, int, bool]]) -> Iterator[tuple[int, int, bool]]:
-    """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
-    held: tuple[int, int, bool] | None = None
-    for cue in cues:
-        if held and not (held[2] and cue[0] - held[1] < 15):
-            yield held
-        held = cue
-    if held:
-        yield held
-
-
-def _cues(text: str, lower: str) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether it may be a heading) of every cue."""
-    for word in ("answer", "final"):
-        passed, place = 0, lower.find(word)
-        while place >= 0:
-            found = _cue_at(lower, max(0, place - 1), place) if place >= passed else None
-            if found:
-                yield place, found.end(), word == "answer" and found[0].endswith(":")
-                passed = found.end()
-            place = lower.find(word, place + len(word))
-    for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
-        yield lettered.start(), lettered.end(), True
-
-
-def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
-    found = _CUE.match(lower, place)
-    if _ASKED_TO.search(lower, max(0, place - 15), place):
-        return None
-    if found:
-        return found
-    return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None
+def _end_of_sentence(lower: str, begins: int) -> int:
+    stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
+    return stop.start() if stop else min(len(lower), begins + _SENTENCE)
 
 
 def _last_number(lower: str) -> FoundNumber | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtef_pipeline.qa.reading.foreign_cues import foreign_cues
 from dtef_pipeline.qa.reading.letters import LETTER_CLOSING, LETTER_OPENING, NamedLetters, letters_at
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex
@@ -62,7 +63,7 @@ _END_OF_STATEMENT = re.compile(r"\n|[.!?](?=\s|\Z)")
 _OPTION = r"(?:option|choice|letter|statement)"
 _OPTION_CUES = ("option", "choice", "letter", "statement")
 _CHOOSING_CUES = ("choose", "chose", "select", "pick", "go with", "say")
-_SO_CUES = ("so", "therefore", "thus", "hence", "consequently")
+_SO_CUES = ("so", "therefore", "thus", "hence", "consequently", "leaving", "which leaves")
 _LETTER_AHEAD = rf"(?={LETTER_OPENING}[A-J]\b)"
 _AFTER_OPTION = re.compile(rf"{_OPTION}\s*(?P<verb>is\b|:|=)?\s*(?:{_OPTION}\s+)?{_LETTER_AHEAD}", re.IGNORECASE)
 _BEFORE_STATED = re.compile(r"\b(?:correct|right|best|appropriate|closest|suitable|accurate)\s+\Z")
@@ -72,11 +73,16 @@ _BEFORE_CHOSEN = re.compile(
 _CALLED_CORRECT = re.compile(
     r"\s+(?:is|must be|seems|appears)\s+(?:therefore\s+)?(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)\b"
 )
+_BEFORE_NOT = re.compile(r"\b(?:it|this|that)(?:'s|\s{1,3}is)\Z")
+_CHOSEN_IN_CHINESE = re.compile(r"[\u9009\u9078](?:[\u62e9\u64c7])?[\s:]{0,3}(?=[(\[*]{0,3}[A-J])")
 _AFTER_CHOOSING = re.compile(rf"(?:choose|chose|select|pick|go with|say)\s+{_LETTER_AHEAD}", re.IGNORECASE)
 _BEFORE_CHOOSING = re.compile(r"\b(?:i|we)(?:'d| would| will|'ll)?\s+\Z")
 _AFTER_SO = re.compile(
-    rf"""(?:so|therefore|thus|hence|consequently)[,:]?\s{{1,3}}(?:(?:it|this)(?:'s|\sis|\smust\sbe)\s{{1,3}})?
-        (?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?[^\S\n]{{0,9}}(?:\n|\Z))""",
+    rf"""(?:so|therefore|thus|hence|consequently|(?:leaving|which\sleaves)(?:\s(?:us|only|with)){{0,3}})[,:]?\s{{1,3}}
+        (?:(?:it|this)(?:'s|\sis|\smust\sbe)\s{{1,3}})?
+        (?={LETTER_OPENING}[A-J]{LETTER_CLOSING}
+            (?:[.!]?[^\S\n]{{0,9}}(?:\n|\Z)
+            |\s(?:(?:is|must\sbe)\s(?:the\s)?(?:most\s)?(?:correct|right|best|appropriate|answer)|because|since)\b))""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -102,6 +108,8 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
     found: list[Statement] = []
     if "answer" in lower:
         found += _answers(text, lower, texts)
+    for cue in foreign_cues(lower):
+        found += _named(text, cue.end)
     if "closest" in lower:
         found += _closest(text, lower)
     if "box" in lower or "oxed" in lower:
@@ -110,8 +118,8 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
 
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
-    """Statements with `option` and `choice`, `I choose X`, and `so X` at the end of a line, in order."""
-    return sorted({*_optional(text, lower), *_chosen(text, lower)})
+    """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
+    return sorted({*_optional(text, lower), *_chosen(text, lower), *_instead(text, lower)})
 
 
 def _optional(text: str, lower: str) -> Iterator[Statement]:
@@ -134,8 +142,20 @@ def _chosen(text: str, lower: str) -> Iterator[Statement]:
             yield from _named(text, cue.end())
     for place in (place for cue in _SO_CUES for place in _places(cue, lower)):
         cue = None if lower[place - 1 : place].isalnum() else _AFTER_SO.match(text, place)
-        if cue:
-            yield from _named(text, cue.end())
+        if cue and (letters := letters_at(text, cue.end())):
+            yield Statement(letters.start, letters.end, letters.letters)
+
+
+def _instead(text: str, lower: str) -> Iterator[Statement]:
+    """`it is not A, it is B`, and `\u9009 B` of Chinese."""
+    for place in _places(" not ", lower):
+        is_stated = _BEFORE_NOT.search(lower, max(0, place - 12), place)
+        denial = _denied_letters(text, _DENIED.match(text, place)) if is_stated else None
+        corrected = _corrected(text, denial.end) if denial else None
+        if corrected:
+            yield corrected
+    for chosen in islice(_CHOSEN_IN_CHINESE.finditer(text), _LAST_PLACES):
+        yield from _named(text, chosen.end())
 
 
 def _named(text: str, place: int) -> Iterator[Statement]:
@@ -202,12 +222,15 @@ def _denial(text: str, verb: re.Match[str]) -> Denial | None:
     """`not A`, `not A, not B`, `neither A nor B`, `n't A`, behind the verb of a statement."""
     begins = verb.end()
     if verb["negated"]:
-        opening = _OF_OPTION.match(text, begins)
-    else:
-        opening = _DENIED.match(text, begins)
-        if opening is None:
-            return None
-    begins = opening.end() if opening else begins
+        return _letters_denied_at(text, opening.end() if (opening := _OF_OPTION.match(text, begins)) else begins)
+    return _denied_letters(text, _DENIED.match(text, begins))
+
+
+def _denied_letters(text: str, opening: re.Match[str] | None) -> Denial | None:
+    return _letters_denied_at(text, opening.end()) if opening else None
+
+
+def _letters_denied_at(text: str, begins: int) -> Denial | None:
     letters: list[str] = []
     end = begins
     for _ in range(_MOST_DENIED):

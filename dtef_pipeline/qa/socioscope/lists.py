@@ -37,7 +37,7 @@ class ListOne:
     """The weight of the value that the answer mentions first, 0 for none."""
 
     name = "list_one"
-    version = 2
+    version = 3
     uses_lexicon = True
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
@@ -65,7 +65,7 @@ class ListMany:
     """The weights of all values that the answer names, as a share of what the metric gives at most."""
 
     name = "list_many"
-    version = 2
+    version = 3
     uses_lexicon = True
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:

@@ -111,7 +111,7 @@ class PickOne:
     """The weight of the option that the answer chooses, 0 for one that the metric does not have."""
 
     name = "pick_one"
-    version = 2
+    version = 3
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; no setting matters. An answer with two options cannot be read: `multi`."""
@@ -133,7 +133,7 @@ class PickMany:
     """The weights of the options that the answer chooses, as a share of what the metric gives at most."""
 
     name = "pick_many"
-    version = 2
+    version = 3
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is no option.

@@ -70,7 +70,7 @@ class YesNoRationale:
     """w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that is named, w the weight of the metric."""
 
     name = "yes_no_rationale"
-    version = 2
+    version = 3
     uses_lexicon = True
 
     def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:

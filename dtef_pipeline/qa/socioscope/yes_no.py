@@ -35,7 +35,7 @@ class YesNo:
     """1 where the answer agrees with what is expected, else 0."""
 
     name = "yes_no"
-    version = 1
+    version = 2
 
     def __init__(self, yes: Sequence[str] = YES_WORDS, no: Sequence[str] = NO_WORDS) -> None:
         """`yes`, `no`: the words that are read so, in small letters."""

@@ -18,6 +18,7 @@ from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_re
 from dtef_pipeline.qa.imported_answers import ImportedAnswer, imported_model, imported_responses
 from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
+from resources.gateway.transport import sampling_sent
 from resources.responses.store import RESPONSES
 from tests.made.qa_items import BIRD, ROWERS, TWICE
 from tests.made.responses import response
@@ -39,6 +40,23 @@ def test_items_with_the_same_prompt_share_its_requests() -> None:
     assert [request.draw for request in requests] == [0, 1, 0, 1]
     assert {request.snapshot for request in requests} == {"base"}
     assert requests[0].answer_tokens == 1024
+
+
+def test_examples_in_one_message_send_where_the_response_ends_under_the_same_key() -> None:
+    """A base model goes on with a question of its own, by the next number."""
+    examples = [replace(BIRD, item_id=f"dev/{place}") for place in range(2)]
+    shown, turns = (
+        plain_prompts([BIRD], examples, AskedHow(few_shot=2, few_shot_as=form)).qa_prompts for form in ("message", "turns")
+    )
+    (request,), (in_turns,), plain = (qa_requests(rows, MINI, 1, "base") for rows in (shown, turns, PROMPTS))
+    assert request.stop == ("\nQuestion 4:", "\nProblem 4:")
+    assert "\n\nQuestion 3: " in request.messages[0].text
+    assert request.key == replace(request, stop=(), key="").key
+    assert {in_turns.stop, *(one.stop for one in plain)} == {()}
+    assert sampling_sent(request)["stop"] == list(request.stop)
+    thinker = replace(request, model=ModelSpec(name="o3", model="openai/o3"))
+    assert "stop" not in sampling_sent(thinker)
+    assert "stop" not in sampling_sent(in_turns)
 
 
 def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:

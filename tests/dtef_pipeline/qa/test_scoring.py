@@ -90,7 +90,7 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
     assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
     assert json.loads(row["detail"])["letter"] == "C"
     assert row["how"]
-    assert row["measured_by"] == "exact_choice 1"
+    assert row["measured_by"] == "exact_choice 2"
     assert (row["cluster"], row["type"]) == ("law", "choice")
 
 
@@ -225,7 +225,7 @@ def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: st
     }
     (found,) = scored(CODE, responses_to(CODE, "code", condition="plain"), **more)
     assert (found["metric"], found["status"], found["value"], found["score"]) == ("passed", status, value, value)
-    assert found["measured_by"] == "code_execution 1, bwrap"
+    assert found["measured_by"] == "code_execution 2, bwrap"
 
 
 def test_verdicts_of_two_levels_are_never_one_measure() -> None:
@@ -239,7 +239,7 @@ def test_verdicts_of_two_levels_are_never_one_measure() -> None:
         "executed_at": levels_of(executions),
     }
     found = scored(CODE, responses_to(CODE, "a", "b", "c", None, condition="plain"), **more)
-    scores = {(row["measured_by"].removeprefix("code_execution 1, "), row["draw"]): row["score"] for row in found}
+    scores = {(row["measured_by"].removeprefix("code_execution 2, "), row["draw"]): row["score"] for row in found}
     # What needs no level stands at each; what was run elsewhere, or is not there, has no score.
     assert scores == {
         ("bwrap", 0): 1.0,

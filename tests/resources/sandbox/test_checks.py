@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CHECK_STATUSES, CheckResult, SandboxTask
+from dtef_pipeline.text.well_formed import well_formed
 from resources.sandbox import check, levels, run
 from resources.sandbox.levels import LEVELS, Interpreter, StartWay
 from resources.sandbox.run import found_level, run_checks, settled_checks
@@ -55,6 +57,39 @@ def test_each_status_is_told(status: str) -> None:
     assert result.python
     assert result.level in LEVELS
     assert bool(result.detail) == (status not in ("passed", "no_call"))
+
+
+@pytest.mark.parametrize(
+    ("program", "body"),
+    [
+        ("def f(x):\n    raise ValueError('\\ud800\\0')", "candidate(0)"),
+        ("def f(x):\n    return '\\ud800'", "assert candidate(0) == 1, candidate(0)"),
+        ("raise ValueError('\\ud800')", "candidate(0)"),
+    ],
+)
+def test_what_a_program_says_can_be_stored(program: str, body: str) -> None:
+    """Half a character in the message of one error made the table of a whole part fail, in every run."""
+    detail = checked(program, body, timeout_s=60).detail
+    assert "\ufffd" in detail
+    assert detail == well_formed(detail)
+    assert pa.array([detail]).to_pylist() == [detail]
+
+
+def test_a_check_that_fails_unexpectedly_is_a_fault_of_the_sandbox_for_this_program_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    once = check.check_once
+
+    def fails_on_one(task: SandboxTask, *rest: object) -> CheckResult:
+        if "broken" in task.program:
+            raise KeyError("\ud800")
+        return once(task, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(check, "check_once", fails_on_one)
+    tests = "def check(candidate):\n    assert candidate(1) == 1\n"
+    programs = ["def f(x):\n    return x", "broken", "def f(x):\n    return x"]
+    results = run_checks([SandboxTask(one, "f", tests) for one in programs], level=best(), trust_answers=True)
+    assert [one.status for one in results] == ["passed", "sandbox_error", "passed"]
 
 
 def test_an_assertion_that_says_nothing_is_told_by_its_line() -> None:
@@ -127,8 +162,6 @@ def test_threads_and_loops_of_events_are_let_pass(level: str) -> None:
         "object()",
         "range(3)",
         "(x for x in ())",
-        "type('S', (str,), {})('a')",
-        "type('L', (list,), {})()",
         "f",
         "[object()]",
         "...",

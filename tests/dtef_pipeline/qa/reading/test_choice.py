@@ -109,6 +109,21 @@ def test_the_text_of_exactly_one_option_is_its_letter(text: str, options: tuple[
     assert read_letter(text, options).letter == letter
 
 
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("答案是C。", "C"), ("正确答案：C", "C"), ("答案是C选项", "C"),
+        ("因此选C。", "C"), ("答えはCです。", "C"), ("正解はC", "C"), ("Ответ: C", "C"),
+        ("Die richtige Antwort ist C, denn A und B sind falsch.", "C"), ("La réponse est (C), pas A.", "C"), ("La respuesta correcta es C", "C"),
+        ("It is not A, it is B.", "B"), ("It is not A. It is B.", "B"), ("It's not A but B.", "B"), ("选项A是错的，B也不对", None),
+        ("We can eliminate A, B and D, therefore C", "C"), ("We can eliminate A, B and D, therefore C is correct.", "C"),
+        ("Eliminate A, B and D, therefore C because it is wide.", "C"), ("We can eliminate A, B and D, leaving only C.", "C"),
+    ],
+)  # fmt: skip
+def test_statements_of_other_forms_and_languages_are_read(text: str, letter: str | None) -> None:
+    assert read_letter(text, ("one", "two", "three", "four")).letter == letter
+
+
 def test_lone_letters_and_texts_count_only_in_short_replies() -> None:
     padding = "This was looked at from many sides, and with care. " * 5
     assert read_letter(f"It must be C. {padding}", CITIES).letter is None

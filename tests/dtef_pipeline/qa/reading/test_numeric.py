@@ -120,6 +120,34 @@ ONE_OF_TWO_SPELLINGS = {
     "The answer is - 5": -5, "The answer is **- 5**.": -5, "The answer = - 5": -5, "The change equals - 5": -5, "\\boxed{- 5}": -5,
     "The answer is: - 5": 5, "Answer: - 5": 5, "The answer is\n- 5": 5, "- 5": 5,
 }  # fmt: skip
+ARITHMETIC = {
+    r"\boxed{3 \times 4}": 12, r"\boxed{\sqrt{16}}": 4, r"\boxed{5!}": 120, r"\boxed{\frac{3+1}{2}}": 2, r"\boxed{2^3 + 1}": 9,
+    r"\boxed{20 - 5}": 15, r"\boxed{5-3}": 2, r"\boxed{(3+4)^2}": 49, r"\boxed{12 \div 4}": 3, r"\boxed{-3 + 1}": -2,
+    r"\boxed{\left(3+1\right)\cdot 2}": 8, r"\boxed{9 \times 2 \text{ dollars}}": 18, r"\boxed{2\sqrt{9}}": 6,
+    r"\boxed{3\frac{1}{2}}": Fraction(7, 2), r"\boxed{3 \cdot 4 = 12}": 12, "#### 9 * 2": 18, "#### $9 * $2": 18,
+    "#### 18 (9 * 2)": 18, "#### 5!": 5, "The answer is 5!": 5, "The answer is 3 * 4.": 12, "The answer is 4 + 2 bolts": 6,
+    "The answer is 3 x 4": 12, r"\boxed{5 m^2}": 5, r"\boxed{18 m/s}": 18,
+}  # fmt: skip
+NO_ARITHMETIC = (
+    r"\boxed{3, 5}", r"\boxed{3, 4, 5}", "#### 3, 5", r"\boxed{x=3, y=5}", r"\boxed{3x+4}", r"\boxed{3 + x}", r"\boxed{2\pi}",
+    r"\boxed{2 + }", r"\boxed{1/0}", r"\boxed{10-15}", r"\boxed{10^{10^{10}}}", r"\boxed{1000!}", r"\boxed{(((((((((((((((1+1)))))))))))))))}",
+    r"\boxed{(-4)^{\frac{1}{2}}}",
+)  # fmt: skip
+CORRECTED = {
+    "The answer is not 5 but 7": 7, "The answer is not 5. It is 7.": 7, "The answer is not 5 dollars, it is 7": 7, "The answer is not 5.": None,
+    "The answer is 5. Wait, I forgot the last two. So it is 7.": 7, "The answer is 5. Wait, let me check: 2+3 = 5. Yes.": 5,
+    "The answer is 5. Wait, there are 3 more. No, they were counted.": 5,
+    "Wait, so it is 3. Then 4 more are 7.": 7,
+}  # fmt: skip
+OTHER_LANGUAGES = {
+    "Die Antwort ist 18, weil 20 - 2 Fische weg sind.": 18, "Das Ergebnis lautet 1.319 Euro.": 1319, "Die Antwort ist 12,5": Fraction(25, 2),
+    "Die Lösung beträgt 1.319,50 Euro, bei 2 Käufern": Fraction(2639, 2), "La réponse est 18 car il en reste 2.": 18,
+    "La réponse finale est donc 18, et 2 restent": 18, "La respuesta es 18, pues quedan 2": 18, "El resultado final es 1.319": 1319,
+    "Ответ: 18. Осталось 2 яблока": 18, "Ответ — 18, потому что 2": 18, "答案是18。因为20减2。": 18,
+    "答案：1,319元，剩2": 1319,
+    "答えは18です。20から2を引く": 18, "答案是1.319。": Fraction(1319, 1000), "Das sind 1.319 Euro": 1319, "It costs 1.319 €": 1319,
+    "The value is 1.319": Fraction(1319, 1000),
+}  # fmt: skip
 CUT = {
     "So, the answer is 4000": None,
     "#### 72": None,
@@ -132,7 +160,8 @@ CUT = {
 PIECES = (
     "####", "#### ", "\\boxed{", "\\fbox{", "}", "\\frac{", "{", "The answer is ", "answer: ", "\nA: ", "final result ", "= ", "1,234", "5",
     " seven hundred ", "one ", "-", "$", "%", ".", "\n", "/", ":", "```python\n", "```", "<think>", "</think>", "\ud800", "\x00", "½", "((((",
-    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "between ", "Step ", "____", "\\", "٣", "İ",
+    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "\\sqrt", "!", "(", ")", " not ", "答案是", "Antwort ist ", "Wait ", "so it is ",
+    "€1.319", "between ", "Step ", "____", "\\", "٣", "İ",
 )  # fmt: skip
 
 
@@ -160,6 +189,28 @@ def test_a_number_that_is_one_of_two_or_not_clear_is_no_answer(text: str) -> Non
 @pytest.mark.parametrize("text", ONE_OF_TWO_SPELLINGS)
 def test_a_number_is_read_in_every_spelling(text: str) -> None:
     assert read_number(text).number == ONE_OF_TWO_SPELLINGS[text]
+
+
+@pytest.mark.parametrize("text", ARITHMETIC)
+def test_plain_arithmetic_is_worked_out(text: str) -> None:
+    """Its first number was taken for the answer."""
+    assert read_number(text).number == ARITHMETIC[text]
+
+
+@pytest.mark.parametrize("text", NO_ARITHMETIC)
+def test_several_values_and_what_cannot_be_worked_out_are_no_answer(text: str) -> None:
+    assert read_number(text)[::2] == (None, ("ambiguous",))
+
+
+@pytest.mark.parametrize("text", CORRECTED)
+def test_a_statement_that_is_corrected_does_not_count(text: str) -> None:
+    assert read_number(text).number == CORRECTED[text]
+
+
+@pytest.mark.parametrize("text", OTHER_LANGUAGES)
+def test_statements_of_other_languages_are_read(text: str) -> None:
+    """The last number was taken, and 1.319 for a little more than one."""
+    assert read_number(text).number == OTHER_LANGUAGES[text]
 
 
 @pytest.mark.parametrize("text", CUT)

@@ -1,0 +1,198 @@
+r"""Plain arithmetic in an answer: `3 \times 4`, `\sqrt{16}`, `\frac{3+1}{2}`, `2^3 + 1`; nothing with variables is evaluated."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+_SYMBOL = re.compile(
+    r"""\s*(?:(?P<number>(?:[0-9]{1,3}(?:(?:\{,\}|,)[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)
+        |(?P<name>\\[dtc]?frac(?![a-zA-Z])|\\sqrt(?![a-zA-Z])|sqrt(?![a-zA-Z])|√)
+        |(?P<sign>\*\*|\\times(?![a-zA-Z])|\\cdot(?![a-zA-Z])|\\div(?![a-zA-Z])|(?<=[0-9\s)])[xX](?=\s*[0-9(])|[-+*×·÷/^!(){}])
+        |(?P<none>\\left|\\right|\\[,!;: ]|\\?\$|[€£]))""",
+    re.VERBOSE,
+)
+_OPERATORS = {
+    "**": "^",
+    "\\times": "*",
+    "\\cdot": "*",
+    "×": "*",
+    "·": "*",
+    "x": "*",
+    "X": "*",
+    "÷": "/",
+    "\\div": "/",
+    "sqrt": "\\sqrt",
+    "√": "\\sqrt",
+}
+_UNIT = re.compile(r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z")
+_MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
+
+
+class Evaluated(NamedTuple):
+    """What arithmetic comes to; None: it is none that can be worked out."""
+
+    value: Fraction | None
+
+
+class _NoValue(Exception):
+    pass
+
+
+def evaluated(text: str, *, as_formula: bool) -> Evaluated | None:
+    """The value of a text that is arithmetic with an operation, and perhaps a unit behind it; None: the text is something else.
+
+    `as_formula`: the text stands where a formula does, in a box, so that `5!` is a factorial and `5-3` a difference. Elsewhere a `-`
+    needs blanks around it. A lone `a - b` that goes upwards is a range, and no arithmetic.
+    """
+    tokens, end = _tokens(text, as_formula=as_formula)
+    signs = [token for token in tokens[1:] if isinstance(token, str) and token not in ("(", ")", "{", "}", "\\frac")]
+    if not signs and not {"\\sqrt", "\\frac"} & set(map(str, tokens)):
+        return None
+    numbers = [token for token in tokens if isinstance(token, Fraction)]
+    if not numbers or not _UNIT.match(text, end) or _is_other_than_arithmetic(tokens, signs, numbers):
+        return None
+    try:
+        return Evaluated(_Reader(tokens).value())
+    except (_NoValue, ZeroDivisionError, OverflowError):
+        return Evaluated(None) if signs else None
+
+
+def _tokens(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
+    tokens: list[Fraction | str] = []
+    end = 0
+    while len(tokens) < _MOST_TOKENS and (found := _SYMBOL.match(text, end)):
+        sign = found["name"] or found["sign"]
+        spelled = "\\frac" if sign and sign.endswith("frac") else _OPERATORS.get(sign or "", sign)
+        if spelled == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
+            break  # an aside, no factor
+        is_joint = spelled == "-" and tokens and not text[end : end + 1].isspace()
+        if not as_formula and (spelled == "!" or is_joint):
+            break
+        if found["number"]:
+            figures = found["number"].replace("{,}", "").replace(",", "")
+            if len(figures) > _LONGEST_FIGURES:
+                break
+            tokens.append(Fraction(figures))
+        elif spelled:
+            tokens.append(spelled)
+        end = found.end()
+    return tokens, end
+
+
+def _is_other_than_arithmetic(tokens: list[Fraction | str], signs: list[str], numbers: list[Fraction]) -> bool:
+    """Whether it is a date, a range that goes upwards, or two numbers side by side (`2 1/2`)."""
+    is_date = len(signs) > 1 and set(signs) == {"/"} and "(" not in tokens
+    is_range = len(tokens) == 3 and signs == ["-"] and numbers[0] < numbers[1]
+    return is_date or is_range or any(isinstance(a, Fraction) and isinstance(b, Fraction) for a, b in pairwise(tokens))
+
+
+class _Reader:
+    """Reads sums of products of powers, from left to right."""
+
+    def __init__(self, tokens: list[Fraction | str]) -> None:
+        self._tokens, self._at, self._depth = tokens, 0, 0
+
+    def value(self) -> Fraction:
+        found = self._sum()
+        if self._at != len(self._tokens):
+            raise _NoValue
+        return found
+
+    def _next(self) -> Fraction | str | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _took(self, *signs: str) -> str | None:
+        following = self._next()
+        if isinstance(following, str) and following in signs:
+            self._at += 1
+            return following
+        return None
+
+    def _sum(self) -> Fraction:
+        self._depth += 1
+        if self._depth > _MOST_BRACKETS:
+            raise _NoValue
+        found = self._product()
+        while sign := self._took("+", "-"):
+            found += self._product() * (1 if sign == "+" else -1)
+        self._depth -= 1
+        return found
+
+    def _product(self) -> Fraction:
+        found = self._signed()
+        while True:
+            sign = self._took("*", "/")
+            if sign is None and self._next() not in ("(", "\\sqrt"):
+                return found
+            factor = self._signed()
+            found = found / factor if sign == "/" else found * factor
+
+    def _signed(self) -> Fraction:
+        sign = 1
+        while taken := self._took("+", "-"):
+            sign *= 1 if taken == "+" else -1
+        return sign * self._power()
+
+    def _power(self) -> Fraction:
+        base = self._atom()
+        while self._took("!"):
+            base = _factorial(base)
+        return _power_of(base, self._exponent()) if self._took("^") else base
+
+    def _exponent(self) -> Fraction:
+        return self._signed()
+
+    def _atom(self) -> Fraction:
+        following = self._next()
+        self._at += 1
+        if isinstance(following, Fraction):
+            return self._with_fraction(following)
+        if following == "\\frac":
+            return self._argument() / self._argument()
+        if following == "\\sqrt":
+            return _root(self._argument() if self._next() in ("{", "(") else self._atom())
+        if following in ("(", "{"):
+            self._at -= 1
+            return self._argument()
+        raise _NoValue
+
+    def _with_fraction(self, whole: Fraction) -> Fraction:
+        r"""`2\frac{1}{2}` is two and a half."""
+        return whole + self._atom() if self._next() == "\\frac" else whole
+
+    def _argument(self) -> Fraction:
+        opened = self._took("(", "{")
+        if opened is None:
+            raise _NoValue
+        found = self._sum()
+        if not self._took(")" if opened == "(" else "}"):
+            raise _NoValue
+        return found
+
+
+def _factorial(number: Fraction) -> Fraction:
+    if number.denominator != 1 or not 0 <= number <= _LARGEST_FACTORIAL:
+        raise _NoValue
+    return Fraction(math.factorial(int(number)))
+
+
+def _power_of(base: Fraction, exponent: Fraction) -> Fraction:
+    digits = len(str(max(abs(base.numerator), base.denominator)))
+    if exponent == Fraction(1, 2):
+        return _root(base)
+    if exponent.denominator != 1 or abs(exponent) * digits > _LONGEST_FIGURES or (exponent < 0 and not base):
+        raise _NoValue
+    return base ** int(exponent)
+
+
+def _root(number: Fraction) -> Fraction:
+    """The square root: exact where it is a fraction, else as near as a float."""
+    if number < 0 or len(str(number.numerator)) > _LONGEST_FIGURES or len(str(number.denominator)) > _LONGEST_FIGURES:
+        raise _NoValue
+    over, under = math.isqrt(number.numerator), math.isqrt(number.denominator)
+    exact = over * over == number.numerator and under * under == number.denominator
+    return Fraction(over, under) if exact else Fraction(math.sqrt(number))

@@ -1,0 +1,58 @@
+"""Where a reply ends, although the model went on: at the mark of an end, at another speaker's turn, at a next question of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+END_MARK = re.compile(
+    r"<\|(?:endoftext|end_of_text|im_end|eot_id|eom_id|eot|eos|end|return|im_start|start_header_id|user)\|>(?!['\"]|\s*<\|start\|>)"
+    r"|(?:</s>|<eos>|<end_of_turn>|<start_of_turn>user|\[INST\])[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What models and their templates write behind the last word of a reply. One that ends a literal is a word of a program."""
+_TURN_HEAD = re.compile(
+    r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|)(?:assistant|model)(?:<\|end_header_id\|>|\|>)?\s*",
+    re.IGNORECASE,
+)
+_NEXT_TURN = re.compile(
+    r"""^[ \t]*[*_>#]{0,4}[ \t]*
+        (?:(?:Question|QUESTION|Problem|PROBLEM|Q)[ \t]*(?P<number>[0-9]{0,3})|User|USER|Human|HUMAN|Instruction)[*_]{0,3}[ \t]*:""",
+    re.VERBOSE | re.MULTILINE,
+)
+_ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")
+
+
+class Ended(NamedTuple):
+    """A reply up to the mark of its end, and whether it had one."""
+
+    text: str
+    has_mark: bool
+
+
+def ended(text: str) -> Ended:
+    """The reply up to the first mark of an end that stands behind a word, without the template's head of a turn before it."""
+    if "<" not in text and "[INST]" not in text:
+        return Ended(text, False)
+    head = _TURN_HEAD.match(text)
+    begins = head.end() if head else 0
+    mark = next(
+        (one for one in END_MARK.finditer(text, begins) if not text[begins : one.start()].isspace() and one.start() > begins),
+        None,
+    )
+    return Ended(text[begins : mark.start()] if mark else text[begins:], mark is not None)
+
+
+def before_next_turn(text: str) -> str | None:
+    """The text before the first line that opens a question or turn of the model's own; None: there is none.
+
+    A reply that begins to count its questions (`Question 1:`) goes through those that it was shown. Text that ends in a colon leads on to
+    what follows, such as the question itself once more.
+    """
+    for turn in _NEXT_TURN.finditer(text):
+        before = text[: turn.start()]
+        if turn["number"] == "1":
+            return None
+        if before.strip():
+            return None if _ENDS_IN_COLON.search(before, max(0, len(before) - 50)) else before
+    return None

@@ -1,0 +1,70 @@
+"""A model that goes on behind its reply is read by its reply: the answers to questions of its own were taken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.qa.model import ScorerSettings, Written
+from dtef_pipeline.qa.reading.choice import read_letter
+from dtef_pipeline.qa.reading.numeric import read_number
+from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
+from dtef_pipeline.qa.scorers import scorer_of
+
+GOES_ON = (
+    "\n\nQuestion: Tom has 3 hats. Which is right?\nAnswer: B\n#### 3",
+    "\n\nQuestion 7: Tom has 3 hats.\nAnswer: B\n#### 3",
+    "\n\n**Problem:** Tom has 3 hats.\nThe answer is (B). #### 3",
+    "\nQ: Tom has 3 hats.\nA: B\n#### 3",
+    "\nUser: And now?\nAssistant: The answer is B. #### 3",
+    "<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\nThe answer is B. #### 3",
+    "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nThe answer is B. #### 3",
+    "<|endoftext|>The answer is B. #### 3",
+    "</s>\nThe answer is B. #### 3",
+)
+
+
+@pytest.mark.parametrize("more", GOES_ON)
+@pytest.mark.parametrize("was_cut", [False, True])
+def test_only_the_reply_itself_is_read(more: str, was_cut: bool) -> None:
+    for reply in ("#### 18", "18", "The answer is 18."):
+        assert read_number(reply + more, was_cut=was_cut).number == 18
+    for reply in ("C", "The answer is C.", "(C) the sea"):
+        assert read_letter(reply + more, was_cut=was_cut).letter == "C"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Question 6: Tom has 3 hats.\nAnswer: B\n#### 18",
+        "Let me look at it once more:\n\nQuestion: Tom has 3 hats.\nAnswer: B\n#### 18",
+        "Question 1: Tom has 3 hats.\nAnswer: A\n#### 3\n\nQuestion 2: And now?\nAnswer: B\n#### 18",
+        "<|im_start|>assistant\nAnswer: B\n#### 18<|im_end|>",
+    ],
+)
+def test_a_question_that_is_repeated_is_no_end(text: str) -> None:
+    assert read_number(text).number == 18
+    assert read_letter(text).letter == "B"
+
+
+def test_a_reply_without_an_answer_has_none_behind_its_end() -> None:
+    assert read_number("####<|endoftext|>Question: ... #### 3").number is None
+    assert read_number("3 or 5\n\nQuestion: ...\n#### 3").flags == ("ambiguous", "run_on")
+
+
+def test_the_reading_says_that_the_model_went_on() -> None:
+    assert read_letter(f"C{GOES_ON[0]}").flags == ("run_on",)
+
+
+def test_answers_about_interviews_end_there_too() -> None:
+    scorer = scorer_of("list_many")
+    assert scorer is not None
+    score = scorer.for_item('{"car": 1, "bicycle": 1}', (), ScorerSettings())
+    for more in ("<|im_end|>\nbicycle", "\nQuestion: What else?\nAnswer: bicycle"):
+        assert score(Written(f"car{more}")).value == 0.5
+
+
+@pytest.mark.parametrize("piece", ["<|im_end|>", "\nQuestion:", "\nQuestion 2:", "<|im_start|>assistant", "<", "\n**"])
+def test_long_texts_of_one_piece_are_ended(piece: str) -> None:
+    text = piece * 50_000
+    assert len(ended(text).text) <= len(text)
+    before_next_turn(text)
