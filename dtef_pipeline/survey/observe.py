@@ -266,6 +266,7 @@ def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dic
         "scale": [s.kind for s in scales],
         "scale_reason": [s.reason for s in scales],
         "dont_know": [list(s.dont_know) for s in scales],
+        "positions": [s.positions for s in scales],
         "duplicate_of": _duplicates(questions),
         "battery": batteries(questions),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalized
@@ -34,11 +34,15 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class Scale:
-    """The verdict on one list of options; `dont_know` marks those set aside before judging the rest."""
+    """The verdict on one list of options; `dont_know` marks those set aside before judging the rest.
+
+    `positions` are places on the scale, one per option and None for those set aside; None: nominal. Only their order counts.
+    """
 
     kind: Kind
     reason: str
     dont_know: tuple[bool, ...]
+    positions: tuple[float | None, ...] | None
 
 
 _DONT_KNOW = re.compile(
@@ -133,7 +137,12 @@ def scale_of(options: Sequence[str], stated: str | None = None) -> Scale:
     note = f"; set aside: {aside}" if aside else ""
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, dont_know)
+    return Scale(kind, reason + note, dont_know, _listed_positions(dont_know) if kind == "ordinal" else None)
+
+
+def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
+    """1, 2, ... in the order of the list; None for what is off the scale."""
+    return tuple(None if aside else float(place) for place, aside in zip(accumulate(not o for o in off), off, strict=True))
 
 
 def _without_those_not_concerned(
