@@ -76,7 +76,8 @@ def similarities(
 ) -> dict[str, Floats]:
     """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
 
-    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and takes the options by their `ranks` (k,) on the scale, -1 off it.
+    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and takes the options by their
+    `ranks` (k,) on the scale, -1 off it.
     """
     values = measure(predicted, observed)
     if not ordinal:

@@ -47,7 +47,8 @@ def corrected_rps_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, n:
     """`corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
 
     `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
-    distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person (published shares are rounded).
+    distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
+    (published shares are rounded).
     """
     compared = Compared(predicted, observed)
     q, p = compared.predicted, compared.observed
