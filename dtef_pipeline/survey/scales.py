@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.opposites import comparison, in_order, pole_family
 from dtef_pipeline.survey.scale_words import (
     DIFFICULTY,
     EXTENT,
@@ -65,64 +66,6 @@ _DOES_NOT = re.compile(
 )
 """`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
 
-# (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
-_POLES: tuple[tuple[str, str, str], ...] = (
-    ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
-    ("trust", r"trust(?:worthy)?", r"distrust|mistrust|untrustworthy"),
-    ("likelihood", r"likely", r"unlikely"),
-    ("acceptability", r"acceptable", r"unacceptable"),
-    ("change", r"better|improved?", r"worse|worsened?"),
-    ("importance", r"important", r"unimportant"),
-    ("satisfaction", r"satisfied", r"dissatisfied|unsatisfied"),
-    ("valence", r"positive(?:ly)?", r"negative(?:ly)?"),
-    ("appeal", r"appealing", r"unappealing"),
-    ("availability", r"available", r"unavailable"),
-    ("benefit", r"beneficial|helpful", r"harmful|unhelpful"),
-    ("interest", r"interested", r"disinterested|uninterested"),
-    ("belief", r"believe", r"skeptical|sceptical|disbelieve"),
-    ("support", r"support", r"oppose[ds]?|against"),
-    ("favour", r"(?:in )?favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r|oppose[ds]?|against"),
-    ("approval", r"approve", r"disapprove"),
-    ("truth", r"true", r"false|untrue"),
-    ("accuracy", r"accurate|correct|right", r"inaccurate|incorrect|wrong"),
-    ("willingness", r"willing", r"unwilling"),
-    ("tendency to trust", r"tend to trust", r"tend not to trust"),
-    ("liking", r"like", r"dislike"),
-    ("quality", r"good|well", r"bad|badly|poor|poorly"),
-    ("amount", r"more|increased?|higher|rise", r"less|fewer|decreased?|lower|fall"),
-    ("comfort", r"comfortable", r"uncomfortable"),
-    ("confidence", r"confident", r"unconfident"),
-    ("safety", r"safer?", r"unsafe|dangerous"),
-    ("outlook", r"optimistic|hopeful", r"pessimistic|hopeless"),
-    ("ease", r"easy|easier", r"difficult|hard|harder"),
-    ("happiness", r"happy", r"unhappy"),
-    ("fairness", r"fair", r"unfair"),
-    (
-        "adequacy",
-        r"too (?:much|many|fast|high|strict|harsh(?:ly)?|long)",
-        r"too (?:little|few|slow|low|lax|short)|not (?:\w+ )?enough",
-    ),
-    ("spread", r"widespread|common", r"rare|uncommon"),
-    ("ideology", r"conservative", r"liberal"),
-    ("yes and no", r"yes", r"no"),
-    ("certainty", r"definitely|certainly|probably", r"(?:definitely|certainly|probably) (?:\w+ )?(?:no|not|won['’]?t)"),
-)
-_MIDDLE = re.compile(
-    r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|maybe|perhaps|no (?:major |real |significant )?(?:change|"
-    r"impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road|not sure|unsure|undecided|might or might not)\b"
-)
-_INTENSITY: tuple[tuple[float, str], ...] = (
-    (2, r"^too (?:much|many)\b"),
-    (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|not really|rather|tend to|leaning|partly|mildly"),
-    (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
-    (3, r"far|much|a lot|a great deal|not at all"),
-    (1.5, r"fairly|pretty"),
-    (1.8, r"mostly|moderately"),
-    (2.5, r"very|quite|noticeably|considerably|highly|generally"),
-)
-_PLAIN_INTENSITY = 2.0
-_LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
-
 _VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
@@ -173,12 +116,12 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
     for name, place in _FAMILIES_OF_WORDS:
         places = [place(h) for h in heads]
         known = [p for p in places if p is not None]
-        if len(known) == len(places) and _in_order(known):
+        if len(known) == len(places) and in_order(known):
             return "ordinal", f"{name}, in order"
     degrees = [_extent(h) for h in _with_plain_degree(heads)]
-    if all(d is not None for d in degrees) and _in_order([d for d in degrees if d is not None]):
+    if all(d is not None for d in degrees) and in_order([d for d in degrees if d is not None]):
         return "ordinal", "extent, in order"
-    poles = _pole_family(heads)
+    poles = pole_family(heads)
     if poles:
         return "ordinal", f"{poles}, in order"
     return "nominal", "no known scale in order"
@@ -196,11 +139,6 @@ def _with_plain_degree(heads: Sequence[str]) -> list[str]:
         f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?$", o) for o in heads) else h
         for h in heads
     ]
-
-
-def _in_order(places: Sequence[float]) -> bool:
-    steps = [b - a for a, b in pairwise(places)]
-    return all(s > 0 for s in steps) or all(s < 0 for s in steps)
 
 
 def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
@@ -223,52 +161,6 @@ def _number(head: str) -> float | None:
 
 _NUMERALS = {word: str(number) for number, word in enumerate(("none", "one", "two", "three", "four", "five", "six"))}
 
-_BALANCED = re.compile(
-    r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both) are (?:about )?equal(?:ly balanced)?"
-)
-_UNBALANCED = (
-    re.compile(r"(?:(?P<by>much|far|slightly|somewhat) )?more (?P<first>\w+) than (?P<second>\w+)"),
-    re.compile(r"(?P<first>\w+)(?: (?P<by>\w+))? outweighs? (?P<second>\w+)"),
-)
-
-
-def _comparison(head: str) -> float | None:
-    """`more excited than concerned`, `risks far outweigh benefits`, `risks and benefits are equal`.
-
-    The side that comes first in the alphabet counts as +: the sign only has to be the same for all options of a list.
-    """
-    if _BALANCED.fullmatch(head):
-        return 0.0
-    match = next((m for p in _UNBALANCED if (m := p.fullmatch(head))), None)
-    if match is None:
-        return None
-    return _intensity(match["by"] or "") * (1 if match["first"] < match["second"] else -1)
-
-
-def _intensity(text: str) -> float:
-    return next((level for level, words in _INTENSITY if re.search(rf"\b(?:{words})\b", text)), _PLAIN_INTENSITY)
-
-
-def _pole_family(heads: Sequence[str]) -> str | None:
-    """The family of opposites whose signed intensities put all options in order."""
-    for name, positive, negative in _POLES:
-        places = [_signed(h, positive, negative) for h in heads]
-        known = [p for p in places if p is not None]
-        if len(known) == len(places) and min(known) < 0 < max(known) and _in_order(known):
-            return name
-    return None
-
-
-def _signed(head: str, positive: str, negative: str) -> float | None:
-    if len(head.split()) > _LONGEST_HEAD:
-        return None
-    if _MIDDLE.search(head):
-        return 0.0
-    if re.search(rf"\b(?:{negative})\b", head):
-        return -_intensity(head)
-    return _intensity(head) if re.search(rf"\b(?:{positive})\b", head) else None
-
-
 _place_of_extent = _looked_up(
     EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
 )
@@ -284,7 +176,7 @@ _TIMES_COUNTED = ("numbers", "frequency", "share of time")
 _FAMILIES_OF_WORDS: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("numbers", _number),
     ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?")),
-    ("comparison", _comparison),
+    ("comparison", comparison),
     ("rating", _looked_up(RATING)),
     ("share of time", _looked_up(SHARE_OF_TIME)),
     ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
