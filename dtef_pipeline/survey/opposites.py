@@ -46,15 +46,20 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("spread", r"widespread|common", r"rare|uncommon"),
     ("ideology", r"conservative", r"liberal"),
     ("yes and no", r"yes", r"no"),
-    ("certainty", r"definitely|certainly|probably", r"(?:definitely|certainly|probably) (?:\w+ )?(?:no|not|won['’]?t)"),
+    (
+        "certainty",
+        r"definitely|certainly|probably|maybe|perhaps",
+        r"(?:definitely|certainly|probably|maybe|perhaps) (?:\w+ )?(?:no|not|won['’]?t)",
+    ),
 )
 _MIDDLE = re.compile(
-    r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|maybe|perhaps|no (?:major |real |significant )?(?:change|"
-    r"impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road|not sure|unsure|undecided|might or might not)\b"
+    r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|(?:maybe|perhaps)(?! (?:will|won|would|should|not|yes|no)\b)"
+    r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road"
+    r"|not sure|unsure|undecided|might or might not)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
     (2, r"^too (?:much|many)\b"),
-    (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|not really|rather|tend to|leaning|partly|mildly"),
+    (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|partly|mildly"),
     (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),

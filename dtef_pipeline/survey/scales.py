@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.non_answers import is_non_answer, may_be_middle, word_of_degree
 from dtef_pipeline.survey.opposites import comparison, in_order, pole_family
 from dtef_pipeline.survey.scale_words import (
     DIFFICULTY,
@@ -46,16 +47,6 @@ class Scale:
     positions: tuple[float | None, ...] | None
 
 
-_DONT_KNOW = re.compile(
-    r"(?:(?:i )?(?:don['’]?t|do not|can['’]?t|cannot) (?:know|say|answer|tell|remember|recall|choose|judge)\b.*"
-    r"|(?:i['’]?m |i am )?(?:not sure|unsure|uncertain|undecided)\b.*"
-    r"|(?:i )?(?:would |['’]d )?(?:prefer|rather) not (?:to )?(?:say|answer|disclose|respond|share)\b.*"
-    r"|(?:i['’]?ve |i have )?never (?:used|tried)\b.*"
-    r"|(?:i have )?no (?:opinion|answer|response)|(?:it['’]?s )?hard to say"
-    r"|(?:this |it |that )?(?:does not|doesn['’]?t) apply(?: to me| to my situation)?|not (?:applicable|relevant)(?: to me)?"
-    r"|(?:refuse|decline|choose not|chose not)d?(?: to (?:say|answer))?|(?:too early|impossible|difficult) to (?:say|tell)"
-    r"|dk|n/?a|no idea)[.,!]?"
-)
 _HAS_NONE = re.compile(
     r"i (?:have no|do not have|don['’]?t have|am not (?:an?|in|at)|['’]?m not (?:an?|in|at))\b.*"
     r"|(?:not|no longer) (?:employed|working|married|in)\b.*|(?:no|not had any) (?:contact|experience)\b.*"
@@ -69,18 +60,24 @@ _DOES_NOT = re.compile(
 _VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
+class _Verdict(NamedTuple):
+    """Kind, reason, and the options (k,) that are off the scale."""
+
+    kind: Kind
+    reason: str
+    off: tuple[bool, ...]
+
+
 def scale_of(options: Sequence[str], stated: str | None = None) -> Scale:
     """Ordinal or nominal, with the reason; a scale that the survey states itself is taken as stated."""
     texts = [normalized(o) for o in options]
-    dont_know = tuple(bool(_DONT_KNOW.fullmatch(t)) for t in texts)
-    kind, reason = _judge([t for t, off in zip(texts, dont_know, strict=True) if not off])
-    if kind == "nominal":
-        kind, reason, dont_know = _without_those_not_concerned(texts, dont_know) or (kind, reason, dont_know)
-    aside = ", ".join(repr(o) for o, off in zip(options, dont_know, strict=True) if off)
+    verdict = _verdict(texts, tuple(is_non_answer(t) for t in texts), stated == "ordinal")
+    kind, reason, off = verdict
+    aside = ", ".join(repr(o) for o, is_off in zip(options, off, strict=True) if is_off)
     note = f"; set aside: {aside}" if aside else ""
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, dont_know, _listed_positions(dont_know) if kind == "ordinal" else None)
+    return Scale(kind, reason + note, off, _listed_positions(off) if kind == "ordinal" else None)
 
 
 def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
@@ -88,20 +85,53 @@ def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
     return tuple(None if aside else float(place) for place, aside in zip(accumulate(not o for o in off), off, strict=True))
 
 
-def _without_those_not_concerned(
-    texts: Sequence[str], dont_know: tuple[bool, ...]
-) -> tuple[Kind, str, tuple[bool, ...]] | None:
+def _verdict(texts: Sequence[str], off: tuple[bool, ...], is_ordinal: bool) -> _Verdict:
+    """The verdict on the options, of which those `off` are no answers by themselves; `is_ordinal` where the survey says so."""
+    degrees = _with_degrees(texts, off)
+    others = [marks for marks in (degrees, _with_middle(texts, off)) if marks != off]
+    for marks in (*others, off):
+        answers = [_NEUTRAL if was and may_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
+        kind, reason = _judge(answers)
+        if kind == "ordinal" or (is_ordinal and marks == degrees != off):
+            return _Verdict(kind, reason, marks)
+    return _without_those_not_concerned(texts, off) or _Verdict(kind, reason, off)
+
+
+_NEUTRAL = "neutral"
+
+
+def _with_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
+    """`off` without non-answers that name what the other options are degrees of: `not sure` below `very sure`."""
+
+    def is_degree(place: int) -> bool:
+        word = word_of_degree(texts[place])
+        return bool(word and any(word.search(t) for t, is_off in zip(texts, off, strict=True) if not is_off))
+
+    return tuple(is_off and not is_degree(place) for place, is_off in enumerate(off))
+
+
+def _with_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
+    """`off` without the option that says not sure and stands in the middle of the answers: between `maybe won't` and `maybe will`."""
+    answers = [place for place, is_off in enumerate(off) if not is_off]
+    half = len(answers) // 2
+    if len(answers) < 2 or len(answers) % 2 or {_head(texts[place]) for place in answers} <= {"yes", "no"}:
+        return off
+    between = [p for p in range(answers[half - 1] + 1, answers[half]) if may_be_middle(texts[p])]
+    return tuple(is_off and [place] != between for place, is_off in enumerate(off))
+
+
+def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...]) -> _Verdict | None:
     """The verdict on a list that is a scale without its first or last option, by which someone is not concerned."""
-    left = [i for i, off in enumerate(dont_know) if not off]
+    left = [i for i, is_off in enumerate(off) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
         ends = {i for i in (left[0], left[-1]) if pattern.fullmatch(texts[i])} if len(left) > 2 else set[int]()
         if not ends:
             continue
-        marks = tuple(off or i in ends for i, off in enumerate(dont_know))
-        kind, reason = _judge([t for t, off in zip(texts, marks, strict=True) if not off])
+        marks = tuple(is_off or i in ends for i, is_off in enumerate(off))
+        kind, reason = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
         if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_TIMES_COUNTED)):
-            return kind, reason, marks
+            return _Verdict(kind, reason, marks)
     return None
 
 
@@ -168,8 +198,9 @@ _place_of_extent = _looked_up(
 
 def _extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
+    head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
     negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
+    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|know|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
 
 
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
