@@ -7,13 +7,13 @@ options stand in order, rising or falling. Everything else is nominal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.non_answers import is_non_answer, may_be_middle, word_of_degree
+from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
 from dtef_pipeline.survey.opposites import comparison, in_order, pole_family
 from dtef_pipeline.survey.scale_words import (
     DIFFICULTY,
@@ -68,16 +68,40 @@ class _Verdict(NamedTuple):
     off: tuple[bool, ...]
 
 
-def scale_of(options: Sequence[str], stated: str | None = None) -> Scale:
-    """Ordinal or nominal, with the reason; a scale that the survey states itself is taken as stated."""
-    texts = [normalized(o) for o in options]
-    verdict = _verdict(texts, tuple(is_non_answer(t) for t in texts), stated == "ordinal")
-    kind, reason, off = verdict
-    aside = ", ".join(repr(o) for o, is_off in zip(options, off, strict=True) if is_off)
+def scale_of(
+    options: Sequence[str],
+    stated: str | None = None,
+    *,
+    roles: Sequence[Role | None] = (),
+    positions: Sequence[float | None] = (),
+) -> Scale:
+    """Ordinal or nominal, with the reason; what the survey states itself is taken as stated.
+
+    `roles` and `positions` are one per option, None where the survey states none. Where it states a position of any option, the options
+    without one are off the scale.
+    """
+    texts, of_roles = [normalized(o) for o in options], tuple(roles) or (None,) * len(options)
+    if any(place is not None for place in positions):
+        kind, reason, off = _of_positions(positions)
+        places = tuple(positions)
+    else:
+        kind, reason, off = _verdict(texts, of_roles, stated == "ordinal")
+        places = _listed_positions(off)
+    aside = ", ".join(
+        f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
+    )
     note = f"; set aside: {aside}" if aside else ""
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, off, _listed_positions(off) if kind == "ordinal" else None)
+    return Scale(kind, reason + note, off, places if kind == "ordinal" else None)
+
+
+def _of_positions(positions: Sequence[float | None]) -> _Verdict:
+    """The verdict on a list whose positions the survey states."""
+    off = tuple(place is None for place in positions)
+    if len({place for place in positions if place is not None}) < 2:
+        return _Verdict("nominal", "positions stated by the survey, all of them the same", off)
+    return _Verdict("ordinal", "positions stated by the survey", off)
 
 
 def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
@@ -85,8 +109,13 @@ def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
     return tuple(None if aside else float(place) for place, aside in zip(accumulate(not o for o in off), off, strict=True))
 
 
-def _verdict(texts: Sequence[str], off: tuple[bool, ...], is_ordinal: bool) -> _Verdict:
-    """The verdict on the options, of which those `off` are no answers by themselves; `is_ordinal` where the survey says so."""
+def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
+    """The verdict on the options; `is_ordinal` where the survey says that they are a scale."""
+    off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(given, roles, strict=True))
+    texts = [
+        "" if is_off and role else t for t, role, is_off in zip(given, roles, off, strict=True)
+    ]  # no words bring them back
+    keep = {place for place, role in enumerate(roles) if role}
     degrees = _with_degrees(texts, off)
     others = [marks for marks in (degrees, _with_middle(texts, off)) if marks != off]
     for marks in (*others, off):
@@ -94,7 +123,7 @@ def _verdict(texts: Sequence[str], off: tuple[bool, ...], is_ordinal: bool) -> _
         kind, reason = _judge(answers)
         if kind == "ordinal" or (is_ordinal and marks == degrees != off):
             return _Verdict(kind, reason, marks)
-    return _without_those_not_concerned(texts, off) or _Verdict(kind, reason, off)
+    return _without_those_not_concerned(texts, off, keep) or _Verdict(kind, reason, off)
 
 
 _NEUTRAL = "neutral"
@@ -120,11 +149,13 @@ def _with_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...
     return tuple(is_off and [place] != between for place, is_off in enumerate(off))
 
 
-def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...]) -> _Verdict | None:
-    """The verdict on a list that is a scale without its first or last option, by which someone is not concerned."""
+def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
+    """The verdict on a list that is a scale without its first or last option, by which someone is not concerned; not those to `keep`."""
     left = [i for i, is_off in enumerate(off) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
-        ends = {i for i in (left[0], left[-1]) if pattern.fullmatch(texts[i])} if len(left) > 2 else set[int]()
+        ends = (
+            {i for i in (left[0], left[-1]) if i not in keep and pattern.fullmatch(texts[i])} if len(left) > 2 else set[int]()
+        )
         if not ends:
             continue
         marks = tuple(is_off or i in ends for i, is_off in enumerate(off))

@@ -1,8 +1,9 @@
 """Scoring outside the pipeline: JSON lines in, JSON lines out.
 
 In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric`
-(default js) and `scale` (ordinal, the default, or nominal). Labels such as don't know have no place on an ordinal scale. Out: the same object plus `status`, `reason`, `predicted`
-(fractions, null unless ok), `score` (the published policy) and every metric (null unless ok).
+(default js) and `scale` (ordinal, the default, or nominal; labels such as don't know have no place on the scale). Out:
+the same object plus `status`, `reason`, `predicted` (fractions, null unless ok), `score` (the published policy) and every metric (null
+unless ok).
 """
 
 from __future__ import annotations
