@@ -25,7 +25,7 @@ class ScoreConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="4"))
+@dg.asset(deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="5"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row per prediction, with how its response was read and every metric.
 

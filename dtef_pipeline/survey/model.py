@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dtef_pipeline.survey.non_answers import Role
+
 Level = Literal["error", "warning", "info"]
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its options in questionnaire order; `scale` and `battery` only where the survey itself states them.
+    """A question with its options in questionnaire order; `scale`, `battery`, `roles` and `positions` only where the survey states them.
+
+    `roles` and `positions` on the scale are one per option, None where the survey states none; empty: it states none at all.
 
     `block`: the words by which the questionnaire introduces the list that the question is an item of; None: it stands in no list, or the
     source does not say. `curated`: the battery is that of the curation file.
@@ -26,6 +30,8 @@ class Question:
     battery: str | None = None
     block: str | None = None
     curated: bool = False
+    roles: tuple[Role | None, ...] = ()
+    positions: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)

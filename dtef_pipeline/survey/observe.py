@@ -257,7 +257,7 @@ def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int]:
 
 def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dict[str, Any]:
     """What is the same for all segments, made once per question and spread over the rows."""
-    scales = [scale_of(q.options, q.scale) for q in questions]
+    scales = [scale_of(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
     per_question: dict[str, list[Any]] = {
         "question_id": [q.id for q in questions],
         "question_order": list(range(len(questions))),
@@ -266,6 +266,7 @@ def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dic
         "scale": [s.kind for s in scales],
         "scale_reason": [s.reason for s in scales],
         "dont_know": [list(s.dont_know) for s in scales],
+        "positions": [s.positions for s in scales],
         "duplicate_of": _duplicates(questions),
         "battery": batteries(questions),
     }

@@ -58,6 +58,7 @@ SURVEY_RESPONSES = pa.schema(
         field("scale", pa.string(), "Kind of the list of options: ordinal or nominal"),
         field("scale_reason", pa.string(), "Reason for the kind of scale, naming don't-know options set aside"),
         field("dont_know", pa.list_(pa.bool_()), "Flags, one per option: true where it is off the scale (don't know)"),
+        field("positions", pa.list_(pa.float64()), "Places of the options on the scale, null off it; null on a nominal one"),
         field("observed", DISTRIBUTION, "Distribution of the segment's answers: fractions in option order that sum to 1"),
         _N,
         field("n_source", pa.string(), "Source of n: question (its own count) or segment (its stated size)"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isfinite
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
+from dtef_pipeline.survey.non_answers import ROLES, Role
 from dtef_pipeline.text.counted import and_more
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -81,6 +83,46 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
             problem = f"question {question.id} has the same option twice"
             raise SurveyError(problem, where=where, line=line, arrived=[first[key], option], allowed="each option once")
         first[key] = option
+
+
+def stated_role(cell: object, *, where: str, line: int | None) -> Role | None:
+    """The role that a cell states for an option; None where it is blank."""
+    text = normalized(str(cell)) if cell is not None else ""
+    known = next((role for role in ROLES if role == text), None)
+    if text and known is None:
+        raise SurveyError("this is no role", where=where, line=line, arrived=cell, allowed=f"{', '.join(ROLES)}, or blank")
+    return known
+
+
+def stated_position(cell: object, *, where: str, line: int | None) -> float | None:
+    """The place on the scale that a cell states for an option; None where it is blank."""
+    text = str(cell).strip() if cell is not None else ""
+    if text and (isinstance(cell, bool) or not _WRITTEN_NUMBER.fullmatch(text) or not isfinite(float(text))):
+        raise SurveyError("this is no position", where=where, line=line, arrived=cell, allowed="a number such as 1.5, or blank")
+    return float(text) if text else None
+
+
+def check_places(question: Question, lines: Sequence[int | None], *, where: str) -> None:
+    """Raise on roles and positions that contradict each other or the scale; `lines` are those of the options."""
+    places = [place for place in question.positions if place is not None]
+    if question.scale == "ordinal" and places and len(set(places)) < 2:
+        problem = f"all options of question {question.id} have one position, and its scale is ordinal"
+        raise SurveyError(problem, where=where, line=lines[0], arrived=places[0], allowed="two different positions or more")
+    stated = zip(question.options, question.roles, question.positions, lines, strict=True) if question.positions else ()
+    for option, role, place, line in stated:
+        of = f"option {option!r} of question {question.id}"
+        if place is not None and role not in (None, "substantive"):
+            problem = f"{of} has the role {role} and a position"
+            raise SurveyError(
+                problem, where=where, line=line, arrived=place, allowed="a blank position, or the role substantive"
+            )
+        if place is not None and question.scale == "nominal":
+            raise SurveyError(
+                f"{of} has a position, and the scale is nominal", where=where, line=line, arrived=place, allowed="a blank"
+            )
+        if place is None and places and role == "substantive":
+            problem = f"{of} is substantive and has no position, though other options of the question have one"
+            raise SurveyError(problem, where=where, line=line, allowed="a number, or another role")
 
 
 def require_questions(questions: Sequence[Question], *, where: str) -> None:

@@ -158,6 +158,7 @@ def _named(world: World, survey: Survey, question: Ints, segment: Ints) -> Colum
         "scale": "ordinal",
         "scale_reason": "as made",
         "dont_know": pa.array([[False] * k for k in survey.k]).take(pa.array(question)),
+        "positions": pa.array([[float(place + 1) for place in range(k)] for k in survey.k]).take(pa.array(question)),
         "circular": False,
     }
 

@@ -15,8 +15,19 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters.text_files import not_utf8
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.non_answers import Role
 from dtef_pipeline.survey.scales import KINDS
-from dtef_pipeline.survey.validation import check_question, listed, named_round, people, percentage, require_questions
+from dtef_pipeline.survey.validation import (
+    check_places,
+    check_question,
+    listed,
+    named_round,
+    people,
+    percentage,
+    require_questions,
+    stated_position,
+    stated_role,
+)
 from dtef_pipeline.text.counted import counted
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
@@ -164,8 +175,11 @@ def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question]
             )
         stated = entry.get("scale", kind)
         scale = stated if stated in KINDS else None
-        question = Question(question_id, text, tuple(map(clean, options)), scale, _battery(source, entry, of, line))
+        roles, positions = _stated_places(source, entry, len(options), of, line)
+        battery = _battery(source, entry, of, line)
+        question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
+        check_places(question, [line] * len(options), where=source.where)
         (kept if len(options) > 1 else single).append(question)
     findings = [
         Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types)),
@@ -184,6 +198,21 @@ def _battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | No
     if entry.get("battery") is None:
         return None
     return clean(source.field(entry, "battery", str, of, line)) or None
+
+
+def _stated_places(
+    source: JsonText, entry: Mapping[str, Any], k: int, of: str, line: int | None
+) -> tuple[tuple[Role | None, ...], tuple[float | None, ...]]:
+    """The roles and positions of the k options that the question states, None where it states none."""
+    lists: dict[str, list[Any]] = {}
+    for name in ("role", "position"):
+        given = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
+        if len(given) != k:
+            problem, allowed = f"{name} of {of} is not one for each option", f"{counted(k, 'value')}, null where there is none"
+            raise SurveyError(problem, where=source.where, line=line, arrived=given, allowed=allowed)
+        lists[name] = given
+    roles = tuple(stated_role(value, where=source.where, line=line) for value in lists["role"])
+    return roles, tuple(stated_position(value, where=source.where, line=line) for value in lists["position"])
 
 
 def clean_text(text: str) -> str:

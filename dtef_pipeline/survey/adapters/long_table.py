@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
@@ -17,8 +18,18 @@ from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_commas
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.non_answers import ROLES, Role
 from dtef_pipeline.survey.scales import KINDS
-from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.survey.validation import (
+    check_places,
+    check_question,
+    percentage,
+    require_columns,
+    round_id,
+    stated_position,
+    stated_role,
+    whole_number,
+)
 from dtef_pipeline.survey.whole import cut_questions, lacks_options
 from dtef_pipeline.text.counted import counted
 
@@ -34,6 +45,8 @@ LONG_COLUMNS = {
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
     "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
+    "role": f"optional: {', '.join(ROLES)}, the same in all rows of an option; blank: the option's words tell",
+    "position": "optional number: the option's place on the scale, such as 1.5; blank where it has none",
     "battery": "optional name of the block that the question was asked in, the same in all rows of a question; blank: the rule tells",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
@@ -145,13 +158,21 @@ class _Cells:
         return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
 
 
+class _Option(NamedTuple):
+    order: float
+    text: str
+    role: Role | None
+    position: float | None
+    line: int
+
+
 @dataclass
 class _Question:
     text: str
     line: int
     scale: str
     battery: str
-    options: dict[str, tuple[float, str]] = field(default_factory=dict)  # normalized -> (order, text)
+    options: dict[str, _Option] = field(default_factory=dict)  # by normalized text
 
 
 class _Round:
@@ -231,7 +252,16 @@ class _Round:
                 "option_order is no number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
             )
         options = self.questions[question_id].options
-        options.setdefault(normalized(text), (float(len(options)) if order is None else order, text))
+        place = float(len(options)) if order is None else order
+        role = stated_role(row.get("role"), where=self.where, line=line)
+        position = stated_position(row.get("position"), where=self.where, line=line)
+        known = options.setdefault(normalized(text), _Option(place, text, role, position, line))
+        for column, first, now in (("role", known.role, role), ("position", known.position, position)):
+            if first != now:
+                problem = f"{column} of option {text!r} of question {question_id} differs from line {known.line}"
+                raise SurveyError(
+                    problem, where=self.where, line=line, arrived=row[column], allowed=["a blank" if first is None else first]
+                )
         return normalized(text)
 
     def _add_segment(self, row: Row, line: int) -> str:
@@ -263,9 +293,13 @@ class _Round:
         return Unreadable(row["count"].strip()) if count is None and row["count"].strip() else count
 
     def _question(self, question_id: str, collected: _Question) -> Question:
-        options = tuple(text for _, text in sorted(collected.options.values(), key=lambda option: option[0]))
-        question = Question(question_id, collected.text, options, collected.scale or None, collected.battery or None)
+        _, options, roles, positions, lines = zip(
+            *sorted(collected.options.values(), key=lambda option: option.order), strict=True
+        )
+        stated = (collected.scale or None, collected.battery or None)
+        question = Question(question_id, collected.text, options, *stated, roles=roles, positions=positions)
         check_question(question, where=self.where, line=collected.line)
+        check_places(question, lines, where=self.where)
         return question
 
     def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:

@@ -22,7 +22,7 @@ from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.matrices import matrix, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
@@ -89,10 +89,10 @@ def _with_policy(parsed: Scores, cells: pd.DataFrame) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Pairs that are measured alike: one number of options, and one set of options off the scale where the metric minds."""
+    """Pairs that are measured alike: one number of options, and one order of the options on the scale where the metric minds."""
 
     k: int
-    dont_know: npt.NDArray[np.bool_] | None
+    ranks: Ints | None
     rows: Ints
 
 
@@ -107,6 +107,7 @@ class _Pairs:
     shrinkage: Floats  # weight of the pooled distribution in the truth, 0-1
     observed: pa.Array
     dont_know: pa.Array
+    positions: pa.Array
 
     @classmethod
     def of(cls, connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> _Pairs:
@@ -126,6 +127,7 @@ class _Pairs:
             survey["shrinkage"].to_numpy(),
             survey["observed"].combine_chunks(),
             survey["dont_know"].combine_chunks(),
+            survey["positions"].combine_chunks(),
         )
 
     def kinds(self, metric: str) -> Iterator[_Kind]:
@@ -135,9 +137,9 @@ class _Pairs:
             if metric != "emd_normalized":
                 yield _Kind(k, None, rows)
                 continue
-            flags = dont_know_flags(self.dont_know, k)[rows]
-            for some in np.unique(flags, axis=0):
-                yield _Kind(k, some, rows[(flags == some).all(axis=1)])
+            ranks = scale_ranks(self.dont_know, self.positions, k)[rows]
+            for some in np.unique(np.hstack([ranks < 0, ranks]), axis=0)[:, k:]:
+                yield _Kind(k, some, rows[(ranks == some).all(axis=1)])
 
 
 def _targets(question: Ints) -> Ints:
@@ -159,7 +161,7 @@ def _survey(connection: duckdb.DuckDBPyConnection, wanted: pd.DataFrame) -> pa.T
     connection.register("wanted_pairs", wanted.assign(place=np.arange(len(wanted))))
     survey = connection.sql(
         f"""
-        SELECT place, s.n::BIGINT AS n, s.observed, s.dont_know, coalesce(r.shrinkage, 1)::DOUBLE AS shrinkage
+        SELECT place, s.n::BIGINT AS n, s.observed, s.dont_know, s.positions, coalesce(r.shrinkage, 1)::DOUBLE AS shrinkage
         FROM wanted_pairs JOIN survey_responses s USING ({", ".join(KEYS.pair)}) LEFT JOIN {reference} r USING ({", ".join(KEYS.pair)})
         ORDER BY place
         """
@@ -269,8 +271,8 @@ class _Samples:
         k = self.kind.k
         samples = self.values[:, self.place[block.pair]].reshape(k, -1).T
         predicted = np.repeat(block.predicted.T, NULL_DRAWS, axis=1).T
-        if self.kind.dont_know is not None:
-            values = metrics.emd_normalized_on_scale(predicted, samples, self.kind.dont_know)
+        if self.kind.ranks is not None:
+            values = metrics.emd_normalized_on_scale(predicted, samples, self.kind.ranks)
         else:
             values = getattr(metrics, metric)(predicted, samples)
         return np.asarray(1 - values if metric in DISTANCES else values).reshape(-1, NULL_DRAWS)

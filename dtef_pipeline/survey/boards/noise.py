@@ -23,7 +23,7 @@ from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGI
 from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, Redrawn, redrawn
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, matrix
+from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps_on_scale, gini
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES
@@ -169,8 +169,8 @@ def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> 
     answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
     if metric == "emd_normalized":
-        for off, rows in _off_scale(sample, places):
-            values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], off)
+        for ranks, rows in _other_orders(sample, places):
+            values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], ranks)
         values[~np.repeat(sample.ordinal[places], REPLICATES)] = np.nan
     return np.asarray(1 - values if metric in DISTANCES else values)
 
@@ -181,21 +181,19 @@ def _errors(name: str, predicted: Floats, sample: Redrawn, places: Places) -> Fl
     if name == "l2_corrected":
         return corrected_l2(predicted, answers, n)
     values = np.full(len(answers), np.nan)
-    on_scale = ~sample.dont_know[places].any(axis=1) & sample.ordinal[places]
-    every = np.repeat(on_scale, REPLICATES)
-    groups = [(np.zeros(sample.k, dtype=bool), every), *_off_scale(sample, places)]
-    for off, rows in groups:
+    plain = np.repeat(has_listed_order(sample.ranks[places]), REPLICATES)
+    for ranks, rows in [(np.arange(sample.k), plain), *_other_orders(sample, places)]:
         chosen = rows & np.repeat(sample.ordinal[places], REPLICATES)
         if chosen.any():
-            values[chosen] = corrected_rps_on_scale(predicted[chosen], answers[chosen], n[chosen], off)
+            values[chosen] = corrected_rps_on_scale(predicted[chosen], answers[chosen], n[chosen], ranks)
     return values
 
 
-def _off_scale(sample: Redrawn, places: Places) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
-    """Each set of options (k,) that are off the scale of some of the places, and which rows (places x replicates,) those are."""
-    flags = sample.dont_know[places]
-    for off in np.unique(flags[flags.any(axis=1)], axis=0):
-        yield off, np.repeat((flags == off).all(axis=1), REPLICATES)
+def _other_orders(sample: Redrawn, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
+    """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
+    ranks = sample.ranks[places]
+    for some in np.unique(ranks[~has_listed_order(ranks)], axis=0):
+        yield some, np.repeat((ranks == some).all(axis=1), REPLICATES)
 
 
 def _deviations(values: Floats) -> Deviations:

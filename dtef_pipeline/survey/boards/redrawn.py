@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.matrices import Places, matrix, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
-DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "observed", "others", "n")
+DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n")
 """Columns of `survey_responses` that are needed."""
 
 
@@ -37,7 +37,7 @@ class Redrawn:
     observed: Floats  # (pairs, k)
     answers: Floats  # (pairs, replicates, k) fractions
     ordinal: npt.NDArray[np.bool_]
-    dont_know: npt.NDArray[np.bool_]  # (pairs, k)
+    ranks: Places  # (pairs, k) on the scale, -1 off it
     groups: _Groups
 
     def rows(self, places: Places) -> Floats:
@@ -70,7 +70,7 @@ class _Groups:
 
 def redrawn(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[Redrawn]:
     """Samples by number of options. `survey`: DRAWN_FROM, n above 0; `asked`: rows whose questions are drawn, in every segment."""
-    lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know")}
+    lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
     n = survey["n"].to_numpy().astype(np.int64)
     question, group = (_codes(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
@@ -82,13 +82,13 @@ def redrawn(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterat
         observed = metrics.distributions(matrix(lists["observed"], k, pairs))
         counts = rng.multinomial(np.broadcast_to(n[pairs], (REPLICATES, len(pairs))), observed)
         answers = np.ascontiguousarray((counts / n[pairs][:, None]).transpose(1, 0, 2))
-        flags = dont_know_flags(lists["dont_know"].take(pa.array(pairs)), k)
+        ranks = scale_ranks(*(lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions")), k)
         ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
         size = n[pairs].astype(np.float64)
         groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
         answers = _of_same_people(answers, groups)
         groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
-        yield Redrawn(k, pairs, place, size, observed, answers, ordinal, flags, groups)
+        yield Redrawn(k, pairs, place, size, observed, answers, ordinal, ranks, groups)
 
 
 def _codes(survey: pa.Table, names: tuple[str, ...]) -> Places:

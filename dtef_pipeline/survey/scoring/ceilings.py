@@ -63,16 +63,14 @@ def truths(observed: Floats, n: Floats, population: Floats, strength: Floats, rn
     return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 
 
-def ceilings(
-    truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
-) -> dict[str, Floats]:
+def ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, ranks: Ints) -> dict[str, Floats]:
     """Mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
 
     Range 0..1, higher = a sample of n says more of its truth. NaN where the metric has no value in any draw.
     """
     draws, segments, k = truth.shape
     sample = rng.multinomial(np.broadcast_to(n, (draws, segments)), truth)
-    values = similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, dont_know=dont_know)
+    values = similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, ranks=ranks)
     return {name: _mean_of_scored(value.reshape(draws, segments)) for name, value in values.items()}
 
 
@@ -83,7 +81,7 @@ def excess(
     rng: np.random.Generator,
     *,
     ordinal: bool,
-    dont_know: npt.NDArray[np.bool_],
+    ranks: Ints,
 ) -> dict[str, Floats]:
     """By how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by metric.
 
@@ -96,8 +94,7 @@ def excess(
         population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
         believed = truths(observed, size, population, prior_strengths(observed, size, attributes), rng, INNER)
         estimated, real = (
-            ceilings(each, n, rng, ordinal=ordinal, dont_know=dont_know)
-            for each in (believed, np.broadcast_to(one, believed.shape))
+            ceilings(each, n, rng, ordinal=ordinal, ranks=ranks) for each in (believed, np.broadcast_to(one, believed.shape))
         )
         found.append({name: estimated[name] - real[name] for name in real})
     return {name: np.mean([each[name] for each in found], axis=0) for name in found[0]}

@@ -1,8 +1,9 @@
 """Scoring outside the pipeline: JSON lines in, JSON lines out.
 
 In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric`
-(default js) and `scale` (ordinal, the default, or nominal). Out: the same object plus `status`, `reason`, `predicted`
-(fractions, null unless ok), `score` (the published policy) and every metric (null unless ok).
+(default js) and `scale` (ordinal, the default, or nominal; labels such as don't know have no place on the scale). Out:
+the same object plus `status`, `reason`, `predicted` (fractions, null unless ok), `score` (the published policy) and every metric (null
+unless ok).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +21,9 @@ import pyarrow as pa
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.reading.distribution import Parsed
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
-from dtef_pipeline.survey.scales import KINDS
-from dtef_pipeline.survey.scoring.metrics import measure
+from dtef_pipeline.survey.scales import KINDS, scale_of
+from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, scale_ranks
+from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import counted
@@ -159,8 +162,21 @@ def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[
         predicted, expected = [parsed[row].distribution for row in rows], [lines[row].expected for row in rows]
         for name, measured in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
             values[name][rows] = measured
-    values["emd_normalized"][[line.scale == "nominal" for line in lines]] = np.nan
+    for row, (line, one) in enumerate(zip(lines, parsed, strict=True)):
+        if line.scale == "nominal":
+            values["emd_normalized"][row] = np.nan
+        elif one.distribution is not None and line.options is not None:
+            ranks = _ranks(tuple(line.options))
+            if not has_listed_order(ranks):
+                values["emd_normalized"][row] = emd_normalized_on_scale(one.distribution, line.expected, ranks)
     return values
+
+
+@lru_cache(maxsize=1000)
+def _ranks(options: tuple[str, ...]) -> Places:
+    """(k,) place of each label on the scale that they make, -1 for don't know and the like."""
+    scale = scale_of(options, "ordinal")
+    return scale_ranks(pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options))[0]
 
 
 def _object(line: str) -> dict[str, Any]:

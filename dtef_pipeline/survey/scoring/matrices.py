@@ -25,7 +25,32 @@ def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
     return values
 
 
-def dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
+def scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt.NDArray[np.int64]:
+    """(rows, k) place of each option on its scale, from 0, and -1 off the scale: ranks of the `positions` (null: off the scale).
+
+    A row without positions has the options that are not `dont_know` in their order.
+    """
+    off = _dont_know_flags(dont_know, k)
+    ranks = np.where(off, -1, np.cumsum(~off, axis=1) - 1)
+    given = pc.fill_null(pc.equal(pc.list_value_length(positions), k), False).to_numpy(zero_copy_only=False)
+    if given.any():
+        stated = pc.fill_null(positions.filter(pa.array(given)).flatten(), np.inf).to_numpy(zero_copy_only=False)
+        lists, code = np.unique(stated.reshape(-1, k), axis=0, return_inverse=True)
+        ranks[given] = np.array([_dense_ranks(one) for one in lists])[code.reshape(-1)]
+    return ranks
+
+
+def _dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
+    on_scale = np.isfinite(positions)
+    return np.where(on_scale, np.searchsorted(np.unique(positions[on_scale]), positions), -1)
+
+
+def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """(rows,) whether all options are on the scale, in the order in which they are listed: what plain metrics take for granted."""
+    return np.asarray((ranks == np.arange(ranks.shape[-1])).all(axis=-1))
+
+
+def _dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
     """(rows, k) flags; a row without them has no such option."""
     flags = np.zeros((len(lists), k), dtype=bool)
     given = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)

@@ -224,18 +224,29 @@ def top_hit(compared: Compared) -> Floats:
     return np.asarray(hits / tops)
 
 
-def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, dont_know: npt.ArrayLike) -> Floats:
+def by_rank(rows: Floats, ranks: npt.ArrayLike) -> Floats:
+    """Fractions (..., k) by place on the scale, (..., places): options of one rank add up, those of rank -1 are left out.
+
+    `ranks` is (k,) integers: the place of each option on the scale, from 0.
+    """
+    places = np.asarray(ranks)
+    on_scale = np.zeros((*rows.shape[:-1], max(places.max(initial=-1) + 1, 0)), order="F")
+    for option in np.flatnonzero(places >= 0):
+        on_scale[..., places[option]] += rows[..., option]
+    return on_scale
+
+
+def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, ranks: npt.ArrayLike) -> Floats:
     """`emd_normalized` among those who answered on the scale, NaN where there is nothing to compare.
 
-    `dont_know` is (k,) booleans, one for all rows. Options off the scale (don't know, prefer not to say) have no place in its
-    order: they are left out of both distributions and the rest is renormalised. NaN when fewer than two options are on the
-    scale, or when either distribution has no mass there. Without such options it is `emd_normalized` itself.
+    `ranks` is (k,) integers, one for all rows: the place of each option on the scale from 0, the same for options of one place, -1 off the
+    scale. Neighbouring places are one step apart. Options off the scale (don't know, prefer not to say) are left out of both distributions
+    and the rest is renormalised. NaN when there are fewer than two places, or when either distribution has no mass on the scale. With
+    the ranks 0, 1, ..., k - 1 it is `emd_normalized` itself.
     """
-    p, q = fractions(predicted, observed)
-    on_scale = ~np.asarray(dont_know, dtype=bool)
+    p, q = (by_rank(rows, ranks) for rows in fractions(predicted, observed))
     result = np.full(p.shape[:-1], np.nan)
-    p, q = p[..., on_scale], q[..., on_scale]
-    usable = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0) & (on_scale.sum() > 1)
+    usable = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0) & (p.shape[-1] > 1)
     if usable.any():
         result[usable] = emd_normalized(p[usable], q[usable])
     return result

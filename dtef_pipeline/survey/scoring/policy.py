@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring.matrices import has_listed_order
 from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.survey.tables import DISTANCES, METRICS
 from dtef_pipeline.tables import STATUSES
@@ -71,15 +72,16 @@ def policy_scores(
 
 
 def similarities(
-    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, ranks: npt.NDArray[np.int64]
 ) -> dict[str, Floats]:
     """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
 
-    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and leaves out the options `dont_know` (k,).
+    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and takes the options by their
+    `ranks` (k,) on the scale, -1 off it.
     """
     values = measure(predicted, observed)
     if not ordinal:
         values["emd_normalized"] = np.full_like(values["emd_normalized"], np.nan)
-    elif dont_know.any():
-        values["emd_normalized"] = emd_normalized_on_scale(predicted, observed, dont_know)
+    elif not has_listed_order(ranks):
+        values["emd_normalized"] = emd_normalized_on_scale(predicted, observed, ranks)
     return {name: 1 - value if name in DISTANCES else value for name, value in values.items()}

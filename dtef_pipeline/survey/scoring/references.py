@@ -16,7 +16,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.ceilings import DRAWS, OUTER, ceilings, excess, prior_strengths, truths
-from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.matrices import Places, matrix, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions
 from dtef_pipeline.survey.scoring.policy import similarities
 from dtef_pipeline.survey.scoring.unbiased import gini
@@ -67,10 +67,10 @@ class _Question:
     others: Floats  # of the segments `has_others` alone
     has_others: npt.NDArray[np.bool_]
     ordinal: bool
-    dont_know: npt.NDArray[np.bool_]
+    ranks: Places  # (k,) on the scale, -1 off it
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
-        return similarities(predicted, observed, ordinal=self.ordinal, dont_know=self.dont_know)
+        return similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
 
 
 def _questions(responses: pa.Table) -> Iterator[_Question]:
@@ -87,7 +87,8 @@ def _questions(responses: pa.Table) -> Iterator[_Question]:
 
 
 def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
-    taken = responses.select(["round", "question_id", "attribute", "n", "scale", "options", "dont_know"]).take(pa.array(rows))
+    names = ["round", "question_id", "attribute", "n", "scale", "options", "dont_know", "positions"]
+    taken = responses.select(names).take(pa.array(rows))
     first = taken.slice(0, 1).to_pylist()[0]
     k = len(first["options"])
     lengths = set(pc.list_value_length(taken["options"]).to_pylist())
@@ -107,7 +108,7 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
         others=matrix(lists["others"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
-        dont_know=dont_know_flags(taken["dont_know"].slice(0, 1).combine_chunks(), k)[0],
+        ranks=scale_ranks(*(taken[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions")), k)[0],
     )
 
 
@@ -131,9 +132,9 @@ def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
     strength = prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
     truth = truths(question.observed, n, question.population, strength, rng, simulated.draws)
-    ordinal, dont_know = question.ordinal, question.dont_know
-    values = ceilings(truth, worth, rng, ordinal=ordinal, dont_know=dont_know)
-    above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, dont_know=dont_know)
+    ordinal, ranks = question.ordinal, question.ranks
+    values = ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
+    above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
     return _Ceilings(values, above)
 
 

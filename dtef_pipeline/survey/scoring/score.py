@@ -15,7 +15,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
 from dtef_pipeline.survey.row_blocks import distinct, in_blocks
-from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, matrix, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Compared, Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_errors, corrected_rps_on_scale
@@ -34,7 +34,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
     question_id). Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is
     refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
-    scales and where `dont_know` options leave nothing on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
+    scales and where no mass is on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
     where n < 2. `score` is the published policy under `metric`.
 
     Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
@@ -121,10 +121,10 @@ def _constant(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), rows)
 
 
-class _OffScale(NamedTuple):
-    """The distinct sets of options off the scale (sets, k), and which of them each row of the survey has."""
+class _Ranks(NamedTuple):
+    """The distinct ranks of options on their scales (sets, k), and which of them each row of the survey has."""
 
-    sets: npt.NDArray[np.bool_]
+    sets: Places
     code: Places
 
 
@@ -135,9 +135,9 @@ class _Truth:
         self.observed = survey["observed"].combine_chunks()
         self.n = pc.cast(survey["n"], pa.float64()).to_numpy()
         self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
-        flags = {k: dont_know_flags(survey["dont_know"].combine_chunks(), k) for k in ks}
-        distinct = {k: np.unique(each, axis=0, return_inverse=True) for k, each in flags.items()}
-        self.off_scale = {k: _OffScale(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
+        places = [survey[name].combine_chunks() for name in ("dont_know", "positions")]
+        distinct = {k: np.unique(scale_ranks(*places, k), axis=0, return_inverse=True) for k in ks}
+        self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
 
 
 def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
@@ -171,17 +171,17 @@ def _measured(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[s
     observed, n = matrix(truth.observed, k, place), truth.n[place]
     compared = Compared(predicted, observed)
     measured = compared.metrics() | corrected_errors(compared, n)
-    _on_scale(measured, predicted, observed, n, truth.off_scale[k], place)
+    _on_scale(measured, predicted, observed, n, truth.ranks[k], place)
     return measured
 
 
-def _on_scale(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, off: _OffScale, place: Places) -> None:
-    """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time."""
-    for number in np.flatnonzero(off.sets.any(axis=1)):
-        rows = (off.code == number)[place]
+def _on_scale(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
+    """What has a meaning on scales alone, anew for the rows whose options are not all on the scale in their order."""
+    for number in np.flatnonzero(~has_listed_order(ranks.sets)):
+        rows = (ranks.code == number)[place]
         if rows.any():
-            measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], off.sets[number])
-            measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], off.sets[number])
+            measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], ranks.sets[number])
+            measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:

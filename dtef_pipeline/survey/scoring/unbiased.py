@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.scoring.metrics import Compared, Floats, distributions, sum_of_options
+from dtef_pipeline.survey.scoring.matrices import has_listed_order
+from dtef_pipeline.survey.scoring.metrics import Compared, Floats, by_rank, distributions, sum_of_options
 
 _SMALLEST = 2
 """Respondents below which nothing is known of how answers scatter."""
@@ -42,23 +43,23 @@ def corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.Arra
     return _rps(compared, _less_one(n, compared.observed))
 
 
-def corrected_rps_on_scale(
-    predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, dont_know: npt.ArrayLike
-) -> Floats:
+def corrected_rps_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, ranks: npt.ArrayLike) -> Floats:
     """`corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
 
-    `dont_know` is (k,) booleans, one for all rows: as in `metrics.emd_normalized_on_scale` these options are left out of both
-    distributions. n becomes the respondents on the scale: n times their share, to the nearest whole person (published shares are rounded).
+    `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
+    distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
+    (published shares are rounded).
     """
     compared = Compared(predicted, observed)
     q, p = compared.predicted, compared.observed
-    on_scale = ~np.asarray(dont_know, dtype=bool)
-    if on_scale.all():
+    places = np.asarray(ranks)
+    if has_listed_order(places):
         return _rps(compared, _less_one(n, p))
+    on_scale = places >= 0
     respondents = np.rint((_less_one(n, p) + 1) * _mass(p, on_scale))
     result = np.full(p.shape[:-1], np.nan)
-    q, p = q[..., on_scale], p[..., on_scale]
-    usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (on_scale.sum() > 1)
+    q, p = by_rank(q, places), by_rank(p, places)
+    usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
     if usable.any():
         result[usable] = corrected_rps(q[usable], p[usable], respondents[usable])
     return result

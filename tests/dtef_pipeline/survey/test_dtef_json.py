@@ -231,3 +231,32 @@ def test_a_picture_named_json_is_no_survey(tmp_path: Path) -> None:
     path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
     with pytest.raises(SurveyError, match="not JSON in UTF-8"):
         read_survey(path)
+
+
+def test_stated_roles_and_positions_are_kept(write: Write) -> None:
+    data = example()
+    data["questions"]["q1"] |= {"options": ["More", "Less", "As now", "Pass"], "position": [1, 2, 1.5, None]}
+    data["questions"]["q1"]["role"] = [None, None, "substantive", "refused"]
+    data["segments"] = data["segments"][:1]
+    data["segments"][0]["responses"] = [{"questionId": "q1", "distribution": [40, 30, 20, 10]}]
+    survey = read_survey(write(data))
+    assert survey.questions[0].roles == (None, None, "substantive", "refused")
+    (row,) = observe(survey).responses.to_pylist()
+    assert (row["scale"], row["positions"], row["dont_know"]) == ("ordinal", [1, 2, 1.5, None], [False, False, False, True])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("role", ["quiet", None], r"json:\d+: .*role.*'quiet'.*substantive, dont_know, refused, volunteered"),
+        ("role", ["refused"], r"json:\d+: role of question q1 .*2 values"),
+        ("role", "refused", r"json:\d+: role of question q1 .*list"),
+        ("position", [1, "last"], r"json:\d+: .*position.*'last'.*number"),
+        ("position", [1, True], r"json:\d+: .*position.*[Tt]rue.*number"),
+    ],
+)
+def test_wrong_roles_and_positions_are_refused_with_their_place(write: Write, field: str, value: object, message: str) -> None:
+    data = example()
+    data["questions"]["q1"][field] = value
+    with pytest.raises(SurveyError, match=message):
+        read_survey(write(data))

@@ -172,3 +172,65 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
 def test_faults_name_file_line_what_arrived_and_what_is_allowed(table: Write, rows: Table, message: str) -> None:
     with pytest.raises(SurveyError, match=message):
         read_survey(table(*rows))
+
+
+PLACES = [*HEADER, "role", "position"]
+
+
+def of_options(*options: tuple[str, str, str], extra: tuple[str, ...] = ()) -> list[list[str]]:
+    """One row for each (option, role, position) in Kenya."""
+    share = str(100 / len(options))
+    return [["GD9", "Spending?", o, "country", "Kenya", share, "40", role, place, *extra] for o, role, place in options]
+
+
+def test_stated_roles_and_positions_win_over_the_words(table: Write) -> None:
+    rows = of_options(
+        ("Cut it", "", "1"), ("Double it", "", "2"), ("Freeze it", "", "1.5"), ("Other (please say)", "volunteered", "")
+    )
+    survey = read_survey(table(PLACES, *rows))
+    (row,) = observe(survey).responses.to_pylist()
+    assert (row["scale"], row["positions"]) == ("ordinal", [1, 2, 1.5, None])
+    assert row["dont_know"] == [False, False, False, True]
+    assert "(volunteered)" in row["scale_reason"]
+    assert survey.questions[0].roles == (None, None, None, "volunteered")
+
+
+def test_a_role_alone_takes_an_option_off_the_scale_or_keeps_it_there(table: Write) -> None:
+    rows = of_options(("Agree", "", ""), ("Not sure", "substantive", ""), ("Disagree", "", ""), ("Pass", "refused", ""))
+    (row,) = observe(read_survey(table(PLACES, *rows))).responses.to_pylist()
+    assert (row["scale"], row["positions"]) == ("ordinal", [1, 2, 3, None])
+
+
+def test_options_go_by_their_order_with_their_roles_and_positions(table: Write) -> None:
+    rows = of_options(("High", "", "3"), ("Low", "", "1"), ("Refused", "refused", ""))
+    ordered = [[*row, order] for row, order in zip(rows, "213", strict=True)]
+    (question,) = read_survey(table([*PLACES, "option_order"], *ordered)).questions
+    assert (question.options, question.positions) == (("Low", "High", "Refused"), (1, 3, None))
+    assert question.roles == (None, None, "refused")
+
+
+@pytest.mark.parametrize(
+    ("options", "scale", "message"),
+    [
+        ([("A", "silent", ""), ("B", "", "")], "", r"csv:2: .*role.*'silent'.*substantive, dont_know, refused, volunteered"),
+        ([("A", "", "1"), ("B", "", "second")], "", r"csv:3: .*position.*'second'.*number"),
+        ([("A", "", "1"), ("B", "", "1,5")], "", r"csv:3: .*position.*'1,5'.*number"),
+        ([("A", "", "1"), ("B", "", "inf")], "", r"csv:3: .*position.*'inf'.*number"),
+        ([("A", "", "1"), ("B", "", "2"), ("C", "refused", "3")], "", r"csv:4: option 'C' .*refused.*position.*3"),
+        ([("A", "", "1"), ("B", "", "2"), ("C", "substantive", "")], "", r"csv:4: option 'C' .*no position"),
+        ([("A", "", "1"), ("B", "", "2")], "nominal", r"csv:2: option 'A' .*nominal"),
+        ([("A", "", "1"), ("B", "", "1")], "ordinal", r"csv:2: .*one position.*two different"),
+    ],
+)
+def test_a_wrong_role_or_position_is_refused_with_its_line(
+    table: Write, options: list[tuple[str, str, str]], scale: str, message: str
+) -> None:
+    with pytest.raises(SurveyError, match=message):
+        read_survey(table([*PLACES, "scale"], *of_options(*options, extra=(scale,))))
+
+
+def test_a_position_that_differs_between_rows_of_an_option_is_refused(table: Write) -> None:
+    first = of_options(("A", "", "0"), ("B", "", "2"))
+    second = [[*row[:4], "India", *row[5:8], place] for row, place in zip(first, ("1", "2"), strict=True)]
+    with pytest.raises(SurveyError, match=r"csv:4: position of option 'A' .* line 2; got '1'; allowed: 0"):
+        read_survey(table(PLACES, *first, *second))

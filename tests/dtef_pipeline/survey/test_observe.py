@@ -16,6 +16,7 @@ from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
@@ -206,3 +207,26 @@ def test_scale_and_options_stand_in_every_row() -> None:
 def test_observed_is_the_published_distribution_in_fractions() -> None:
     (row,) = rows(survey({("country", "Kenya"): [((34.2, 66.3), 20)]}))
     assert row["observed"] == pytest.approx(np.array([34.2, 66.3]) / 100.5)
+
+
+Shares = tuple[float, ...]
+FAVORABLE = ("Very favorable", "Somewhat favorable", "Somewhat unfavorable", "Very unfavorable", "DK/Refused")
+KNOWN = ("I know a lot about it", "I know a little about it", "I don't know anything about it")
+
+
+@pytest.mark.parametrize(
+    ("options", "stated", "shares", "reference", "expected"),
+    [
+        (FAVORABLE, "ordinal", ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "others", 0.718811),
+        (FAVORABLE, None, ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "others", 0.718811),
+        (KNOWN, None, ((10, 40, 50), (20, 40, 40), (5, 25, 70)), "uniform", 0.8),
+    ],
+)
+def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(
+    options: tuple[str, ...], stated: str | None, shares: tuple[Shares, ...], reference: str, expected: float
+) -> None:
+    """`DK/Refused` was the far end of a stated scale (0.7688), `I don't know anything about it` was set aside (0.7)."""
+    question = Question("q", "What do you think?", options, scale=stated)
+    countries = {("country", name): [(each, 1000)] for name, each in zip(("Kenya", "Brazil", "Japan"), shares, strict=True)}
+    kenya = reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
+    assert kenya[reference]["emd_normalized"] == pytest.approx(expected, abs=1e-5)

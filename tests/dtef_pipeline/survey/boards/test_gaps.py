@@ -100,9 +100,8 @@ def world(truth: Floats, n: npt.NDArray[np.int64], predicted: Floats, rng: Rng) 
         | {name: pa.nulls(rows, pa.float64()) for name in ("l2_corrected", "rps_corrected")}
     )
     asked = {"question_text": keys["question_id"], "battery": keys["question_id"], "options": [[*map(str, range(k))]] * rows}
-    survey = pa.table(
-        keys | asked | {"n": n[place[:, 1]], "observed": lists["observed"], "dont_know": pa.nulls(rows, pa.list_(pa.bool_()))}
-    )
+    scale = {"dont_know": pa.nulls(rows, pa.list_(pa.bool_())), "positions": pa.nulls(rows, pa.list_(pa.float64()))}
+    survey = pa.table(keys | asked | {"n": n[place[:, 1]], "observed": lists["observed"]} | scale)
     return World(scores, survey)
 
 

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.tables import DISTANCES, METRICS
 from tests.made.ceiling_formulas import divergence_formula, similarity_formula
 
 Floats = npt.NDArray[np.float64]
-ALL_ON_SCALE = np.zeros(4, dtype=bool)
+ALL_ON_SCALE = np.arange(4)
 
 
 def generator(seed: int = 1) -> np.random.Generator:
@@ -29,13 +29,13 @@ def generator(seed: int = 1) -> np.random.Generator:
 
 
 def of_truth(
-    truth: Floats, n: npt.ArrayLike, draws: int, *, ordinal: bool = True, dont_know: Floats | None = None
+    truth: Floats, n: npt.ArrayLike, draws: int, *, ordinal: bool = True, ranks: npt.ArrayLike | None = None
 ) -> dict[str, Floats]:
     """Ceilings of segments whose truths (segments, k) are known."""
-    flags = np.zeros(truth.shape[1], dtype=bool) if dont_know is None else np.asarray(dont_know, dtype=bool)
+    places = np.arange(truth.shape[1]) if ranks is None else np.asarray(ranks)
     spread = np.broadcast_to(truth, (draws, *truth.shape))
     sizes = np.broadcast_to(np.asarray(n, dtype=np.int64), len(truth))
-    return ceilings(spread, sizes, generator(), ordinal=ordinal, dont_know=flags)
+    return ceilings(spread, sizes, generator(), ordinal=ordinal, ranks=places)
 
 
 def naive_strength(observed: Floats, n: Floats) -> float:
@@ -147,7 +147,7 @@ class TestCeilings:
 
     def test_options_off_the_scale_are_left_out_of_normalised_emd(self) -> None:
         truth = np.array([[0.2, 0.15, 0.15, 0.5], [0.0, 0.0, 0.0, 1.0]])
-        found = of_truth(truth, 4000, 100, dont_know=np.array([0, 0, 0, 1]))["emd_normalized"]
+        found = of_truth(truth, 4000, 100, ranks=[0, 1, 2, -1])["emd_normalized"]
         only = of_truth(np.array([[0.4, 0.3, 0.3]]), 2000, 100)["emd_normalized"]
         assert found[0] == pytest.approx(only[0], abs=0.001)
         assert np.isnan(found[1])
@@ -200,7 +200,7 @@ def calibration() -> dict[str, dict[int, float]]:
         observed = rng.multinomial(n, truth) / n[:, None]
         believed = {"real": np.broadcast_to(truth, (SIMULATED, *truth.shape)), **believed_truths(observed, n, rng)}
         for name, drawn in believed.items():
-            found[name].append(ceilings(drawn, n, rng, ordinal=True, dont_know=ALL_ON_SCALE)["js"])
+            found[name].append(ceilings(drawn, n, rng, ordinal=True, ranks=ALL_ON_SCALE)["js"])
     means = {name: np.mean(values, axis=0) for name, values in found.items()}
     return {name: {size: float(values[n == size].mean()) for size in SIZES} for name, values in means.items()}
 

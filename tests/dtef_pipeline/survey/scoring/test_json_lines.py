@@ -138,3 +138,12 @@ def test_first_line_is_answered_before_the_second_is_read() -> None:
         pytest.fail("read on before the first line was answered")
 
     assert not next(score_lines(endless())).malformed
+
+
+def test_a_label_that_is_no_answer_is_no_end_of_the_scale() -> None:
+    """`DK/Refused` counted as the far end of the scale, as in the pipeline."""
+    line = {"response": "[25, 15, 10, 50]", "expected": [10, 15, 25, 50]}
+    labels = ["Bad", "Fair", "Good", "DK/Refused"]
+    assert scored(**line)["emd_normalized"] == pytest.approx(0.9)
+    assert scored(**line, options=labels)["emd_normalized"] == pytest.approx(0.7)
+    assert scored(**line, options=labels, scale="nominal")["emd_normalized"] is None

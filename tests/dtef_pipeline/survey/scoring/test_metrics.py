@@ -175,17 +175,17 @@ def test_no_rows_give_no_values() -> None:
 
 
 def test_dont_know_options_are_left_out_of_the_scale_and_the_rest_renormalised() -> None:
-    flags = [False, False, False, True]
-    assert float(metrics.emd_normalized_on_scale([50, 0, 0, 50], [0, 0, 10, 90], flags)) == pytest.approx(0, abs=1e-12)
-    assert float(metrics.emd_normalized_on_scale([25, 15, 10, 50], [10, 15, 25, 50], flags)) == pytest.approx(0.7)
-    assert float(metrics.emd_normalized_on_scale(GUESS, TRUTH, [False] * 4)) == pytest.approx(0.979)
+    ranks = [0, 1, 2, -1]
+    assert float(metrics.emd_normalized_on_scale([50, 0, 0, 50], [0, 0, 10, 90], ranks)) == pytest.approx(0, abs=1e-12)
+    assert float(metrics.emd_normalized_on_scale([25, 15, 10, 50], [10, 15, 25, 50], ranks)) == pytest.approx(0.7)
+    assert float(metrics.emd_normalized_on_scale(GUESS, TRUTH, [0, 1, 2, 3])) == pytest.approx(0.979)
 
 
 def test_nothing_on_the_scale_gives_no_value() -> None:
-    rows = metrics.emd_normalized_on_scale([[0, 0, 1], [1, 1, 0]], [[1, 1, 1], [1, 1, 1]], [False, False, True])
+    rows = metrics.emd_normalized_on_scale([[0, 0, 1], [1, 1, 0]], [[1, 1, 1], [1, 1, 1]], [0, 1, -1])
     assert np.isnan(rows[0])
     assert rows[1] == pytest.approx(1)
-    assert np.isnan(metrics.emd_normalized_on_scale([1, 1], [1, 1], [False, True]))
+    assert np.isnan(metrics.emd_normalized_on_scale([1, 1], [1, 1], [0, -1]))
 
 
 def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
@@ -205,3 +205,21 @@ def test_a_wrong_row_is_named_among_all_rows_and_the_prediction_first() -> None:
     predicted[BLOCK + 4] = 0
     with pytest.raises(ConfigError, match=f"predicted: row {BLOCK + 4} is no distribution"):
         metrics.measure(predicted, observed)
+
+
+class TestPlacesOnAScale:
+    def test_a_middle_option_that_is_listed_last_stands_between_the_others(self) -> None:
+        """`Too much | Not enough | About right`: from one end to the other it is two steps, to the middle one."""
+        ranks = [0, 2, 1]
+        assert float(metrics.emd_normalized_on_scale([1, 0, 0], [0, 1, 0], ranks)) == pytest.approx(0)
+        assert float(metrics.emd_normalized_on_scale([1, 0, 0], [0, 0, 1], ranks)) == pytest.approx(0.5)
+
+    def test_the_listed_order_does_not_matter_when_the_ranks_go_with_it(self) -> None:
+        order = [2, 0, 3, 1]
+        p, q = np.array(GUESS)[order], np.array(TRUTH)[order]
+        assert float(metrics.emd_normalized_on_scale(p, q, order)) == pytest.approx(float(metrics.emd_normalized(GUESS, TRUTH)))
+
+    def test_options_of_one_place_count_as_one(self) -> None:
+        apart = metrics.emd_normalized_on_scale([20, 30, 10, 40], [30, 10, 20, 40], [0, 1, 1, 2])
+        assert float(apart) == pytest.approx(float(metrics.emd_normalized([20, 40, 40], [30, 30, 40])))
+        assert np.isnan(metrics.emd_normalized_on_scale([1, 2], [2, 1], [0, 0]))

@@ -47,11 +47,11 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
 
 def test_similarities_of_distances_are_one_minus_them_and_scales_are_respected() -> None:
     p, q = [[0.5, 0.3, 0.2, 0.0], [0.2, 0.3, 0.1, 0.4]], [[0.2, 0.3, 0.5, 0.0], [0.2, 0.3, 0.1, 0.4]]
-    off = np.array([False, False, False, True])
-    found = similarities(p, q, ordinal=True, dont_know=off)
+    ranks = np.array([0, 1, 2, -1])
+    found = similarities(p, q, ordinal=True, ranks=ranks)
     assert tuple(found) == METRICS
     assert found["tv"] == pytest.approx([0.7, 1.0])
     assert found["mae"] == pytest.approx([0.85, 1.0])
     assert found["emd_normalized"] == pytest.approx([0.7, 1.0])
-    assert similarities(p, q, ordinal=True, dont_know=np.zeros(4, dtype=bool))["emd_normalized"] == pytest.approx([0.8, 1.0])
-    assert np.isnan(similarities(p, q, ordinal=False, dont_know=off)["emd_normalized"]).all()
+    assert similarities(p, q, ordinal=True, ranks=np.arange(4))["emd_normalized"] == pytest.approx([0.8, 1.0])
+    assert np.isnan(similarities(p, q, ordinal=False, ranks=ranks)["emd_normalized"]).all()

@@ -198,6 +198,22 @@ def test_dont_know_options_are_off_the_scale_of_normalised_emd_alone() -> None:
     assert plain["js"] == pytest.approx(flagged["js"])
 
 
+def test_positions_order_the_options_on_the_scale_of_ordered_metrics_alone() -> None:
+    """The middle option was listed last and counted as the far end of the scale."""
+    survey = [
+        survey_row("listed last", [0.2, 0.3, 0.5], positions=[1.0, 2.0, 1.5], n=41),
+        survey_row("in order", [0.2, 0.5, 0.3], positions=[1.0, 2.0, 3.0], n=41),
+        survey_row("off the scale", [0.2, 0.5, 0.3], positions=[1.0, 7.0, None], n=41),
+    ]
+    answers = [prediction("listed last", "[50, 30, 20]"), prediction("in order", "[50, 20, 30]")]
+    last, ordered, off = scores([*answers, prediction("off the scale", "[50, 20, 30]")], survey)
+    for name in ("emd_normalized", "rps_corrected", "js", "tv", "l2_corrected"):
+        assert last[name] == pytest.approx(ordered[name])
+    assert last["emd_normalized"] == pytest.approx(1 - 0.3 / 2)
+    assert last["emd"] != pytest.approx(ordered["emd"])  # as published: over the options as they are listed
+    assert off["emd_normalized"] == pytest.approx(1 - (5 / 7 - 2 / 7))
+
+
 def test_corrected_errors_are_of_the_pairs_own_n() -> None:
     survey = [
         survey_row("small", [0.2, 0.3, 0.5], n=11),

@@ -85,25 +85,25 @@ def test_with_two_options_the_squared_error_is_twice_the_ranked_one() -> None:
 
 
 def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:
-    off = [False, True, False, False]
+    ranks = [0, -1, 1, 2]
     q, p = [0.25, 0.5, 0.15, 0.1], [0.1, 0.5, 0.15, 0.25]
-    assert corrected_rps_on_scale(q, p, 22, off) == pytest.approx(float(corrected_rps(GUESS, SEEN, N)))
-    assert corrected_rps_on_scale(q, p, 22, [False] * 4) == pytest.approx(float(corrected_rps(q, p, 22)))
+    assert corrected_rps_on_scale(q, p, 22, ranks) == pytest.approx(float(corrected_rps(GUESS, SEEN, N)))
+    assert corrected_rps_on_scale(q, p, 22, [0, 1, 2, 3]) == pytest.approx(float(corrected_rps(q, p, 22)))
 
 
 def test_rounded_shares_count_whole_respondents_on_the_scale() -> None:
     """A published 4.9 % of 41 is two people: a division by 0.009 must not come of it."""
-    almost = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.049, 0.0, 0.951], 41, [False, False, True])
+    almost = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.049, 0.0, 0.951], 41, [0, 1, -1])
     assert almost == pytest.approx(0.25)
-    one = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.0249, 0.0, 0.9751], 41, [False, False, True])
+    one = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.0249, 0.0, 0.9751], 41, [0, 1, -1])
     assert np.isnan(one)
 
 
 def test_nothing_on_the_scale_gives_no_value() -> None:
     q, p = [[0.5, 0.5, 0.0]] * 2 + [[0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
-    found = corrected_rps_on_scale(q, p, [40, 40, 40], [False, False, True])
+    found = corrected_rps_on_scale(q, p, [40, 40, 40], [0, 1, -1])
     assert np.isnan(found).tolist() == [True, False, True]
-    assert np.isnan(corrected_rps_on_scale(GUESS, SEEN, 40, [False, True, True]))
+    assert np.isnan(corrected_rps_on_scale(GUESS, SEEN, 40, [0, -1, -1]))
 
 
 @pytest.mark.parametrize("n", [0, 1, np.nan])
@@ -163,10 +163,10 @@ def test_simulated_means_do_not_move_with_n(n: int) -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_simulated_means_on_the_scale_do_not_move_with_n(n: int) -> None:
-    off = np.array([False, False, False, True])
+    ranks = np.array([0, 1, 2, -1])
     kept_said, kept_true = (values[:3] / values[:3].sum() for values in (SAID, TRUE))
     target = float(((kept_said - kept_true).cumsum()[:-1] ** 2).sum())
-    mean, deviation = simulated(lambda q, p, size: corrected_rps_on_scale(q, p, size, off), TRUE, SAID, n)
+    mean, deviation = simulated(lambda q, p, size: corrected_rps_on_scale(q, p, size, ranks), TRUE, SAID, n)
     assert abs(mean - target) < 4 * deviation
 
 
