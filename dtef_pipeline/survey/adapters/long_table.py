@@ -1,4 +1,4 @@
-"""Long table: a CSV or Parquet file with one row per round, question, option and segment (attribute, value).
+"""Long table: a CSV, TSV or Parquet file with one row per round, question, option and segment (attribute, value).
 
 The columns are listed in `LONG_COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
 """
@@ -14,7 +14,7 @@ from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_commas
+from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.scales import KINDS
@@ -38,7 +38,7 @@ LONG_COLUMNS = {
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
 _ONE_OPTION = "A question with one option has nothing to predict."
-_TABLE_SUFFIXES = (".csv", ".parquet")
+_TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 
 Row = Mapping[str, str]
 
@@ -47,13 +47,13 @@ class LongTable:
     """Reads one row per round, question, option and segment."""
 
     name = "long-table"
-    accepts = f"a .csv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
+    accepts = f"a .csv, .tsv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
         """True for a table that has most of the required columns, so that `read` can name the missing one."""
         try:
             header = _header(path)
-            separator = other_separator(header)
+            separator = other_separator(header, path)
             names = header[0].split(separator) if separator else header
             return len({*names} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
         except SurveyError:
@@ -72,7 +72,7 @@ class LongTable:
         """All rounds of the file, in order of appearance."""
         where = str(path)
         columns = _header(path)
-        require_commas(columns, where)
+        require_separator(columns, path)
         require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))

@@ -93,6 +93,20 @@ def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: P
         read_survey(path)
 
 
+def test_a_file_of_tabs_is_read_by_its_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "table.tsv"
+    lines = ["\t".join(row) for row in [HEADER, *ROWS]]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert len(read_survey(path).answers) == 2
+    path.write_text("\n".join(line.replace("\t", ",") for line in lines), encoding="utf-8")
+    with pytest.raises(SurveyError, match=r"tsv:1: columns are separated by commas; .*; allowed: tabs"):
+        read_survey(path)
+    as_csv = tmp_path / "table.csv"
+    as_csv.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(SurveyError, match=r"csv:1: columns are separated by tabs; .* name the file \.tsv"):
+        read_survey(as_csv)
+
+
 def test_a_pair_without_n_is_quarantined(table: Write) -> None:
     observed = observe(read_survey(table(HEADER, *[[*row[:-1], ""] for row in ROWS])))
     assert observed.quarantine["reason"].to_pylist() == ["n-unknown", "n-unknown"]
