@@ -114,7 +114,8 @@ def without_multi_select(survey: Survey) -> Survey:
     items = tuple(f"{beginning(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
     if len(items) == len(survey.questions):
         allowed = "at least one question with a single answer a person"
-        raise SurveyError(f"no question is left to predict. {_DROPPED}", where=survey.path, arrived=items[0], allowed=allowed)
+        said = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
+        raise SurveyError(f"no question is left to predict. {said}", where=survey.path, arrived=items[0], allowed=allowed)
     return replace(
         survey,
         questions=tuple(q for q in survey.questions if q.id not in why),

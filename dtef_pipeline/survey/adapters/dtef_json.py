@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,15 @@ from dtef_pipeline.survey.adapters.text_files import not_utf8
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.scales import KINDS
-from dtef_pipeline.survey.validation import check_question, listed, named_round, people, percentage, require_questions
+from dtef_pipeline.survey.validation import (
+    check_question,
+    effective_size,
+    listed,
+    named_round,
+    people,
+    percentage,
+    require_questions,
+)
 from dtef_pipeline.text.counted import counted
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
@@ -227,7 +236,8 @@ def _segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pat
     n = _count(
         source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
     )
-    return segment(attributes, n, where=source.where, line=None)
+    made = segment(attributes, n, where=source.where, line=None)
+    return replace(made, n_effective=_effective(source, entry, of, source.line(id_pattern)))
 
 
 def _answers(
@@ -251,7 +261,8 @@ def _answers(
         seen.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
-        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line)
+        effective = _effective(source, response, f"{of} to {question_id}", line)
+        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line, effective)
 
 
 def _percentage(value: object) -> float | Unreadable | None:
@@ -260,6 +271,16 @@ def _percentage(value: object) -> float | Unreadable | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return None if value is None else float(value)
     return Unreadable(json.dumps(value))
+
+
+def _effective(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
+    """The effective number of respondents that a segment or a response states; None: none."""
+    stated = entry.get("n_effective")
+    size = effective_size(stated)
+    if stated is not None and size is None:
+        problem = f"n_effective of {of} is no number of people"
+        raise SurveyError(problem, where=source.where, line=line, arrived=stated, allowed="a number above 0")
+    return size
 
 
 def _count(source: JsonText, value: object, of: str, line: int | None) -> int | None:
