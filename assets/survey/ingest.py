@@ -21,6 +21,7 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.design_effects import stated
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.shares import without_multi_select
 from dtef_pipeline.survey.whole import whole
 from resources.sources import content_hash
 
@@ -69,7 +70,7 @@ def _read_once(store: SurveyStore, round_id: str) -> Callable[[], _Round]:
 
 def _observe_round(store: SurveyStore, round_id: str) -> _Round:
     source, survey = store.sources.read(round_id)
-    survey = whole(survey, source.allowed)
+    survey = whole(without_multi_select(survey), source.allowed)
     survey = replace(survey, findings=(*survey.findings, *stated(source.design_effect)))
     observed = observe(survey, min_n=source.min_n)
     if content_hash(Path(source.path)) != source.content_hash:

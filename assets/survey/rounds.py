@@ -20,6 +20,7 @@ from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N, Observed, observe
 from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.shares import without_multi_select
 from dtef_pipeline.survey.whole import ALLOWANCES, whole
 from dtef_pipeline.text.counted import counted
 from resources.sources import Source, Sources
@@ -88,7 +89,7 @@ def checked_round(
     design_effect: float | None = None,
 ) -> Observed:
     """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
-    survey = whole(survey, allowed)
+    survey = whole(without_multi_select(survey), allowed)
     observed = observe_usable(survey, min_n=min_n)
     if not replace:
         refuse_losses(sources, survey, observed, min_n, allowed, design_effect)

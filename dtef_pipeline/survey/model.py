@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Segment:
-    """A demographic group; `n` is its stated size, None where the survey states none.
+    """A demographic group; `n` is its stated size, None where the survey states none, `n_effective` its stated effective size.
 
     `parts` are the (attribute, value) pairs that define it: one, or several for a group such as rural women.
     """
@@ -46,6 +46,7 @@ class Segment:
     value: str
     n: int | None
     parts: tuple[tuple[str, str], ...]
+    n_effective: float | None = None
 
 
 class Unreadable(str):
@@ -59,7 +60,8 @@ class Answer:
     """What one segment answered to one question: percentages in option order, None where a cell was blank, `Unreadable`
     where it held no number.
 
-    `n` counts the respondents to this very question; None means that the survey does not say.
+    `n` counts the respondents to this very question; None means that the survey does not say. `n_effective`: the size of the simple
+    random sample that is worth as much (Kish 1965), where the survey states it.
     """
 
     segment: str
@@ -68,6 +70,7 @@ class Answer:
     n: int | None
     file: str
     line: int | None
+    n_effective: float | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
 from dtef_pipeline.survey.scales import scale_of
+from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 
 MIN_N = 10
@@ -87,8 +88,11 @@ def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], 
     """The usable pairs and the quarantine rows, both in survey order."""
     places = {q.id: i for i, q in enumerate(survey.questions)}
     by_segment: dict[str, list[Answer]] = defaultdict(list)
+    shares: dict[str, list[Percentages]] = defaultdict(list)
     for answer in survey.answers:
         by_segment[answer.segment].append(answer)
+        shares[answer.question_id].append(answer.percentages)
+    tolerance = {question_id: sum_tolerance(of_question) for question_id, of_question in shares.items()}
     usable: list[_Usable] = []
     quarantined: list[dict[str, Any]] = []
     for index, segment in enumerate(survey.segments):
@@ -103,7 +107,8 @@ def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], 
         for a in answers:
             question = places[a.question_id]
             n = a.n if a.n is not None else size
-            fault = pair_fault(a.percentages, len(survey.questions[question].options), n, min_n)
+            options = len(survey.questions[question].options)
+            fault = pair_fault(a.percentages, options, n, min_n, tolerance[a.question_id])
             if fault:
                 quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
             elif n is not None:

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dtef_pipeline.survey.model import Unreadable
+from dtef_pipeline.survey.shares import SUM_TOLERANCE, are_fractions
 from dtef_pipeline.text.counted import counted
-
-SUM_TOLERANCE = 1.0
-"""Published percentages are rounded: they may sum to 99 .. 101."""
 
 _WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
 
@@ -27,7 +25,7 @@ REASONS = {
     "nan": "A percentage is NaN or infinite.",
     "negative": "A percentage is below zero.",
     "all-zero": "All percentages are zero.",
-    "sum-not-100": f"The percentages sum to less than {100 - SUM_TOLERANCE:g} or more than {100 + SUM_TOLERANCE:g}.",
+    "sum-not-100": "The percentages sum to less or more than 100 by more than 1 and more than rounding explains.",
 }
 
 
@@ -48,8 +46,17 @@ def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
     return None
 
 
-def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n: int | None, min_n: int) -> Fault | None:
-    """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves."""
+def pair_fault(
+    percentages: Sequence[float | Unreadable | None],
+    options: int,
+    n: int | None,
+    min_n: int,
+    tolerance: float = SUM_TOLERANCE,
+) -> Fault | None:
+    """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves.
+
+    `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
+    """
     if n is None:
         return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
     if n < min_n:
@@ -63,10 +70,10 @@ def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n
         if all(_WITH_A_COMMA.fullmatch(p) for p in unreadable):
             return Fault("decimal-comma", f"cells {cells}; a point is needed, as in 34.2")
         return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
-    return _number_fault([p for p in percentages if not isinstance(p, Unreadable)])
+    return _number_fault([p for p in percentages if not isinstance(p, Unreadable)], tolerance)
 
 
-def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
+def _number_fault(percentages: Sequence[float | None], tolerance: float) -> Fault | None:
     numbers = [p for p in percentages if p is not None]
     if not numbers:
         return Fault("no-data", "all cells are blank; a percentage for each option is needed")
@@ -80,7 +87,8 @@ def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
         return Fault("negative", f"a percentage of {min(numbers):g}; 0 to 100 are allowed")
     total = sum(numbers)
     if total == 0:
-        return Fault("all-zero", "all percentages are 0; they have to sum to 100 ± 1")
-    if abs(total - 100) > SUM_TOLERANCE + 1e-9:
-        return Fault("sum-not-100", f"the percentages sum to {total:.6g}; 100 ± {SUM_TOLERANCE:g} is allowed")
+        return Fault("all-zero", f"all percentages are 0; they have to sum to 100 ± {tolerance:g}")
+    if abs(total - 100) > tolerance + 1e-9:
+        fractions = ": these are fractions, multiply them by 100" if are_fractions(percentages) else ""
+        return Fault("sum-not-100", f"the percentages sum to {total:.6g}; 100 ± {tolerance:g} is allowed{fractions}")
     return None

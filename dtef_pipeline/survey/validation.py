@@ -64,6 +64,22 @@ def whole_number(cell: str) -> int | None:
     return people(float(text)) if _WRITTEN_NUMBER.fullmatch(text) else None
 
 
+def weighted_count(cell: str) -> float | Unreadable | None:
+    """A count of people that weights may have made a fraction: `12`, `12.5`; a blank is None, `<NA>` and `-1` are `Unreadable`."""
+    text = cell.strip()
+    if not text:
+        return None
+    count = float(text) if _WRITTEN_NUMBER.fullmatch(text) else -1.0
+    return count if 0 <= count <= _MOST_PEOPLE else Unreadable(text)
+
+
+def effective_size(value: object) -> float | None:
+    """The number as an effective number of respondents, None when it is none: 0, negative, broken or infinite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value <= _MOST_PEOPLE else None
+
+
 def people(value: float) -> int | None:
     """The number as a count of people, None when it is none: negative, broken, infinite or beyond mankind."""
     return int(value) if 0 <= value <= _MOST_PEOPLE and value == int(value) else None

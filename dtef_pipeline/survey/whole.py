@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.survey.model import Finding, Survey, Unreadable
-from dtef_pipeline.survey.quarantine import SUM_TOLERANCE
+from dtef_pipeline.survey.model import Finding, Survey
+from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, is_readable, sum_tolerance
 from dtef_pipeline.survey.validation import listed
 from dtef_pipeline.text.counted import and_more, counted
 
@@ -41,8 +41,6 @@ _OPTION_MAY_BE_MISSING = (
     "100, so an option may be missing and all their distributions wrong: compare with the questionnaire"
 )
 
-Percentages = Sequence[float | Unreadable | None]
-
 
 def whole(survey: Survey, allowed: Collection[str] = ()) -> Survey:
     """The survey, with what is missing and allowed as a warning among its findings, and without the questions that lack options.
@@ -69,13 +67,11 @@ def lacks_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bo
     The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
     chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more.
     """
-    sums = [
-        (sum(p for p in shares if isinstance(p, float)), 1 if n is None else n)
-        for shares, n in distributions
-        if _is_readable(shares)
-    ]
-    short = sum(n for total, n in sums if 0 < total < 100 - SUM_TOLERANCE)
-    return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + SUM_TOLERANCE for total, _ in sums)
+    known = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares)]
+    tolerance = sum_tolerance(shares for shares, _ in known)
+    sums = [(_sum(shares), n) for shares, n in known]
+    short = sum(n for total, n in sums if 0 < total < 100 - tolerance)
+    return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + tolerance for total, _ in sums)
 
 
 def cut_questions(texts: Iterable[str]) -> Finding:
@@ -87,8 +83,8 @@ def cut_questions(texts: Iterable[str]) -> Finding:
     return Finding("error", MISSING_QUESTIONS, message, tuple(texts))
 
 
-def _is_readable(shares: Percentages) -> bool:
-    return bool(shares) and not any(p is None or isinstance(p, Unreadable) or p < 0 or p != p for p in shares)
+def _sum(shares: Percentages) -> float:
+    return sum(p for p in shares if isinstance(p, float | int))
 
 
 def _cut(survey: Survey) -> set[str]:
@@ -105,7 +101,7 @@ def _cut(survey: Survey) -> set[str]:
 
 
 def _is_whole(shares: Percentages) -> bool:
-    return _is_readable(shares) and sum(p for p in shares if isinstance(p, float)) >= 100 - SUM_TOLERANCE
+    return is_readable(shares) and _sum(shares) >= 100 - sum_tolerance([shares])
 
 
 def _incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
@@ -124,13 +120,15 @@ def _short(survey: Survey, cut: Collection[str]) -> list[Finding]:
 
     Where as many questions fall short as do not, or some are above, numbers are rounded or entered so.
     """
-    sums: dict[str, list[float]] = defaultdict(list)
+    shares: dict[str, list[Percentages]] = defaultdict(list)
     for answer in survey.answers:
-        if answer.question_id not in cut and _is_readable(answer.percentages):
-            sums[answer.question_id].append(sum(p for p in answer.percentages if isinstance(p, float)))
-    short = {question_id: sum(0 < total < 100 - SUM_TOLERANCE for total in of) for question_id, of in sums.items()}
+        if answer.question_id not in cut and is_readable(answer.percentages):
+            shares[answer.question_id].append(answer.percentages)
+    most = {question_id: sum_tolerance(of) for question_id, of in shares.items()}
+    sums = {question_id: [_sum(each) - 100 for each in of] for question_id, of in shares.items()}
+    short = {question_id: sum(-100 < off < -most[question_id] for off in of) for question_id, of in sums.items()}
     fallen = [q for q in survey.questions if short.get(q.id)]
-    above = any(total > 100 + SUM_TOLERANCE for of in sums.values() for total in of)
+    above = any(off > most[question_id] for question_id, of in sums.items() for off in of)
     if above or 2 * len(fallen) >= len(sums):
         return []
     items = tuple(

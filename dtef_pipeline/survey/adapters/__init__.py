@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.shares import in_percent
 from dtef_pipeline.survey.validation import checked, listed, round_id
 
 T = TypeVar("T")
@@ -69,9 +70,9 @@ def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     place = Path(path)
     adapter = adapter_for(place)
     if isinstance(adapter, RoundsAdapter):
-        return [checked(s) for s in _chosen(_read(adapter, adapter.read_rounds, place), round_id, place)]
+        return [in_percent(checked(s)) for s in _chosen(_read(adapter, adapter.read_rounds, place), round_id, place)]
     survey = _read(adapter, adapter.read, place)
-    return [checked(survey if round_id is None else replace(survey, round=_named(round_id, place)))]
+    return [in_percent(checked(survey if round_id is None else replace(survey, round=_named(round_id, place))))]
 
 
 def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:

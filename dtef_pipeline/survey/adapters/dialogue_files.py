@@ -11,7 +11,7 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.counts import Counts
-from dtef_pipeline.survey.adapters.text_files import csv_rows, require_commas
+from dtef_pipeline.survey.adapters.text_files import csv_rows, require_separator
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import require_columns, whole_number
@@ -75,7 +75,7 @@ def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tup
     _, header = next(rows, (0, []))
     if not header:
         raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
-    require_commas(header, str(path))
+    require_separator(header, path)
     columns = [clean(name) for name in header]
     require_columns(columns, required, where=str(path))
     return columns, _full_rows(rows, len(columns), str(path))

@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
+    effective_size,
     listed,
     named_round,
     people,
@@ -256,7 +258,8 @@ def _segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pat
     n = _count(
         source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
     )
-    return segment(attributes, n, where=source.where, line=None)
+    made = segment(attributes, n, where=source.where, line=None)
+    return replace(made, n_effective=_effective(source, entry, of, source.line(id_pattern)))
 
 
 def _answers(
@@ -280,7 +283,8 @@ def _answers(
         seen.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
-        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line)
+        effective = _effective(source, response, f"{of} to {question_id}", line)
+        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line, effective)
 
 
 def _percentage(value: object) -> float | Unreadable | None:
@@ -289,6 +293,16 @@ def _percentage(value: object) -> float | Unreadable | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return None if value is None else float(value)
     return Unreadable(json.dumps(value))
+
+
+def _effective(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
+    """The effective number of respondents that a segment or a response states; None: none."""
+    stated = entry.get("n_effective")
+    size = effective_size(stated)
+    if stated is not None and size is None:
+        problem = f"n_effective of {of} is no number of people"
+        raise SurveyError(problem, where=source.where, line=line, arrived=stated, allowed="a number above 0")
+    return size
 
 
 def _count(source: JsonText, value: object, of: str, line: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Long table: a CSV or Parquet file with one row per round, question, option and segment (attribute, value).
+"""Long table: a CSV, TSV or Parquet file with one row per round, question, option and segment (attribute, value).
 
 The columns are listed in `LONG_COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_commas
+from dtef_pipeline.survey.adapters.counted_cells import Cells, are_weighted, count_findings
+from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.non_answers import ROLES, Role
@@ -23,11 +25,13 @@ from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
+    effective_size,
     percentage,
     require_columns,
     round_id,
     stated_position,
     stated_role,
+    weighted_count,
     whole_number,
 )
 from dtef_pipeline.survey.whole import cut_questions, lacks_options
@@ -40,9 +44,10 @@ LONG_COLUMNS = {
     "attribute": "the segment's attribute, such as country",
     "value": "the segment's value, such as Kenya",
     "percent": "share of the segment that chose the option, 0 to 100 (or `count`)",
-    "count": "respondents of the segment who chose the option (wins over `percent`; n is then their sum)",
+    "count": "respondents of the segment who chose the option (wins over `percent`; n is then their sum, or `n` where they are weighted)",
     "question_id": "optional id of the question; without it the text is the id",
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
+    "n_effective": "optional: effective respondents of weighted data, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
     "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
     "role": f"optional: {', '.join(ROLES)}, the same in all rows of an option; blank: the option's words tell",
@@ -51,7 +56,7 @@ LONG_COLUMNS = {
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
 _ONE_OPTION = "A question with one option has nothing to predict."
-_TABLE_SUFFIXES = (".csv", ".parquet")
+_TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 
 Row = Mapping[str, str]
 
@@ -60,13 +65,13 @@ class LongTable:
     """Reads one row per round, question, option and segment."""
 
     name = "long-table"
-    accepts = f"a .csv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
+    accepts = f"a .csv, .tsv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
         """True for a table that has most of the required columns, so that `read` can name the missing one."""
         try:
             header = _header(path)
-            separator = other_separator(header)
+            separator = other_separator(header, path)
             names = header[0].split(separator) if separator else header
             return len({*names} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
         except SurveyError:
@@ -85,7 +90,7 @@ class LongTable:
         """All rounds of the file, in order of appearance."""
         where = str(path)
         columns = _header(path)
-        require_commas(columns, where)
+        require_separator(columns, path)
         require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
@@ -140,24 +145,6 @@ def _text(row: Row, column: str, where: str, line: int) -> str:
     return text
 
 
-@dataclass
-class _Cells:
-    """The rows of one (segment, question): option -> share or count, with the line of each."""
-
-    line: int
-    n: int | None
-    shares: dict[str, float | Unreadable | None] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    counted: bool = False
-
-    @property
-    def readable(self) -> tuple[float | Unreadable | None, ...]:
-        """Its percentages; of counts those of n, where it is stated."""
-        if not self.counted:
-            return tuple(self.shares.values())
-        return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
-
-
 class _Option(NamedTuple):
     order: float
     text: str
@@ -182,20 +169,22 @@ class _Round:
         self.name, self.where = name, where
         self.questions: dict[str, _Question] = {}
         self.segments: dict[str, Segment] = {}
-        self.cells: dict[tuple[str, str], _Cells] = {}
+        self.cells: dict[tuple[str, str], Cells] = {}
 
     def add(self, row: Row, line: int) -> None:
         """Take one row in; a row that contradicts an earlier one is a fault."""
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
-        cells = self.cells.setdefault((key, question_id), _Cells(line, self._stated_n(row, line)))
+        n, effective = self._stated_n(row, line), self._stated_effective(row, line)
+        cells = self.cells.setdefault((key, question_id), Cells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
             raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
-        if self._stated_n(row, line) != cells.n:
-            problem = f"n of segment {key} and question {question_id} differs from line {cells.line}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=row["n"], allowed=[cells.n])
+        for column, first, now in (("n", cells.n, n), ("n_effective", cells.n_effective, effective)):
+            if first != now:
+                problem = f"{column} of segment {key} and question {question_id} differs from line {cells.line}"
+                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first])
         cells.lines[option] = line
         cells.counted = "count" in row
         cells.shares[option] = self._share(row)
@@ -211,6 +200,7 @@ class _Round:
                 "warning", "single-option-question", _ONE_OPTION, tuple(text for q_id, text in lone.items() if q_id not in cut)
             ),
             cut_questions(cut.values()),
+            *count_findings(self.cells, weighted=self._is_weighted),
         ]
         answers = [
             self._answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items() if len(questions[q_id].options) > 1
@@ -286,11 +276,17 @@ class _Round:
             )
         return n
 
+    def _stated_effective(self, row: Row, line: int) -> float | None:
+        cell = row.get("n_effective", "")
+        stated = effective_size(weighted_count(cell))
+        if stated is not None or not cell.strip():
+            return stated
+        raise SurveyError(
+            "n_effective is no number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
+        )
+
     def _share(self, row: Row) -> float | Unreadable | None:
-        if "count" not in row:
-            return percentage(row["percent"])
-        count = whole_number(row["count"])
-        return Unreadable(row["count"].strip()) if count is None and row["count"].strip() else count
+        return weighted_count(row["count"]) if "count" in row else percentage(row["percent"])
 
     def _question(self, question_id: str, collected: _Question) -> Question:
         _, options, roles, positions, lines = zip(
@@ -302,17 +298,21 @@ class _Round:
         check_places(question, lines, where=self.where)
         return question
 
-    def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:
+    @cached_property
+    def _is_weighted(self) -> bool:
+        return are_weighted(self.cells.values(), self.where)
+
+    def _answer(self, key: str, question: Question, cells: Cells) -> Answer:
         """Options without a row were chosen by no respondent: 0. Where n says that some chose them, the sum shows that rows are missing."""
         shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
-        known = [s for s in shares if s is not None and not isinstance(s, Unreadable)]
-        n = cells.n
-        if cells.counted and len(known) == len(shares):
-            total = sum(known)
-            if n is not None and total < n and len(cells.shares) < len(question.options):
-                total = n
-            shares, n = [100 * s / total if total else 0.0 for s in known], int(total)
-        return Answer(key, question.id, tuple(shares), n, self.where, cells.line)
+        total, n = cells.total, cells.n
+        if total is not None:
+            base = total
+            if n is not None and not self._is_weighted and (total > n or len(cells.shares) < len(question.options)):
+                base = n
+            shares = [100 * s / base if base and isinstance(s, float) else 0.0 for s in shares]
+            n = n if self._is_weighted else int(base)
+        return Answer(key, question.id, tuple(shares), n, self.where, cells.line, cells.n_effective)
 
     def _sized(self, answers: list[Answer]) -> Iterator[Segment]:
         """The segments, each of the size of its largest question."""

@@ -10,13 +10,13 @@ from dtef_pipeline.errors import SurveyError
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of a CSV file in UTF-8; the line is where the row ends.
+    """(line, cells) of a CSV file in UTF-8, or of a `.tsv` file, whose columns tabs separate; the line is where the row ends.
 
     Raises SurveyError, with the line, for what is not UTF-8 or not CSV.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
+            reader = csv.reader(file, delimiter=separator(path))
             for row in reader:
                 if any(row):
                     yield reader.line_num, row
@@ -30,7 +30,7 @@ def csv_header(path: Path) -> list[str]:
     """The first row of a CSV file, also where it is not UTF-8: what follows it then says so. Raises SurveyError for no CSV."""
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
         try:
-            return next(csv.reader(file), [])
+            return next(csv.reader(file, delimiter=separator(path)), [])
         except csv.Error as error:
             raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
@@ -49,18 +49,27 @@ def not_utf8(path: Path, what: str) -> SurveyError:
     return SurveyError(problem, where=str(path), allowed=_UTF8)
 
 
-def other_separator(header: Sequence[str]) -> str | None:
-    """What stands between the column names instead of a comma: `;`, a tab or `|`; None where commas do."""
-    return next((sep for sep in _SEPARATORS if len(header) == 1 and header[0].count(sep) > 1), None)
+def separator(path: Path) -> str:
+    """What separates the columns of a file of that name: a tab in `.tsv`, else a comma."""
+    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
-def require_commas(header: Sequence[str], where: str) -> None:
-    """Raise SurveyError when something else than commas separates the columns."""
-    if separator := other_separator(header):
-        problem = f"columns are separated by {_SEPARATORS[separator]}"
-        allowed = "commas between columns, and a point in numbers such as 12.5"
-        raise SurveyError(problem, where=where, line=1, arrived=header[0][:120], allowed=allowed)
+def other_separator(header: Sequence[str], path: Path) -> str | None:
+    """What stands between the column names instead of what the file's name says; None where that does."""
+    others = (sep for sep in _SEPARATORS if sep != separator(path))
+    return next((sep for sep in others if len(header) == 1 and header[0].count(sep) > 1), None)
 
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+def require_separator(header: Sequence[str], path: Path) -> None:
+    """Raise SurveyError when something else separates the columns than commas, or tabs in a `.tsv` file."""
+    if found := other_separator(header, path):
+        expected = _SEPARATORS[separator(path)]
+        allowed = f"{expected} between columns, and a point in numbers such as 12.5"
+        if found == "\t":
+            allowed += "; or name the file .tsv"
+        problem = f"columns are separated by {_SEPARATORS[found]}"
+        raise SurveyError(problem, where=str(path), line=1, arrived=header[0][:120], allowed=allowed)
+
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _UTF8 = "UTF-8 (in a spreadsheet: save as CSV UTF-8)"

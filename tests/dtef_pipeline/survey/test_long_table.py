@@ -93,6 +93,65 @@ def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: P
         read_survey(path)
 
 
+def counts_of(table: Write, n: tuple[object, object], *pairs: tuple[float, float]) -> Path:
+    """A table of counts: (yes, no) of each pair, and their n."""
+    rows = [
+        ["GD9", "q1", "Good?", option, "country", country, count, n[at]]
+        for at, (country, pair) in enumerate(zip(("Kenya", "Chile"), pairs, strict=True))
+        for option, count in zip(("Yes", "No"), pair, strict=True)
+    ]
+    return table([*COUNTS, "n"], *rows)
+
+
+def test_weighted_counts_are_shares_of_the_stated_n(table: Write) -> None:
+    """Counts of 52 and 10 people among 40 were stored as 62 people, and no word was said."""
+    for first in ((52, 10), (12.5, 29.5)):
+        survey = read_survey(counts_of(table, (40, 60), first, (20, 20)))
+        assert [a.n for a in survey.answers] == [40, 60]
+        assert survey.answers[0].percentages[0] == pytest.approx(100 * first[0] / sum(first))
+        (finding,) = survey.findings
+        assert (finding.level, finding.code) == ("warning", "weighted-counts")
+        assert f"sum to {sum(first):g}, n is 40" in finding.items[0]
+
+
+def test_weighted_counts_without_n_are_one_clear_error(table: Write) -> None:
+    """They were called no number, and no number of people."""
+    allowed = r"allowed: .*`n`.*`n_effective`.*`percent`"
+    with pytest.raises(SurveyError, match=rf"csv:2: weighted counts without .*; got '12.5, 10 at line 2'; {allowed}"):
+        read_survey(counts_of(table, ("", ""), (12.5, 10), (20, 20)))
+
+
+def test_whole_counts_that_do_not_sum_to_n_are_said(table: Write) -> None:
+    survey = read_survey(counts_of(table, (50, 40), (30, 10), (20, 20)))
+    assert [a.n for a in survey.answers] == [40, 40]
+    assert [(f.code, len(f.items)) for f in survey.findings] == [("counts-below-n", 1)]
+    several = read_survey(counts_of(table, (50, 40), (30, 30), (20, 20)))
+    assert [f.code for f in several.findings] == ["counts-above-n"]
+    assert several.answers[0].percentages == pytest.approx((60, 60))
+
+
+def test_n_effective_is_a_column(table: Write) -> None:
+    header, sizes = [*HEADER, "n_effective"], ("22.5", "22.5", "", "")
+    survey = read_survey(table(header, *[[*row, size] for row, size in zip(ROWS, sizes, strict=True)]))
+    assert [(a.n, a.n_effective) for a in survey.answers] == [(40, 22.5), (20, None)]
+    with pytest.raises(SurveyError, match=r"csv:2: n_effective is no number of people; got '0'; allowed: a number above 0"):
+        read_survey(table(header, *[[*row, "0"] for row in ROWS]))
+
+
+def test_a_file_of_tabs_is_read_by_its_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "table.tsv"
+    lines = ["\t".join(row) for row in [HEADER, *ROWS]]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert len(read_survey(path).answers) == 2
+    path.write_text("\n".join(line.replace("\t", ",") for line in lines), encoding="utf-8")
+    with pytest.raises(SurveyError, match=r"tsv:1: columns are separated by commas; .*; allowed: tabs"):
+        read_survey(path)
+    as_csv = tmp_path / "table.csv"
+    as_csv.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(SurveyError, match=r"csv:1: columns are separated by tabs; .* name the file \.tsv"):
+        read_survey(as_csv)
+
+
 def test_a_pair_without_n_is_quarantined(table: Write) -> None:
     observed = observe(read_survey(table(HEADER, *[[*row[:-1], ""] for row in ROWS])))
     assert observed.quarantine["reason"].to_pylist() == ["n-unknown", "n-unknown"]

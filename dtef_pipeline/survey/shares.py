@@ -1,0 +1,133 @@
+"""What the percentages of a question are: how far rounding moves their sum, fractions of 1, and questions with several answers a person."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.model import Finding, Survey, Unreadable
+from dtef_pipeline.text.beginning import beginning
+
+Percentages = Sequence[float | Unreadable | None]
+
+SUM_TOLERANCE = 1.0
+"""Percentages that are rounded finely may sum to 99 .. 101, too: published files add up no better."""
+
+MULTI_SELECT = "multi-select-question"
+_MOST_DECIMALS = 3
+_VERBS = r"(?:select|choose|check|mark|tick|pick|name|list|mention|indicate|circle)"
+_NUMBER = r"(?:two|three|four|five|six|seven|eight|nine|ten|[2-9]|10)"
+_SEVERAL_ANSWERS = re.compile(
+    rf"""
+    (?:^|[.?!:;,(\[*/–—-]|\bplease|\byou\s+(?:can|may|could|should)|\band)\s*{_VERBS}\s+(?:
+        (?:any\s+and\s+)?all\s+(?:of\s+)?(?:that|which|those|the\s+(?:\w+\s+)?(?:that|which)|answers|options|responses)
+        |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_NUMBER}\b
+        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER}\b)
+    |\ball\s+that\s+appl(?:y|ies)\b
+    |\b(?:multiple|several)\s+(?:answers|responses|selections|mentions)\b
+    |\bmore\s+than\s+one\s+(?:answer|response)\b
+    |\b(?:up\s+to|at\s+most|max(?:imum)?\.?)\s+{_NUMBER}\s+(?:answers|responses|options|choices)\b
+    |[(\[]\s*(?:up\s+to|max(?:imum)?\.?)\s*{_NUMBER}\s*[)\]]
+    |\bmulti(?:ple)?[-\s]?(?:select|response|punch)\b
+    |\bmehrfach(?:nennung|auswahl|antwort)|\bplusieurs\s+réponses|\bvarias\s+(?:respuestas|opciones)|\brespuestas?\s+múltiples?
+    |\bvárias\s+respostas|多选|複数回答|可多選
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_DROPPED = (
+    "A respondent could choose several answers to these questions, or one segment's percentages sum to more than rounding explains, so the "
+    "shares are no distribution: the questions are left out"
+)
+_FRACTIONS = "All cells are from 0 to 1, and those of most pairs sum to 1: they were read as fractions and multiplied by 100."
+
+
+def sum_tolerance(distributions: Iterable[Percentages]) -> float:
+    """How far from 100 the percentages of one question may sum, by its answers: half a rounding unit for each option, and SUM_TOLERANCE.
+
+    The unit is that of the cell with most decimals: 6 whole percentages may sum to 97 .. 103.
+    """
+    listed = [[p for p in shares if isinstance(p, float | int) and math.isfinite(p)] for shares in distributions]
+    decimals = max((_decimals(p) for shares in listed for p in shares), default=_MOST_DECIMALS)
+    return max(SUM_TOLERANCE, max(map(len, listed), default=0) * 10.0**-decimals / 2)
+
+
+def _decimals(value: float) -> int:
+    return next((d for d in range(_MOST_DECIMALS) if abs(value * 10**d - round(value * 10**d)) < 1e-6), _MOST_DECIMALS)
+
+
+def are_fractions(shares: Percentages) -> bool:
+    """Whether the cells are from 0 to 1 and sum to 1, but for rounding."""
+    if not is_readable(shares):
+        return False
+    percent = [round(100 * p, 9) for p in _numbers(shares)]
+    return max(percent) <= 100 and abs(sum(percent) - 100) <= sum_tolerance([percent])
+
+
+def is_readable(shares: Percentages) -> bool:
+    """Whether every cell is a number of 0 or more."""
+    return bool(shares) and len(_numbers(shares)) == len(shares) and all(p >= 0 for p in _numbers(shares))
+
+
+def _numbers(shares: Percentages) -> list[float]:
+    return [p for p in shares if isinstance(p, float | int) and math.isfinite(p)]
+
+
+def in_percent(survey: Survey) -> Survey:
+    """The survey; times 100 where no cell is above 1 and most pairs sum to 1: no percentages of a survey do that."""
+    answered = [a.percentages for a in survey.answers if any(_numbers(a.percentages))]
+    if any(max(_numbers(shares)) > 1 for shares in answered) or 2 * sum(map(are_fractions, answered)) <= len(answered):
+        return survey
+    answers = [replace(a, percentages=tuple(map(_times_100, a.percentages))) for a in survey.answers]
+    return replace(survey, answers=tuple(answers), findings=(*survey.findings, Finding("warning", "fractions", _FRACTIONS)))
+
+
+def _times_100(share: float | Unreadable | None) -> float | Unreadable | None:
+    return share if share is None or isinstance(share, Unreadable) else round(100 * share, 9)
+
+
+def has_several_answers(text: str) -> bool:
+    """Whether the text of a question asks for several answers: select all that apply, choose up to three."""
+    return _SEVERAL_ANSWERS.search(text) is not None
+
+
+def without_multi_select(survey: Survey) -> Survey:
+    """The survey without questions of several answers a person, which a finding names. Raises SurveyError where nothing else is left.
+
+    By the text, or by one segment above 100 that no rounding explains. A cell above 100 is a fault of its own, and proves nothing.
+    """
+    shares: dict[str, list[Percentages]] = defaultdict(list)
+    places: dict[tuple[str, int], str] = {}
+    for a in survey.answers:
+        if is_readable(a.percentages):
+            places[a.question_id, len(shares[a.question_id])] = a.segment
+            shares[a.question_id].append(a.percentages)
+    why = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text)}
+    for question_id, of_question in shares.items():
+        for place, total in _above(of_question):
+            why.setdefault(question_id, f"{places[question_id, place]}: {total:.6g} %")
+    if not why:
+        return survey
+    items = tuple(f"{beginning(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
+    if len(items) == len(survey.questions):
+        allowed = "at least one question with a single answer a person"
+        said = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
+        raise SurveyError(f"no question is left to predict. {said}", where=survey.path, arrived=items[0], allowed=allowed)
+    return replace(
+        survey,
+        questions=tuple(q for q in survey.questions if q.id not in why),
+        answers=tuple(a for a in survey.answers if a.question_id not in why),
+        findings=(*survey.findings, Finding("warning", MULTI_SELECT, _DROPPED, items)),
+    )
+
+
+def _above(of_question: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
+    """(place, sum) of the answers that sum to more than rounding explains."""
+    most = 100 + sum_tolerance(of_question) + 1e-9
+    for place, shares in enumerate(of_question):
+        numbers = _numbers(shares)
+        if sum(numbers) > most and max(numbers) <= 100:
+            yield place, sum(numbers)
