@@ -1,5 +1,7 @@
 """What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
+import json
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line, with_remedy
 from resources.gateway.progress import PartsProgress
+from resources.responses.processes import Process
 from resources.settings import Settings
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
@@ -91,6 +94,16 @@ def roll_up(
 def process_tag(run: dg.DagsterRun) -> str:
     """`PROCESS_TAG` of a run that a command started; empty when Dagster did, also where it copied the tag to a re-execution."""
     return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
+
+
+def process_of(run: dg.DagsterRun) -> Process | None:
+    """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
+    tag = process_tag(run)
+    if tag.startswith("{"):
+        return Process(**json.loads(tag))
+    # Earlier versions wrote HOST:PID.
+    host, _, pid = tag.rpartition(":")
+    return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
 
 
 _AT_ONCE = 50
