@@ -43,6 +43,9 @@ from dagster._core.errors import DagsterUserCodeUnreachableError
 # Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
 from dagster._core.events import DagsterEventBatchMetadata
 
+# Selects the backfills that are at work. Replaced by: the same name in `dagster`.
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+
 # Claims slots of pools as the executor does: an asset has one fixed pool, but its configuration tells which providers it asks.
 # Replaced by: a public way to claim and free slots of a pool from within a step.
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
@@ -81,6 +84,9 @@ from dagster._grpc.types import ExecuteRunArgs
 # What a class named in `dagster.yaml` is constructed with, and what reads the above. Replaced by: the first name in `dagster`.
 from dagster._serdes import ConfigurableClassData, unpack_value
 
+# Changes a field of a record, here of a check's evaluation. Replaced by: as `not_blocking` below.
+from dagster_shared.record import replace
+
 __all__ = [
     "CODE_VERSION_TAG",
     "DATA_VERSION_IS_USER_PROVIDED_TAG",
@@ -108,6 +114,8 @@ __all__ = [
     "in_code_location",
     "log_step_failure",
     "named_run_launcher",
+    "not_blocking",
+    "requested_backfills",
     "sensor_cursor",
     "sensor_look",
     "server_answers",
@@ -201,6 +209,23 @@ def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
     data = [state.instigator_data for state in states if state.instigator_name == name]
     cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
     return cursors[-1] if cursors else None
+
+
+class _NotBlocking(dg.AssetCheckResult):
+    def to_asset_check_evaluation(self, step_context: Any) -> dg.AssetCheckEvaluation:
+        return replace(super().to_asset_check_evaluation(step_context), blocking=False)
+
+
+def not_blocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+    """The same result, which does not hold up the run. Replaced by: a public `AssetCheckResult(blocking=False)`."""
+    return _NotBlocking(
+        passed=result.passed, severity=result.severity, metadata=result.metadata, description=result.description
+    )
+
+
+def requested_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
+    """The backfills that have not ended. Replaced by: a public `DagsterInstance.get_backfills`."""
+    return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
 
 class SensorLook(NamedTuple):
