@@ -13,7 +13,7 @@ from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.items import qa_items
 from assets.qa.lookups import KeptLookUps
 from assets.qa.vectors import KeptVectors
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -149,9 +149,9 @@ def qa_prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> d
 @dg.asset_check(asset=qa_prompts)
 def qa_evidence_found(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "qa_retrieval", ["condition", "hit"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_retrieval", ["condition", "hit"]):
         checked += len(rows)
         means = rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist()
-        offenders += [f"{key}, {row['condition']}: {row['hit_mean']:.0%}" for row in means if row["hit_mean"] < 0.8]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        offenders += [(key, f"{row['condition']}: {row['hit_mean']:.0%}") for row in means if row["hit_mean"] < 0.8]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

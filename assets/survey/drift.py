@@ -98,8 +98,8 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
     try:
         checked, found = store.reader.query(look, only=["drift_checks"])
     except duckdb.Error as error:
-        context.log.warning(f"only the partitions of this run are looked at: {error}")
-        parts = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
+        context.log.warning(f"the partitions are read one by one: {error}")
+        parts = [rows for _, rows in read_keys(store, "drift_checks", DRIFT_CHECKS.names)]
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
     left_out(context, store.reader)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.predict import predictions
@@ -89,13 +89,11 @@ def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.As
 @dg.asset_check(asset=scores)
 def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which fewer than nine in ten responses could be read as a distribution."""
-    tables = [rows for _, rows in read_keys(context, store, "scores", ["model", "status"])]
-    offenders: list[str] = []
-    checked = 0
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "scores", ["model", "status"]):
+        frame = rows.to_pandas()
         frame = frame[frame["status"].isin(ANSWERED)]
         rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
-        checked = len(rates)
-        offenders = [f"{model}: {rate:.1%} parsed" for model, rate in rates[rates < READ_ENOUGH].items()]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        checked += len(rates)
+        offenders += [(key, f"{model}: {rate:.1%} parsed") for model, rate in rates[rates < READ_ENOUGH].items()]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
