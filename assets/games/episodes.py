@@ -24,7 +24,7 @@ from assets.games.scenarios import (
     versions_played,
 )
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
-from assets.stage.checks import Offender, keys_repeated, models_that_failed, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -180,13 +180,13 @@ def _metadata(rows: pa.Table, texts: pa.Table) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+@asset_check(asset=episodes, blocking=True)
 def episodes_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No episode counts twice: a draw of an item by a player has one row per snapshot."""
     return keys_repeated(context, store, "episodes", ["episode_id", "snapshot"])
 
 
-@dg.asset_check(asset=episodes)
+@asset_check(asset=episodes)
 def games_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
     return models_that_failed(context, store, "episode_turns", "call_status", "calls")
@@ -200,7 +200,7 @@ def _pack_if_known(context: dg.AssetCheckExecutionContext, store: Store, key: st
         return None
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+@asset_check(asset=episodes, blocking=True)
 def rewards_sum_to_zero(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """In a scenario that says so, the rewards of all seats sum to 0 in every episode."""
     offenders, checked = list[Offender](), 0
@@ -217,7 +217,7 @@ def rewards_sum_to_zero(context: dg.AssetCheckExecutionContext, store: Store) ->
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+@asset_check(asset=episodes, blocking=True)
 def episodes_replay(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A sample of the episodes, spread over each scenario, plays again byte for byte."""
     offenders, checked = list[Offender](), 0

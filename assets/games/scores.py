@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assets.games.episodes import episodes
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, VersionsConfig, pack_of
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -53,13 +53,13 @@ def _metadata(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=episode_scores, blocking=True)
+@asset_check(asset=episode_scores, blocking=True)
 def episode_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An episode has one score per metric."""
     return keys_repeated(context, store, "episode_scores", ["episode_id", "metric", "snapshot"])
 
 
-@dg.asset_check(asset=episode_scores, blocking=True)
+@asset_check(asset=episode_scores, blocking=True)
 def episode_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A value that is not there has a reason, and a metric on 0-1 lies there."""
     offenders, checked = list[Offender](), 0

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import qa_responses
-from assets.stage.checks import Offender, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -90,7 +90,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_executions)
+@asset_check(asset=qa_executions)
 def qa_code_was_run(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns where code could not be run, or ran where it could read files of this machine."""
     offenders, checked = list[Offender](), 0

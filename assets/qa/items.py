@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from assets.qa.files import DATASET_PART, QA_GROUP, qa_files
 from assets.qa.known_suites import known_suites
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -99,13 +99,13 @@ def _metadata(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_items, blocking=True)
+@asset_check(asset=qa_items, blocking=True)
 def qa_items_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An item id stands once in its part."""
     return keys_repeated(context, store, "qa_items", ["item_id"])
 
 
-@dg.asset_check(asset=qa_items)
+@asset_check(asset=qa_items)
 def qa_rows_left_out(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of rows of files that could not be used, and of items whose type nobody scores."""
     offenders, checked = list[Offender](), 0

@@ -15,7 +15,7 @@ from pydantic import Field
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import qa_responses
 from assets.stage.asked import RolesConfig, asking, models_of
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -172,7 +172,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_judgements, blocking=True)
+@asset_check(asset=qa_judgements, blocking=True)
 def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No judgement counts twice: an evaluator looks at a response once."""
     return keys_repeated(
@@ -180,7 +180,7 @@ def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -
     )
 
 
-@dg.asset_check(asset=qa_judgements)
+@asset_check(asset=qa_judgements)
 def qa_judges_answer(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged."""
     offenders, checked = list[Offender](), 0

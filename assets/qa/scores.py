@@ -10,7 +10,7 @@ from pydantic import Field
 from assets.qa.executions import qa_executions
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.judgements import qa_judgements
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -95,13 +95,13 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_scores, blocking=True)
+@asset_check(asset=qa_scores, blocking=True)
 def qa_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A response has one score per scorer and metric."""
     return keys_repeated(context, store, "qa_scores", [*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"])
 
 
-@dg.asset_check(asset=qa_scores, blocking=True)
+@asset_check(asset=qa_scores, blocking=True)
 def qa_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A score lies in 0 to 1, and a value that is not there has a status that says why."""
     offenders, checked = list[Offender](), 0
@@ -114,7 +114,7 @@ def qa_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store)
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=qa_scores)
+@asset_check(asset=qa_scores)
 def qa_responses_readable(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models of whose responses more than a tenth could not be read."""
     offenders, checked = list[Offender](), 0

@@ -15,7 +15,7 @@ from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -142,14 +142,14 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_judgements, blocking=True)
+@asset_check(asset=rubric_judgements, blocking=True)
 def rubric_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot."""
     names = [*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"]
     return keys_repeated(context, store, "rubric_judgements", names)
 
 
-@dg.asset_check(asset=rubric_judgements)
+@asset_check(asset=rubric_judgements)
 def rubric_judges_are_readable(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more."""
     offenders, checked = list[Offender](), 0

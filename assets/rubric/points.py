@@ -10,7 +10,7 @@ from pydantic import Field
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.judgements import rubric_judgements
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -84,13 +84,13 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_points, blocking=True)
+@asset_check(asset=rubric_points, blocking=True)
 def rubric_points_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A criterion of a response has one row per snapshot."""
     return keys_repeated(context, store, "rubric_points", [*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"])
 
 
-@dg.asset_check(asset=rubric_points, blocking=True)
+@asset_check(asset=rubric_points, blocking=True)
 def rubric_points_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A score lies in 0 to 1, and a point without one says why."""
     offenders, checked = list[Offender](), 0
@@ -103,7 +103,7 @@ def rubric_points_have_reasons(context: dg.AssetCheckExecutionContext, store: St
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=rubric_points)
+@asset_check(asset=rubric_points)
 def rubric_cells_complete(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of blueprints of which fewer than nine in ten points have a score."""
     offenders, checked = list[Offender](), 0

@@ -12,7 +12,7 @@ from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.points import SnapshotConfig, rubric_points
 from assets.stage.asked import models_of
-from assets.stage.checks import Offender, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -118,7 +118,7 @@ def _metadata(rows: pa.Table, snapshot: str, label: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_scores, blocking=True)
+@asset_check(asset=rubric_scores, blocking=True)
 def rubric_coverage_in_range(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Coverage and hybrid score lie in 0 to 1 wherever there is one."""
     offenders, checked = list[Offender](), 0

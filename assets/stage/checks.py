@@ -1,6 +1,7 @@
 """What the asset checks share: they look at every partition there is, and report offenders alike."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from inspect import cleandoc
 
 import dagster as dg
 import pyarrow as pa
@@ -10,6 +11,22 @@ from assets.stage.dagster_internals import not_blocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
 from resources.warehouse import TABLES
+
+Check = Callable[..., dg.AssetCheckResult]
+
+
+def asset_check(
+    asset: dg.AssetsDefinition | dg.AssetKey, *, blocking: bool = False, name: str = ""
+) -> Callable[[Check], dg.AssetChecksDefinition]:
+    """As `dg.asset_check`, whose step has the name of the check; Dagster's has that of the asset before it: `scores_scores_unique`."""
+
+    def define(function: Check) -> dg.AssetChecksDefinition:
+        check = name or function.__name__
+        spec = dg.AssetCheckSpec(check, asset=asset, blocking=blocking, description=cleandoc(function.__doc__ or ""))
+        return dg.multi_asset_check(specs=[spec], name=check)(function)
+
+    return define
+
 
 Offender = tuple[str, str]
 """The partition in which something is wrong, and what."""

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
@@ -95,13 +95,13 @@ def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, s
     }
 
 
-@dg.asset_check(asset=blueprints, blocking=True)
+@asset_check(asset=blueprints, blocking=True)
 def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (question, context level, condition) has one prompt."""
     return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "condition"])
 
 
-@dg.asset_check(asset=blueprints, blocking=True)
+@asset_check(asset=blueprints, blocking=True)
 def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No prompt shows a question that it asks, or a circular one, as context."""
     offenders, checked = list[Offender](), 0

@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.checks import Offender, keys_repeated, partition_verdict, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.versions import content_version
 from assets.survey.curation_file import rows_of_no_round
@@ -102,7 +102,7 @@ def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[s
     return metadata, content_version(rows)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Observed and population distributions are fractions that sum to 1."""
     offenders, checked = list[Offender](), 0
@@ -116,13 +116,13 @@ def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Surv
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def one_row_a_question(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every question has one row per segment."""
     return keys_repeated(context, store, "survey_responses", ["question_id"])
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every distribution rests on at least the minimum number of respondents the round was ingested with."""
     offenders, checked = list[Offender](), 0
@@ -137,7 +137,7 @@ def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: SurveyStore
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1."""
     offenders, checked = list[Offender](), 0
@@ -152,7 +152,7 @@ def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, stor
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses)
+@asset_check(asset=survey_responses)
 def little_in_quarantine(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
     rounds = store.warehouse.values("survey_responses", "round")
@@ -166,7 +166,7 @@ def little_in_quarantine(store: SurveyStore) -> dg.AssetCheckResult:
     return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
 
 
-@dg.asset_check(asset=survey_responses)
+@asset_check(asset=survey_responses)
 def every_column_recognised(store: SurveyStore) -> dg.AssetCheckResult:
     """Every segment column of the file was recognised; an unknown one is left out, and named here."""
     rounds = store.warehouse.values("survey_responses", "round")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from assets.stage.asking_config import AskingConfig
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import Offender, keys_repeated, models_that_failed, partition_verdict, read_keys
+from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.provider_pools import provider_pools
@@ -162,13 +162,13 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     return markdown(used, columns, most=len(used))
 
 
-@dg.asset_check(asset=predictions, blocking=True)
+@asset_check(asset=predictions, blocking=True)
 def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """No response counts twice: a request has one row per question, context level and condition."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
-@dg.asset_check(asset=predictions, blocking=True)
+@asset_check(asset=predictions, blocking=True)
 def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every prediction made for the current blueprints belongs to one of their prompts."""
     offenders, checked = list[Offender](), 0
@@ -182,7 +182,7 @@ def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, sto
     return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=predictions)
+@asset_check(asset=predictions)
 def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those calls again."""
     return models_that_failed(context, store, "predictions", "call_status", "calls")
