@@ -13,6 +13,7 @@ from assets import loaded
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
+    deaf_mirrors,
     in_code_location,
     tell_steps,
     without_own_lines,
@@ -160,7 +161,7 @@ def _run(
     run_id = str(uuid.uuid4())
     if on_step:
         tell_steps(instance, run_id, on_step)
-    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines():
+    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines(), deaf_mirrors():
         return job.execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names],

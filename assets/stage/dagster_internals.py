@@ -5,12 +5,14 @@ storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to th
 bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
 """
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TextIO, cast
 
 import dagster as dg
@@ -42,6 +44,9 @@ from dagster._core.errors import DagsterUserCodeUnreachableError
 
 # Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
 from dagster._core.events import DagsterEventBatchMetadata
+
+# Starts the processes that mirror a step's output. Replaced by: as `deaf_mirrors` below.
+from dagster._core.execution import compute_logs
 
 # Selects the backfills that are at work. Replaced by: the same name in `dagster`.
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
@@ -109,6 +114,7 @@ __all__ = [
     "LaunchRunContext",
     "SensorLook",
     "WorkerStatus",
+    "deaf_mirrors",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "in_code_location",
@@ -174,6 +180,22 @@ def without_own_lines() -> Iterator[None]:
     """
     with redirect_stderr(cast(TextIO, _WithoutOwnLines(sys.stderr))):
         yield
+
+
+@contextmanager
+def deaf_mirrors() -> Iterator[None]:
+    """What shows a step's output in the terminal does not hear a Ctrl-C: one traceback for each followed that of the command.
+
+    Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
+    starts them apart.
+    """
+    given = compute_logs.subprocess
+    apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
+    vars(compute_logs)["subprocess"] = apart
+    try:
+        yield
+    finally:
+        vars(compute_logs)["subprocess"] = given
 
 
 class _WithoutOwnLines:
