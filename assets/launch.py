@@ -46,6 +46,8 @@ RUBRIC_STAGE_NAMES = [
 RUBRIC_ROLL_UP_NAMES = [
     f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
 ]
+REPORT_NAMES = [names[-1] for names in (ROLL_UP_NAMES, RUBRIC_ROLL_UP_NAMES, QA_ROLL_UP_NAMES, GAMES_ROLL_UP_NAMES)]
+"""The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
