@@ -1,7 +1,6 @@
 """Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
 
 import json
-import socket
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -14,12 +13,13 @@ from assets import loaded
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
+    deaf_mirrors,
     in_code_location,
     tell_steps,
     without_own_lines,
 )
 from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, TAKEN_AWAY, failed_text, process_tag
+from assets.stage.partitions import PROCESS_TAG, TAKEN_AWAY, failed_text, process_of
 from assets.stage.ranges import chosen_tags, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.games.space import LEAGUE_SPACE
@@ -46,6 +46,8 @@ RUBRIC_STAGE_NAMES = [
 RUBRIC_ROLL_UP_NAMES = [
     f"rubric_{name}" for name in ("board", "corrected", "champions", "agreement", "validity", "drift", "costs", "report")
 ]
+REPORT_NAMES = [names[-1] for names in (ROLL_UP_NAMES, RUBRIC_ROLL_UP_NAMES, QA_ROLL_UP_NAMES, GAMES_ROLL_UP_NAMES)]
+"""The report of each family, which shows its scores from votes in a chapter."""
 _STARTED = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
@@ -161,7 +163,7 @@ def _run(
     run_id = str(uuid.uuid4())
     if on_step:
         tell_steps(instance, run_id, on_step)
-    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines():
+    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines(), deaf_mirrors():
         return job.execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names],
@@ -183,18 +185,8 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
     """Mark runs of command-line processes that were killed on this machine as failed: no other process does, and in the UI they look alive."""
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(started):
-        if (process := _process_of(run)) is not None and process.is_dead():
+        if (process := process_of(run)) is not None and process.is_dead():
             instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
-
-
-def _process_of(run: dg.DagsterRun) -> Process | None:
-    """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
-    tag = process_tag(run)
-    if tag.startswith("{"):
-        return Process(**json.loads(tag))
-    # Earlier versions wrote HOST:PID.
-    host, _, pid = tag.rpartition(":")
-    return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:

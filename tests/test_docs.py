@@ -26,3 +26,12 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+def test_no_text_says_to_install_the_project_by_its_name() -> None:
+    """It is on no package index: `pip install dtef-pipeline[local]` found nothing."""
+    folders = ("docs", "deploy", "dtef_pipeline", "resources", "assets", "data")
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile"]
+    files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".md", ".py", ".yaml"}]
+    wrong = re.compile(r"pip install ['\"]?dtef-pipeline\b")
+    assert [str(path) for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []

@@ -32,7 +32,11 @@ games_roll_ups = dg.define_asset_job(
     run_tags={"dtef/roll_ups": "games"},
 )
 games_boards_after_run = boards_after_run(
-    "games", [games_pipeline], games_roll_ups, "Brings the results of players up to date after a run that played some episodes."
+    "games_boards_after_run",
+    GAMES_ROLL_UPS,
+    games_roll_ups,
+    episode_scores,
+    "Brings the results of players up to date when episodes were played, whatever run did it.",
 )
 
 GAMES_JOBS = [games_pipeline, games_decisions, games_roll_ups]

@@ -15,7 +15,7 @@ from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, UnapprovedConfig, pack_of, refuse_unapproved
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -187,28 +187,28 @@ def strategy_values(context: dg.AssetExecutionContext, config: StrategyValuesCon
     return run.result()
 
 
-@dg.asset_check(asset=decision_answers, blocking=True)
+@asset_check(asset=decision_answers, blocking=True)
 def decision_answers_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No draw counts twice: a draw of a decision point by a player has one row per snapshot."""
     names = ["version", "point", "persona", "model_variant", "draw", "snapshot"]
     return keys_repeated(context, store, "decision_answers", names)
 
 
-@dg.asset_check(asset=decision_answers)
+@asset_check(asset=decision_answers)
 def decision_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
     return models_that_failed(context, store, "decision_answers", "call_status", "calls")
 
 
-@dg.asset_check(asset=strategy_values, blocking=True)
+@asset_check(asset=strategy_values, blocking=True)
 def strategy_values_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A value that is not there has a reason, and no strategy is better than perfect."""
-    offenders, checked = [], 0
+    offenders, checked = list[Offender](), 0
     columns = ["model", "quantity", "point", "value", "reason"]
-    for key, rows in read_keys(context, store, "strategy_values", columns):
+    for key, rows in read_keys(store, "strategy_values", columns):
         checked += len(rows)
         silent = pc.and_(pc.is_null(rows["value"]), pc.is_null(rows["reason"]))
         below = pc.and_(pc.less(rows["value"], 0), pc.not_equal(rows["quantity"], "value"))
         bad = rows.filter(pc.or_(silent, pc.fill_null(below, False)))
-        offenders += [f"{key} {row['model']} {row['quantity']} {row['point']}: {row['value']}" for row in bad.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, f"{row['model']} {row['quantity']} {row['point']}: {row['value']}") for row in bad.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.games.scenarios import GAMES_GROUP
-from assets.stage.checks import verdict
+from assets.stage.checks import asset_check, verdict
 from assets.stage.drift_told import drift_result, send_verdicts, told_result, with_told
 from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
@@ -60,20 +60,20 @@ def games_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: S
     return result._replace(metadata={**(result.metadata or {}), "webhook": sent})
 
 
-@dg.asset_check(asset=games_drift)
+@asset_check(asset=games_drift)
 def games_no_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read(_GAMES_VERDICTS)
     return drift_result(rows, len(rows), drift_section(store.settings).severity, GAMES_WATCHED)
 
 
-@dg.asset_check(asset=games_drift)
+@asset_check(asset=games_drift)
 def games_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `games_drift`."""
     return told_result(store, _GAMES_VERDICTS, GAMES_WATCHED, drift_section(store.settings).tell)
 
 
-@dg.asset_check(asset=games_drift)
+@asset_check(asset=games_drift)
 def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
     """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
     moved = store.reader.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])

@@ -24,7 +24,7 @@ from assets.games.scenarios import (
     versions_played,
 )
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
-from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -32,6 +32,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, in_windows, play, play_by_key
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.adapter_faults import adapters_named
 from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
 from dtef_pipeline.games.episode import GameEpisode
@@ -39,6 +40,7 @@ from dtef_pipeline.games.episode_items import NO_OPPONENT
 from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.pack_faults import require_weighable
+from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.replays import replay_fault
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
@@ -178,45 +180,55 @@ def _metadata(rows: pa.Table, texts: pa.Table) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+@asset_check(asset=episodes, blocking=True)
 def episodes_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No episode counts twice: a draw of an item by a player has one row per snapshot."""
     return keys_repeated(context, store, "episodes", ["episode_id", "snapshot"])
 
 
-@dg.asset_check(asset=episodes)
+@asset_check(asset=episodes)
 def games_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
     return models_that_failed(context, store, "episode_turns", "call_status", "calls")
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+def _pack_if_known(context: dg.AssetCheckExecutionContext, store: Store, key: str) -> Pack | None:
+    """The pack of a partition; None: its scenario is not known any more, so nothing can be checked by it."""
+    try:
+        return pack_of(store, key, versions_played(context))
+    except ConfigError:
+        return None
+
+
+@asset_check(asset=episodes, blocking=True)
 def rewards_sum_to_zero(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """In a scenario that says so, the rewards of all seats sum to 0 in every episode."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "episodes", ["item_id", "model", "version", "rewards"]):
-        pack = pack_of(store, key, versions_played(context))
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "episodes", ["item_id", "model", "version", "rewards"]):
+        if (pack := _pack_if_known(context, store, key)) is None:
+            continue
         if not pack.scenario.zero_sum:
             continue
         own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
         checked += len(own)
         for row in own.to_pylist():
             if abs(sum(row["rewards"])) > 1e-9:
-                offenders.append(f"{key} {row['item_id']} {row['model']}: {row['rewards']}")
-    return verdict(offenders, checked=checked)
+                offenders.append((key, f"{row['item_id']} {row['model']}: {row['rewards']}"))
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=episodes, blocking=True)
+@asset_check(asset=episodes, blocking=True)
 def episodes_replay(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A sample of the episodes, spread over each scenario, plays again byte for byte."""
-    offenders, checked = [], 0
+    offenders, checked = list[Offender](), 0
     columns = ["item_id", "model", "version", "cluster", "trace", "trace_hash"]
-    for key, rows in read_keys(context, store, "episodes", columns):
-        pack = pack_of(store, key, versions_played(context))
+    for key, rows in read_keys(store, "episodes", columns):
+        if (pack := _pack_if_known(context, store, key)) is None:
+            continue
         own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
         step = max(1, -(-len(own) // REPLAYED_EPISODES))
         for row in own.take(np.arange(0, len(own), step)).to_pylist():
             checked += 1
             if fault := replay_fault(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
-                offenders.append(f"{key} {row['item_id']} {row['model']}: {fault}")
-    return verdict(offenders, checked=checked)
+                offenders.append((key, f"{row['item_id']} {row['model']}: {fault}"))
+    return partition_verdict(context, offenders, checked=checked)

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, LeagueConfig, items_of, pack_of
-from assets.stage.checks import keys_repeated
+from assets.stage.checks import asset_check, keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -35,7 +35,7 @@ def scenario_items(context: dg.AssetExecutionContext, config: LeagueConfig, stor
     return run.result()
 
 
-@dg.asset_check(asset=scenario_items, blocking=True)
+@asset_check(asset=scenario_items, blocking=True)
 def scenario_items_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An item id stands once in its version of a scenario."""
     return keys_repeated(context, store, "scenario_items", ["version", "item_id"])

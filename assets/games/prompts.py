@@ -8,7 +8,7 @@ from assets.games.items import scenario_items
 from assets.games.known_games import known_personas
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, EntrantsConfig, items_of, pack_of
 from assets.stage.asked import models_of
-from assets.stage.checks import keys_repeated
+from assets.stage.checks import asset_check, keys_repeated
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -40,7 +40,7 @@ def episode_prompts(context: dg.AssetExecutionContext, config: EntrantsConfig, s
     return run.result()
 
 
-@dg.asset_check(asset=episode_prompts, blocking=True)
+@asset_check(asset=episode_prompts, blocking=True)
 def episode_prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An item has one row per persona and version."""
     return keys_repeated(context, store, "episode_prompts", ["version", "item_id", "persona"])

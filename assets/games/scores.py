@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assets.games.episodes import episodes
 from assets.games.scenarios import GAMES_GROUP, LEAGUE_SCENARIO, VersionsConfig, pack_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -53,22 +53,20 @@ def _metadata(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=episode_scores, blocking=True)
+@asset_check(asset=episode_scores, blocking=True)
 def episode_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An episode has one score per metric."""
     return keys_repeated(context, store, "episode_scores", ["episode_id", "metric", "snapshot"])
 
 
-@dg.asset_check(asset=episode_scores, blocking=True)
+@asset_check(asset=episode_scores, blocking=True)
 def episode_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A value that is not there has a reason, and a metric on 0-1 lies there."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(
-        context, store, "episode_scores", ["item_id", "model", "metric", "unit_scale", "value", "reason"]
-    ):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "episode_scores", ["item_id", "model", "metric", "unit_scale", "value", "reason"]):
         checked += len(rows)
         outside = pc.or_(pc.less(rows["value"], 0), pc.greater(rows["value"], 1))
         silent = pc.equal(pc.is_valid(rows["value"]), pc.is_valid(rows["reason"]))
         bad = rows.filter(pc.or_(pc.and_(pc.fill_null(outside, False), rows["unit_scale"]), silent))
-        offenders += [f"{key} {row['item_id']} {row['model']} {row['metric']}: {row['value']}" for row in bad.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, f"{row['item_id']} {row['model']} {row['metric']}: {row['value']}") for row in bad.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)

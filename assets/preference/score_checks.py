@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.preference.voted_scores import preference_scores
-from assets.stage.checks import verdict
+from assets.stage.checks import asset_check, verdict
 from assets.stage.resources import Store
 from resources.paired_players import votes_on_equal_texts
 from resources.votes import VoteStore
@@ -11,7 +11,7 @@ from resources.votes import VoteStore
 _SHARES_APART = 1e-9
 
 
-@dg.asset_check(asset=preference_scores)
+@asset_check(asset=preference_scores)
 def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
     """Within a fit and component the shares sum to 1, and each score lies in its interval."""
     keys = ["family", "partition", "reviewer_kind", "judge", "component"]
@@ -24,7 +24,7 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
     return verdict(offenders, checked=len(frame))
 
 
-@dg.asset_check(asset=preference_scores)
+@asset_check(asset=preference_scores)
 def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
     """Surprising votes: on two texts that differ, as reviewers read them, in nothing but case and white space. Such pairs are neither made nor
     served; they were imported, or voted on before a name was known that alone told the texts apart."""
@@ -33,7 +33,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
 
 
-@dg.asset_check(asset=preference_scores)
+@asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
     """Votes on pairs in whose texts a name stood, which may still tell who wrote them: by two players, where scores count such votes."""
     rows = store.reader.rows("preference_met").to_pylist()

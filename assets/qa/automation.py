@@ -40,10 +40,11 @@ qa_anchors_again = dg.define_asset_job(
     description="The judge is shown stored answers again in a snapshot, so that its drift is told apart from that of models.",
 )
 qa_boards_after_run = boards_after_run(
-    "qa",
-    [qa_pipeline, qa_night],
+    "qa_boards_after_run",
+    QA_ROLL_UPS,
     qa_roll_ups,
-    "Brings the boards of questions up to date after a run that scored some.",
+    qa_scores,
+    "Brings the boards of questions up to date when a part was scored, whatever run did it.",
 )
 
 QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
-from assets.stage.checks import verdict
+from assets.stage.checks import asset_check, verdict
 from assets.stage.drift_told import drift_result, send_verdicts, told_result, with_told
 from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
@@ -72,20 +72,20 @@ def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Stor
     return result._replace(metadata={**(result.metadata or {}), "webhook": sent})
 
 
-@dg.asset_check(asset=qa_drift)
+@asset_check(asset=qa_drift)
 def qa_no_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read(_QA_VERDICTS)
     return drift_result(rows, len(rows), drift_section(store.settings).severity, QA_WATCHED)
 
 
-@dg.asset_check(asset=qa_drift)
+@asset_check(asset=qa_drift)
 def qa_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `qa_drift`."""
     return told_result(store, _QA_VERDICTS, QA_WATCHED, drift_section(store.settings).tell)
 
 
-@dg.asset_check(asset=qa_drift)
+@asset_check(asset=qa_drift)
 def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
     """Warns of a judge that drifted: what it says of the same stored answers is not what it said before."""
     rows = store.warehouse.read_or_empty("qa_judge_drift").to_pylist()

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import qa_responses
-from assets.stage.checks import read_keys, verdict
+from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -90,14 +90,14 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_executions)
+@asset_check(asset=qa_executions)
 def qa_code_was_run(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns where code could not be run, or ran where it could read files of this machine."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "qa_executions", ["verdict", "message", "flags"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_executions", ["verdict", "message", "flags"]):
         checked += len(rows)
         undecided = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
-        offenders += [f"{key}: {text}" for text in pc.unique(undecided["message"]).to_pylist()[:3]]
+        offenders += [(key, text) for text in pc.unique(undecided["message"]).to_pylist()[:3]]
         if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
-            offenders.append(f"{key}: weak isolation: programs could read files of this machine")
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+            offenders.append((key, "weak isolation: programs could read files of this machine"))
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

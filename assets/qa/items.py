@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from assets.qa.files import DATASET_PART, QA_GROUP, qa_files
 from assets.qa.known_suites import known_suites
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -99,21 +99,23 @@ def _metadata(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_items, blocking=True)
+@asset_check(asset=qa_items, blocking=True)
 def qa_items_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An item id stands once in its part."""
     return keys_repeated(context, store, "qa_items", ["item_id"])
 
 
-@dg.asset_check(asset=qa_items)
+@asset_check(asset=qa_items)
 def qa_rows_left_out(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of rows of files that could not be used, and of items whose type nobody scores."""
-    offenders, checked = [], 0
-    for _, rows in read_keys(context, store, "qa_findings", ["level", "file", "line", "text"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_findings", ["level", "file", "line", "text"]):
         checked += len(rows)
-        offenders += [f"{row['file']}:{row['line'] or ''} {row['text']}" for row in rows.to_pylist() if row["level"] == "error"]
-    for key, rows in read_keys(context, store, "qa_items", ["item_id", "type", "scorers"]):
+        offenders += [
+            (key, f"{row['file']}:{row['line'] or ''} {row['text']}") for row in rows.to_pylist() if row["level"] == "error"
+        ]
+    for key, rows in read_keys(store, "qa_items", ["item_id", "type", "scorers"]):
         checked += len(rows)
         nobody = rows.filter(pc.equal(pc.list_value_length(rows["scorers"]), 0))
-        offenders += [f"{key} {row['item_id']}: nobody scores type {row['type']}" for row in nobody.to_pylist()]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        offenders += [(key, f"{row['item_id']}: nobody scores type {row['type']}") for row in nobody.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -15,7 +15,7 @@ from pydantic import Field
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.responses import qa_responses
 from assets.stage.asked import RolesConfig, asking, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -172,7 +172,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_judgements, blocking=True)
+@asset_check(asset=qa_judgements, blocking=True)
 def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No judgement counts twice: an evaluator looks at a response once."""
     return keys_repeated(
@@ -180,18 +180,18 @@ def qa_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -
     )
 
 
-@dg.asset_check(asset=qa_judgements)
+@asset_check(asset=qa_judgements)
 def qa_judges_answer(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "qa_judgements", ["reason", "judge_model", "self_judged"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_judgements", ["reason", "judge_model", "self_judged"]):
         asked = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
         checked += len(asked)
         failed = len(asked) - asked["reason"].null_count
         if failed > FAILED_JUDGEMENTS * len(asked):
-            offenders.append(f"{key}: {failed:,} of {len(asked):,} judgements have no score")
+            offenders.append((key, f"{failed:,} of {len(asked):,} judgements have no score"))
         own = asked.filter(pc.fill_null(asked["self_judged"], False))
         offenders += [
-            f"{key}: models of the maker of their judge, {judge}" for judge in pc.unique(own["judge_model"]).to_pylist()
+            (key, f"models of the maker of their judge, {judge}") for judge in pc.unique(own["judge_model"]).to_pylist()
         ]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -13,7 +13,7 @@ from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.items import qa_items
 from assets.qa.lookups import KeptLookUps
 from assets.qa.vectors import KeptVectors
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -140,18 +140,18 @@ def _failed_look_ups(context: pa.Table) -> pa.ChunkedArray:
     return pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
 
 
-@dg.asset_check(asset=qa_prompts, blocking=True)
+@asset_check(asset=qa_prompts, blocking=True)
 def qa_prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """An item has one prompt per condition."""
     return keys_repeated(context, store, "qa_prompts", ["item_id", "condition"])
 
 
-@dg.asset_check(asset=qa_prompts)
+@asset_check(asset=qa_prompts)
 def qa_evidence_found(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "qa_retrieval", ["condition", "hit"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_retrieval", ["condition", "hit"]):
         checked += len(rows)
         means = rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist()
-        offenders += [f"{key}, {row['condition']}: {row['hit_mean']:.0%}" for row in means if row["hit_mean"] < 0.8]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        offenders += [(key, f"{row['condition']}: {row['hit_mean']:.0%}") for row in means if row["hit_mean"] < 0.8]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -13,7 +13,7 @@ from pydantic import Field
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.prompts import HowConfig, condition_of, qa_prompts
 from assets.stage.asked import RolesConfig, asking, groups, models_of
-from assets.stage.checks import keys_repeated, models_that_failed
+from assets.stage.checks import asset_check, keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -144,13 +144,13 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_responses, blocking=True)
+@asset_check(asset=qa_responses, blocking=True)
 def qa_responses_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No response counts twice: a draw of an item under a condition by a model variant has one row per snapshot."""
     return keys_repeated(context, store, "qa_responses", [*QA_RESPONSE_KEY, "snapshot"])
 
 
-@dg.asset_check(asset=qa_responses)
+@asset_check(asset=qa_responses)
 def qa_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those again."""
     return models_that_failed(context, store, "qa_responses", "call_status", "calls")

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from assets.qa.boards import OF_SCORES, require_qa_scores
 from assets.qa.files import QA_GROUP
-from assets.stage.checks import verdict
+from assets.stage.checks import asset_check, verdict
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
@@ -58,7 +58,7 @@ def qa_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
     return published(context, store, {"qa_validity": rows}, warned=warned, validity=markdown(rows, shown, most=30))
 
 
-@dg.asset_check(asset=qa_validity)
+@asset_check(asset=qa_validity)
 def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     """Warns of a model or a judge whose scores may rest on something besides the answer; `qa_validity` says on what."""
     rows = store.warehouse.read("qa_validity").to_pylist()

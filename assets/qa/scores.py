@@ -10,7 +10,7 @@ from pydantic import Field
 from assets.qa.executions import qa_executions
 from assets.qa.files import DATASET_PART, QA_GROUP
 from assets.qa.judgements import qa_judgements
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -95,34 +95,34 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=qa_scores, blocking=True)
+@asset_check(asset=qa_scores, blocking=True)
 def qa_scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A response has one score per scorer and metric."""
     return keys_repeated(context, store, "qa_scores", [*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"])
 
 
-@dg.asset_check(asset=qa_scores, blocking=True)
+@asset_check(asset=qa_scores, blocking=True)
 def qa_scores_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A score lies in 0 to 1, and a value that is not there has a status that says why."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "qa_scores", ["item_id", "model", "status", "value", "score"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_scores", ["item_id", "model", "status", "value", "score"]):
         checked += len(rows)
         outside = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
         silent = pc.xor(pc.equal(rows["status"], "ok"), pc.is_valid(rows["value"]))
         bad = rows.filter(pc.or_(pc.fill_null(outside, False), silent))
-        offenders += [f"{key} {row['item_id']} {row['model']}: {row['status']}, {row['value']}" for row in bad.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, f"{row['item_id']} {row['model']}: {row['status']}, {row['value']}") for row in bad.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=qa_scores)
+@asset_check(asset=qa_scores)
 def qa_responses_readable(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models of whose responses more than a tenth could not be read."""
-    tables = [rows for _, rows in read_keys(context, store, "qa_scores", ["model", "metric", "status"])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "qa_scores", ["model", "metric", "status"]):
+        checked += len(rows)
+        frame = rows.to_pandas()
         read = frame[frame["status"].isin(["ok", "unparseable"])]
         shares = (read["status"] == "ok").groupby([read["model"], read["metric"]]).mean()
         low = shares[shares < READABLE_RESPONSES]
-        offenders = [f"{model}, {metric}: {share:.1%} read" for (model, metric), share in low.items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+        offenders += [(key, f"{model}, {metric}: {share:.1%} read") for (model, metric), share in low.items()]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -59,10 +59,11 @@ rubric_anchors_again = dg.define_asset_job(
     description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
 )
 rubric_boards_after_run = boards_after_run(
-    "rubric",
-    [rubric_pipeline, rubric_night],
+    "rubric_boards_after_run",
+    RUBRIC_ROLL_UPS,
     rubric_roll_ups,
-    "Brings the boards of rubrics up to date after a run that scored blueprints.",
+    rubric_scores,
+    "Brings the boards of rubrics up to date when a blueprint was scored, whatever run did it.",
 )
 
 RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from assets.rubric.files import RUBRIC_BLUEPRINT, read, rubric_files
 from assets.stage.asked import RolesConfig, asking, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -142,25 +142,25 @@ def _metadata_of_points(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_blueprints, blocking=True)
+@asset_check(asset=rubric_blueprints, blocking=True)
 def rubric_prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A prompt id stands once in its blueprint."""
     return keys_repeated(context, store, "rubric_prompts", ["prompt"])
 
 
-@dg.asset_check(asset=rubric_blueprints, blocking=True)
+@asset_check(asset=rubric_blueprints, blocking=True)
 def rubric_criteria_have_places(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Every criterion has a place of its own: no two paths of different blocks, and no two points of a path, are taken for one."""
     return keys_repeated(context, store, "rubric_criteria", list(RUBRIC_POINT))
 
 
-@dg.asset_check(asset=rubric_blueprints)
+@asset_check(asset=rubric_blueprints)
 def rubric_parts_left_out(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of blueprints of which broken parts were left out, as `--skip-broken` allows."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "rubric_findings", ["level", "code", "place"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_findings", ["level", "code", "place"]):
         checked += len(rows)
         offenders += [
-            f"{key} {row['place']}: {row['code']}" for row in rows.to_pylist() if leaves_out(row["level"], row["code"])
+            (key, f"{row['place']}: {row['code']}") for row in rows.to_pylist() if leaves_out(row["level"], row["code"])
         ]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

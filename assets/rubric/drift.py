@@ -8,6 +8,7 @@ import pyarrow as pa
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.roll_ups import require_scored
 from assets.rubric.scores import rubric_scores
+from assets.stage.checks import asset_check
 from assets.stage.drift_told import drift_result, send_verdicts, told_result, with_told
 from assets.stage.panel_drift import drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
@@ -67,14 +68,14 @@ def rubric_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: 
     return result._replace(metadata={**(result.metadata or {}), "webhook": sent})
 
 
-@dg.asset_check(asset=rubric_drift)
+@asset_check(asset=rubric_drift)
 def rubric_no_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read(_RUBRIC_VERDICTS)
     return drift_result(rows, len(rows), drift_section(store.settings).severity, WATCHED)
 
 
-@dg.asset_check(asset=rubric_drift)
+@asset_check(asset=rubric_drift)
 def rubric_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `rubric_drift`."""
     return told_result(store, _RUBRIC_VERDICTS, WATCHED, drift_section(store.settings).tell)

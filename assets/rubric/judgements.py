@@ -15,7 +15,7 @@ from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
 from assets.stage.asked import RolesConfig, asking, groups, made_at_once, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -142,21 +142,21 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_judgements, blocking=True)
+@asset_check(asset=rubric_judgements, blocking=True)
 def rubric_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot."""
     names = [*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"]
     return keys_repeated(context, store, "rubric_judgements", names)
 
 
-@dg.asset_check(asset=rubric_judgements)
+@asset_check(asset=rubric_judgements)
 def rubric_judges_are_readable(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more."""
-    tables = [rows for _, rows in read_keys(context, store, "rubric_judgements", ["judge", "class", "reason"])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_judgements", ["judge", "class", "reason"]):
+        checked += len(rows)
+        frame = rows.to_pandas()
         replied = frame[~frame["reason"].isin(["error", "budget"])]
         read = replied["class"].notna().groupby(replied["judge"]).mean()
-        offenders = [f"{judge}: {share:.1%} read" for judge, share in read[read < READ_BY_A_JUDGE].items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+        offenders += [(key, f"{judge}: {share:.1%} read") for judge, share in read[read < READ_BY_A_JUDGE].items()]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

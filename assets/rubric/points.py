@@ -10,7 +10,7 @@ from pydantic import Field
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.judgements import rubric_judgements
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -84,32 +84,32 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_points, blocking=True)
+@asset_check(asset=rubric_points, blocking=True)
 def rubric_points_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A criterion of a response has one row per snapshot."""
     return keys_repeated(context, store, "rubric_points", [*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"])
 
 
-@dg.asset_check(asset=rubric_points, blocking=True)
+@asset_check(asset=rubric_points, blocking=True)
 def rubric_points_have_reasons(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A score lies in 0 to 1, and a point without one says why."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "rubric_points", ["prompt", "model", "score", "reason"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_points", ["prompt", "model", "score", "reason"]):
         checked += len(rows)
         wrong = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
         silent = pc.and_(pc.is_null(rows["score"]), pc.is_null(rows["reason"]))
         bad = rows.filter(pc.or_(pc.fill_null(wrong, False), silent))
-        offenders += [f"{key} {row['prompt']} {row['model']}: {row['score']}" for row in bad.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, f"{row['prompt']} {row['model']}: {row['score']}") for row in bad.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=rubric_points)
+@asset_check(asset=rubric_points)
 def rubric_cells_complete(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of blueprints of which fewer than nine in ten points have a score."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "rubric_points", ["score"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_points", ["score"]):
         checked += len(rows)
         share = 1 - rows["score"].null_count / len(rows) if len(rows) else 1.0
         if share < 0.9:
-            offenders.append(f"{key}: {share:.1%} scored")
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+            offenders.append((key, f"{share:.1%} scored"))
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

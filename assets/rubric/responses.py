@@ -13,7 +13,7 @@ from pydantic import Field
 from assets.rubric.blueprints import RUBRIC_GROUP, rubric_blueprints
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.stage.asked import RolesConfig, asking, groups, models_of
-from assets.stage.checks import keys_repeated, models_that_failed
+from assets.stage.checks import asset_check, keys_repeated, models_that_failed
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -117,13 +117,13 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_responses, blocking=True)
+@asset_check(asset=rubric_responses, blocking=True)
 def rubric_responses_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No response counts twice: a draw of a prompt by a model variant with one system prompt has one row per snapshot."""
     return keys_repeated(context, store, "rubric_responses", [*RUBRIC_RESPONSE, "snapshot"])
 
 
-@dg.asset_check(asset=rubric_responses)
+@asset_check(asset=rubric_responses)
 def rubric_calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the conversations failed for good; a rerun asks those again."""
     return models_that_failed(context, store, "rubric_responses", "status", "conversations")

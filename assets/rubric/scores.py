@@ -12,7 +12,7 @@ from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.points import SnapshotConfig, rubric_points
 from assets.stage.asked import models_of
-from assets.stage.checks import read_keys, verdict
+from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -118,14 +118,14 @@ def _metadata(rows: pa.Table, snapshot: str, label: str) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=rubric_scores, blocking=True)
+@asset_check(asset=rubric_scores, blocking=True)
 def rubric_coverage_in_range(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Coverage and hybrid score lie in 0 to 1 wherever there is one."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "rubric_scores", ["prompt", "model", "coverage", "hybrid"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_scores", ["prompt", "model", "coverage", "hybrid"]):
         checked += len(rows)
         for name in ("coverage", "hybrid"):
             outside = pc.or_(pc.less(rows[name], -1e-12), pc.greater(rows[name], 1 + 1e-12))
             bad = rows.filter(pc.fill_null(outside, False))
-            offenders += [f"{key} {row['prompt']} {row['model']}: {name} {row[name]}" for row in bad.to_pylist()]
-    return verdict(offenders, checked=checked)
+            offenders += [(key, f"{row['prompt']} {row['model']}: {name} {row[name]}") for row in bad.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)

@@ -14,7 +14,7 @@ from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.scores import rubric_scores
 from assets.stage.asked import RolesConfig, asking, models_of
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import TAKEN_AWAY, PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
@@ -176,18 +176,18 @@ def _metadata(rows: pa.Table, grades: pa.Table, snapshot: str) -> dict[str, Any]
     }
 
 
-@dg.asset_check(asset=rubric_summaries, blocking=True)
+@asset_check(asset=rubric_summaries, blocking=True)
 def rubric_summaries_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No summary counts twice: an analyst has one row per snapshot."""
     return keys_repeated(context, store, "rubric_summaries", ["analyst_variant", "snapshot"])
 
 
-@dg.asset_check(asset=rubric_summaries)
+@asset_check(asset=rubric_summaries)
 def rubric_no_name_leaked(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Fails where a report to an analyst still held the name of a maker, model or provider. Such a report is not sent."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "rubric_summaries", ["snapshot", "status", "reason"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "rubric_summaries", ["snapshot", "status", "reason"]):
         checked += len(rows)
         left = rows.filter(pc.equal(rows["status"], NAME_LEFT))
-        offenders += [f"{key} {row['snapshot']}: {row['reason']}" for row in left.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, f"{row['snapshot']}: {row['reason']}") for row in left.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)

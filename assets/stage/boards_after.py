@@ -1,27 +1,165 @@
-"""The sensor of a family that brings its boards up to date after a run that scored something."""
+"""The sensor of a family that keeps its roll-ups as new as the partitions they are made of, whatever made those."""
 
-from collections.abc import Sequence
-from typing import Any
+import json
+import time
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple, Self
 
 import dagster as dg
 
-from assets.stage.partitions import process_tag
+from assets.stage.dagster_internals import requested_backfills
+from assets.stage.partitions import process_of
+from assets.stage.resources import READ_AFTER_TAG
+
+LONGEST_WAIT_S = 600.0
+"""How long roll-ups wait, at most, for runs that are about to make more of what they read."""
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 
-def boards_after_run(family: str, scoring: Sequence[Any], roll_ups: Any, description: str) -> dg.SensorDefinition:
-    """The sensor `FAMILY_boards_after_run`. `scoring`: the jobs that score; `roll_ups`: the job that is asked for after one of them."""
+class _Cursor(NamedTuple):
+    """What the sensor keeps between its ticks."""
 
-    def asked(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-        """What a `dtef` command started makes its own boards."""
-        if process_tag(context.dagster_run):
-            return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
-        return dg.RunRequest(run_key=f"{family} roll-ups after {context.dagster_run.run_id}")
+    requested: int = 0
+    """The newest materialization for which roll-ups were requested last: its id in the event log."""
+    waits_since: float | None = None
+    """When it was first seen that roll-ups are to be made, if they wait: seconds since 1970."""
 
-    return dg.run_status_sensor(
-        run_status=dg.DagsterRunStatus.SUCCESS,
-        name=f"{family}_boards_after_run",
-        monitored_jobs=list(scoring),
-        request_job=roll_ups,
+    @classmethod
+    def parse(cls, text: str | None) -> Self:
+        try:
+            requested, waits_since = json.loads(text or "")
+            return cls(int(requested), None if waits_since is None else float(waits_since))
+        except (ValueError, TypeError):  # the first tick, or the cursor of an earlier version
+            return cls()
+
+
+class _Boards(NamedTuple):
+    """The roll-ups of a family and the assets outside of it that they are made of."""
+
+    inputs: Mapping[dg.AssetKey, Set[dg.AssetKey]]
+    """By roll-up, the assets that it is made of, also by way of other roll-ups."""
+
+    @classmethod
+    def of(cls, roll_ups: Sequence[dg.AssetsDefinition]) -> Self:
+        parents = {asset.key: set(asset.dependency_keys) for asset in roll_ups}
+
+        def outside(key: dg.AssetKey) -> set[dg.AssetKey]:
+            return set().union(*(outside(parent) if parent in parents else {parent} for parent in parents[key]))
+
+        return cls({key: outside(key) for key in parents})
+
+    @property
+    def all_inputs(self) -> set[dg.AssetKey]:
+        return set().union(*self.inputs.values())
+
+    def outdated(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
+        """By roll-up that is older than what it is made of: the newest materialization of that, by its id in the event log."""
+        records = instance.get_asset_records([*self.all_inputs, *self.inputs])
+        made = {one.asset_entry.asset_key: last for one in records if (last := one.asset_entry.last_materialization_record)}
+        newest = {key: max((made[one].storage_id for one in of if one in made), default=0) for key, of in self.inputs.items()}
+        runs = {made[key].run_id for key in self.inputs if key in made}
+        read_after = {run_id: _read_after(instance.get_run_by_id(run_id)) for run_id in runs}
+        return {
+            key: newest_id
+            for key, newest_id in newest.items()
+            if newest_id > (read_after[made[key].run_id] if key in made else 0)
+        }
+
+
+def _read_after(run: dg.DagsterRun | None) -> int:
+    """The last event there was when the run began to read. 0: nothing is known of that."""
+    return int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0
+
+
+def boards_after_run(
+    name: str, roll_ups: Sequence[dg.AssetsDefinition], job: Any, scores: dg.AssetsDefinition, description: str
+) -> dg.SensorDefinition:
+    """The sensor `name`, which has `job` make those of the `roll_ups` that are older than what they are made of.
+
+    It looks at the state there is, not at how it came about: a partition that a command, a job, a backfill or a click made, in a run that
+    succeeded or failed in part, makes the roll-ups older all the same, and so does one that lands while they are being made. They wait while
+    runs are about to make more, but no longer than LONGEST_WAIT_S. Roll-ups that were requested and failed are requested again when there is
+    something newer. `scores`: without it there is nothing to show.
+    """
+    boards = _Boards.of(roll_ups)
+
+    def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        before, instance = _Cursor.parse(context.cursor), context.instance
+        outdated = boards.outdated(instance)
+        newest = max(outdated.values(), default=0)
+        if not outdated or instance.get_latest_materialization_event(scores.key) is None:
+            return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
+        waits_since = before.waits_since or time.time()
+        run_ids, feeding = _unfinished(instance, boards, job.name)
+        if run_ids:
+            return _skip(f"run {run_ids[0]} is to make boards or makes them now", _Cursor(before.requested))
+        if newest == before.requested:
+            return _skip("the boards of what there is were requested, and not all were made: see their run", before)
+        if time.time() - waits_since < LONGEST_WAIT_S and (why := feeding or _command_at_work(instance, boards)):
+            return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
+        some = None if len(outdated) == len(boards.inputs) else sorted(outdated)
+        return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=some)], cursor=json.dumps(_Cursor(newest)))
+
+    return dg.SensorDefinition(
+        name=name,
+        evaluation_fn=follow,
+        job=job,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=description,
-    )(asked)
+    )
+
+
+def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=dg.SkipReason(why), cursor=json.dumps(cursor))
+
+
+def _unfinished(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
+    """The runs that are to make roll-ups, and why to wait for others that make what the roll-ups read; empty: there are none."""
+    rolling, feeding = list[str](), ""
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+        run = record.dagster_run
+        if _is_lost(record):
+            continue
+        made = _assets_of(instance, run)
+        if run.job_name == job or not made.isdisjoint(boards.inputs):
+            rolling.append(run.run_id)
+        elif not made.isdisjoint(boards.all_inputs):
+            feeding = f"run {run.run_id} has not ended"
+    for backfill in requested_backfills(instance):
+        if not set(backfill.asset_selection or ()).isdisjoint({*boards.inputs, *boards.all_inputs}):
+            feeding = feeding or f"backfill {backfill.backfill_id} has not ended"
+    return rolling, feeding
+
+
+def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Set[dg.AssetKey]:
+    """The assets that a run is to make."""
+    if run.asset_selection is not None:
+        return run.asset_selection
+    return instance.get_asset_keys_for_run(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+
+
+def _is_lost(record: dg.RunRecord) -> bool:
+    """Whether a run will never end: the process that was to carry it on was killed."""
+    process = process_of(record.dagster_run)
+    if process is not None and process.is_dead():
+        return True
+    is_old = time.time() - record.create_timestamp.timestamp() > LONGEST_WAIT_S
+    return is_old and record.dagster_run.status == dg.DagsterRunStatus.NOT_STARTED
+
+
+def _command_at_work(instance: dg.DagsterInstance, boards: _Boards) -> str:
+    """Why to wait for a command that made some of the inputs last, and makes its own roll-ups before it ends. Empty: there is none."""
+    records = instance.get_asset_records([*boards.all_inputs])
+    made = (one.asset_entry.last_materialization_record for one in records)
+    for run_id in {one.run_id for one in made if one}:
+        run = instance.get_run_by_id(run_id)
+        process = process_of(run) if run else None
+        if process is not None and not process.is_dead():
+            return f"the command that started run {run_id} makes its own boards before it ends"
+    return ""

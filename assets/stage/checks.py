@@ -1,25 +1,69 @@
-"""What the asset checks share: which partitions to look at, and how offenders are reported."""
+"""What the asset checks share: they look at every partition there is, and report offenders alike."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from inspect import cleandoc
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.dagster_internals import not_blocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
 from resources.warehouse import TABLES
 
+Check = Callable[..., dg.AssetCheckResult]
 
-def read_keys(
-    context: dg.AssetCheckExecutionContext, store: Store, table: str, columns: Sequence[str]
-) -> Iterator[tuple[str, pa.Table]]:
-    """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together, less what cannot be read."""
-    failed, space = failed_partitions(context), TABLES[table].space
+
+def asset_check(
+    asset: dg.AssetsDefinition | dg.AssetKey, *, blocking: bool = False, name: str = ""
+) -> Callable[[Check], dg.AssetChecksDefinition]:
+    """As `dg.asset_check`, whose step has the name of the check; Dagster's has that of the asset before it: `scores_scores_unique`."""
+
+    def define(function: Check) -> dg.AssetChecksDefinition:
+        check = name or function.__name__
+        spec = dg.AssetCheckSpec(check, asset=asset, blocking=blocking, description=cleandoc(function.__doc__ or ""))
+        return dg.multi_asset_check(specs=[spec], name=check)(function)
+
+    return define
+
+
+Offender = tuple[str, str]
+"""The partition in which something is wrong, and what."""
+
+
+def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """(key, rows) of every partition there is, whatever the run is about; all snapshots together, less what cannot be read.
+
+    A check has one state for its asset. Were it of the run's partitions alone, a good one that is made later would hide one that is broken.
+    """
+    space = TABLES[table].space
     assert space is not None, f"{table} is not kept by partition"
-    for key in chosen_partitions(context):
-        if key not in failed:
-            yield key, store.reader.rows(table, columns=columns, **space.levels(key))
+    for first in store.warehouse.values(table, space.first):
+        if not space.second:
+            yield first, store.reader.rows(table, columns=columns, **{space.first: first})
+            continue
+        rows = store.reader.rows(table, columns=list(dict.fromkeys([*columns, space.second])), **{space.first: first})
+        for second in pc.unique(rows[space.second]).to_pylist():
+            of_key = rows.filter(pc.equal(rows[space.second], second))
+            yield space.key(first, second), of_key.select(list(columns))
+
+
+def partition_verdict(
+    context: dg.AssetCheckExecutionContext,
+    offenders: Sequence[Offender],
+    *,
+    checked: int,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+) -> dg.AssetCheckResult:
+    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone."""
+    partitioned = context.has_partition_key or context.has_partition_key_range
+    own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
+    first = sorted(offenders, key=lambda offender: offender[0] not in own)
+    result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
+    keys = list(dict.fromkeys(key for key, _ in first))
+    result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
+    return result if own.intersection(keys) else not_blocking(result)
 
 
 def verdict(
@@ -37,13 +81,13 @@ def keys_repeated(
     context: dg.AssetCheckExecutionContext, store: Store, table: str, key_columns: Sequence[str]
 ) -> dg.AssetCheckResult:
     """Fails for key values that stand more than once within a partition."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, table, key_columns):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, table, key_columns):
         checked += len(rows)
         counts = rows.group_by(list(key_columns)).aggregate([([], "count_all")])
         repeated = counts.filter(pc.greater(counts["count_all"], 1)).select(list(key_columns))
-        offenders += [f"{key} {' '.join(str(value) for value in row.values())}" for row in repeated.to_pylist()]
-    return verdict(offenders, checked=checked)
+        offenders += [(key, " ".join(str(value) for value in row.values())) for row in repeated.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)
 
 
 FAILED_SHARE = 0.01
@@ -53,11 +97,13 @@ FAILED_SHARE = 0.01
 def models_that_failed(
     context: dg.AssetCheckExecutionContext, store: Store, table: str, state: str, what: str
 ) -> dg.AssetCheckResult:
-    """Warns of models for which more than FAILED_SHARE of `what` failed for good: rows whose column `state` says `error`."""
-    tables = [rows for _, rows in read_keys(context, store, table, ["model", state])]
-    offenders: list[str] = []
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
+    """Warns of models for which more than FAILED_SHARE of `what` of a partition failed for good: rows whose column `state` says `error`."""
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, table, ["model", state]):
+        checked += len(rows)
+        frame = rows.to_pandas()
         failed = (frame[state] == "error").groupby(frame["model"]).mean()
-        offenders = [f"{model}: {share:.1%} of the {what} failed" for model, share in failed[failed > FAILED_SHARE].items()]
-    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)
+        offenders += [
+            (key, f"{model}: {share:.1%} of the {what} failed") for model, share in failed[failed > FAILED_SHARE].items()
+        ]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

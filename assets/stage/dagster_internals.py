@@ -5,6 +5,7 @@ storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to th
 bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
 """
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
@@ -12,6 +13,7 @@ from copy import copy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TextIO, cast
 
 import click
@@ -44,6 +46,12 @@ from dagster._core.errors import DagsterUserCodeUnreachableError
 
 # Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
 from dagster._core.events import DagsterEventBatchMetadata
+
+# Starts the processes that mirror a step's output. Replaced by: as `deaf_mirrors` below.
+from dagster._core.execution import compute_logs
+
+# Selects the backfills that are at work. Replaced by: the same name in `dagster`.
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 # Claims slots of pools as the executor does: an asset has one fixed pool, but its configuration tells which providers it asks.
 # Replaced by: a public way to claim and free slots of a pool from within a step.
@@ -83,6 +91,9 @@ from dagster._grpc.types import ExecuteRunArgs
 # What a class named in `dagster.yaml` is constructed with, and what reads the above. Replaced by: the first name in `dagster`.
 from dagster._serdes import ConfigurableClassData, unpack_value
 
+# Changes a field of a record, here of a check's evaluation. Replaced by: as `not_blocking` below.
+from dagster_shared.record import replace
+
 __all__ = [
     "CODE_VERSION_TAG",
     "DATA_VERSION_IS_USER_PROVIDED_TAG",
@@ -105,12 +116,15 @@ __all__ = [
     "LaunchRunContext",
     "SensorLook",
     "WorkerStatus",
+    "deaf_mirrors",
     "dev_command",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "in_code_location",
     "log_step_failure",
     "named_run_launcher",
+    "not_blocking",
+    "requested_backfills",
     "sensor_cursor",
     "sensor_look",
     "server_answers",
@@ -172,6 +186,22 @@ def without_own_lines() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def deaf_mirrors() -> Iterator[None]:
+    """What shows a step's output in the terminal does not hear a Ctrl-C: one traceback for each followed that of the command.
+
+    Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
+    starts them apart.
+    """
+    given = compute_logs.subprocess
+    apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
+    vars(compute_logs)["subprocess"] = apart
+    try:
+        yield
+    finally:
+        vars(compute_logs)["subprocess"] = given
+
+
 class _WithoutOwnLines:
     """A stream that passes on everything else."""
 
@@ -205,6 +235,23 @@ def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
     data = [state.instigator_data for state in states if state.instigator_name == name]
     cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
     return cursors[-1] if cursors else None
+
+
+class _NotBlocking(dg.AssetCheckResult):
+    def to_asset_check_evaluation(self, step_context: Any) -> dg.AssetCheckEvaluation:
+        return replace(super().to_asset_check_evaluation(step_context), blocking=False)
+
+
+def not_blocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+    """The same result, which does not hold up the run. Replaced by: a public `AssetCheckResult(blocking=False)`."""
+    return _NotBlocking(
+        passed=result.passed, severity=result.severity, metadata=result.metadata, description=result.description
+    )
+
+
+def requested_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
+    """The backfills that have not ended. Replaced by: a public `DagsterInstance.get_backfills`."""
+    return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
 
 class SensorLook(NamedTuple):

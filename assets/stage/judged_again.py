@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.broken_files import left_out
-from assets.stage.partitions import markdown
+from assets.stage.partitions import SNAPSHOT_TAG, markdown
 from assets.stage.resources import Store
 
 
@@ -28,6 +28,8 @@ def judged_result(
     who: Sequence[str],
 ) -> dg.MaterializeResult[Any]:
     """What such an asset returns. `moved`: the verdict on each judge, of which `who` are the columns that name it."""
+    if SNAPSHOT_TAG not in context.run.tags:
+        context.instance.add_run_tags(context.run.run_id, {SNAPSHOT_TAG: snapshot})
     reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
     shown = [*who, "verdict", "shift", "shift_low", "shift_high", "n_snapshots", "n_items"]
     return dg.MaterializeResult(

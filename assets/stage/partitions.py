@@ -1,5 +1,7 @@
 """What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
+import json
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -18,13 +20,20 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line, with_remedy
 from resources.gateway.progress import PartsProgress
+from resources.responses.processes import Process
 from resources.settings import Settings
+from resources.warehouse import TABLES
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
 """The process of a run that a command started, as JSON: such a command makes its own roll-ups. Read by `process_tag` alone."""
 SNAPSHOT_TAG = "dtef/snapshot"
 """Which snapshot a run is about, for those who read the list of runs."""
+
+MODELS_TAG = "dtef/models"
+"""Which models, or players of games, a run asks."""
+_MOST_TAGGED = 10
+"""Names in a tag, beyond which the others are counted."""
 
 FAILED_BECAUSE = "reasons"
 """In the metadata of a stage's failure: why each of its partitions failed."""
@@ -36,6 +45,7 @@ TAKEN_AWAY = "taken_away"
 OWNERS = ["team:data-engineering"]
 
 
+_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
 _PLACES: dict[str, tuple[str, int]] = {}
 """By stage, the pipeline that it is part of and its number among the stages of that pipeline."""
 
@@ -93,6 +103,16 @@ def process_tag(run: dg.DagsterRun) -> str:
     return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
 
 
+def process_of(run: dg.DagsterRun) -> Process | None:
+    """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
+    tag = process_tag(run)
+    if tag.startswith("{"):
+        return Process(**json.loads(tag))
+    # Earlier versions wrote HOST:PID.
+    host, _, pid = tag.rpartition(":")
+    return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
+
+
 _AT_ONCE = 50
 """Partitions that a stage keeps to itself at a time: few enough to take seconds."""
 One = TypeVar("One")
@@ -115,6 +135,7 @@ class PartitionRun:
         self._chosen = chosen_partitions(context)
         self.keys = [key for key in self._chosen if key not in self._failed_before]
         self._provenance = Provenance(context, self.keys)
+        tag_run(context, self._chosen)
         self._failures: dict[str, str] = {}
         self._done: dict[str, dg.AssetMaterialization] = {}
         self._tried: set[str] = set()
@@ -206,6 +227,31 @@ class PartitionRun:
             for key in graph.get(self.context.asset_key).child_keys
             if key in in_run
         )
+
+
+def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
+    """Tag the run with what its stage is about: the first levels of its partitions, such as `dtef/rounds`, its snapshot and its models.
+
+    Here, as nothing else sees all runs: a backfill or a click takes no tags of a job.
+    """
+    config: Mapping[str, Any] = context.op_execution_context.op_config or {}
+    partitions = context.assets_def.partitions_def
+    space = next(
+        one for one in _SPACES if isinstance(partitions, dg.DynamicPartitionsDefinition) and one.name == partitions.name
+    )
+    found = {
+        f"dtef/{space.first}s": list(dict.fromkeys(space.levels(key)[space.first] for key in keys)),
+        SNAPSHOT_TAG: [config["snapshot"]] if config.get("snapshot") else [],
+        MODELS_TAG: config.get("models") or config.get("players") or [],
+    }
+    tags = {name: _some(values) for name, values in found.items() if values}
+    if new := {name: value for name, value in tags.items() if context.run.tags.get(name) != value}:
+        context.instance.add_run_tags(context.run.run_id, new)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_TAGGED
+    return ", ".join(names[:_MOST_TAGGED]) + (f" and {more} more" if more > 0 else "")
 
 
 def failed_text(failed: Mapping[str, str], asked: int) -> str:

@@ -9,6 +9,7 @@ import dagster as dg
 import duckdb
 from pydantic import PrivateAttr
 
+from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
 from assets.stage.shared_gateway import Command
 from assets.stage.told_calls import CallsOfStage
 from dtef_pipeline.asking.calls import Ask, Then
@@ -29,6 +30,9 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
+
+READ_AFTER_TAG = f"{HIDDEN_TAG_PREFIX}dtef_read_after"
+"""Of each run: the id of the last event that was logged before the run read anything. What was materialized by then, it has read."""
 
 
 @dataclass(slots=True)
@@ -96,8 +100,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     _queue_id: str | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Take over which evaluation the run is of, so that what it buys is told from what was there."""
+        """Take over which evaluation the run is of, so that what it buys is told from what was there, and note what it can have read."""
         self._queue_id = context.run.tags.get(QUEUE_TAG) if context.run else None
+        if context.run and context.instance:
+            last = context.instance.event_log_storage.get_maximum_record_id() or 0
+            context.instance.add_run_tags(context.run.run_id, {READ_AFTER_TAG: str(last)})
 
     @cached_property
     def settings(self) -> Settings:

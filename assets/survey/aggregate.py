@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.stage.checks import keys_repeated
+from assets.stage.checks import asset_check, keys_repeated
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.rounds import ROUND_SEGMENT
@@ -80,7 +80,7 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=segment_results, blocking=True)
+@asset_check(asset=segment_results, blocking=True)
 def results_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (model variant, context level, condition, targets, snapshot) has one row."""
     return keys_repeated(

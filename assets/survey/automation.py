@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets.stage.partitions import process_tag
+from assets.stage.boards_after import boards_after_run
 from assets.survey.aggregate import segment_results
 from assets.survey.blueprint import blueprints
 from assets.survey.boards import breakdowns, costs, leaderboard
@@ -37,42 +37,15 @@ roll_ups = dg.define_asset_job(
 )
 
 
-def _boards_after(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-    """A roll-up reads everything, so one that still waits sees this run too: ten rounds that land together need no ten roll-ups."""
-    to_come = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED]
-    queued = dg.RunsFilter(job_name=roll_ups.name, statuses=to_come)
-    if waiting := context.instance.get_run_records(queued, limit=1):
-        return dg.SkipReason(f"run {waiting[0].dagster_run.run_id} waits in the queue and will see what this run made")
-    return dg.RunRequest(run_key=context.dagster_run.run_id)
-
-
-@dg.run_status_sensor(
-    run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[round_pipeline, nightly_drift],
-    request_job=roll_ups,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Brings leaderboard, breakdowns and report up to date after a run that the sensor or the schedule started.",
+survey_boards_after_run = boards_after_run(
+    "boards_after_run",
+    ROLL_UPS,
+    roll_ups,
+    segment_results,
+    "Brings leaderboard, breakdowns and report up to date when a segment was scored, whatever run did it: a command, a job, a backfill, "
+    "a click, or a run in which other segments failed.",
 )
-def boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-    return _boards_after(context)
-
-
-@dg.run_status_sensor(
-    run_status=dg.DagsterRunStatus.FAILURE,
-    request_job=roll_ups,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Brings leaderboard, breakdowns and report up to date after a run in which some partitions failed and others were scored.",
-)
-def boards_after_partial_failure(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-    """One bad segment does not keep the others off the boards. Backfills too: of those Dagster starts no roll-up once a partition failed."""
-    run = context.dagster_run
-    if process_tag(run):
-        return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
-    made = context.instance.get_asset_keys_for_run(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-    if made.isdisjoint({scores.key, segment_results.key}):
-        return dg.SkipReason("nothing was scored in this run")
-    return _boards_after(context)
 
 
 JOBS = [round_pipeline, nightly_drift, roll_ups]
-SENSORS = [new_round, boards_after_run, boards_after_partial_failure]
+SENSORS = [new_round, survey_boards_after_run]

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
@@ -95,18 +95,18 @@ def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, s
     }
 
 
-@dg.asset_check(asset=blueprints, blocking=True)
+@asset_check(asset=blueprints, blocking=True)
 def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (question, context level, condition) has one prompt."""
     return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "condition"])
 
 
-@dg.asset_check(asset=blueprints, blocking=True)
+@asset_check(asset=blueprints, blocking=True)
 def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """No prompt shows a question that it asks, or a circular one, as context."""
-    offenders, checked = [], 0
+    offenders, checked = list[Offender](), 0
     columns = ["question_id", "prompt_id", "context_question_ids", "circular"]
-    for key, rows in read_keys(context, store, "blueprints", columns):
+    for key, rows in read_keys(store, "blueprints", columns):
         circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
         asked: dict[str, set[str]] = {}
         for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
@@ -114,5 +114,5 @@ def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: St
         checked += len(rows)
         for row in rows.to_pylist():
             if (circular | asked[row["prompt_id"]]).intersection(row["context_question_ids"]):
-                offenders.append(f"{key} {row['question_id']}")
-    return verdict(offenders, checked=checked)
+                offenders.append((key, row["question_id"]))
+    return partition_verdict(context, offenders, checked=checked)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.broken_files import left_out
-from assets.stage.checks import read_keys
+from assets.stage.checks import asset_check, read_keys
 from assets.stage.drift_told import counted_verdicts, drift_result
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -81,7 +81,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     return run.result()
 
 
-@dg.asset_check(asset=drift_checks)
+@asset_check(asset=drift_checks)
 def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
 
@@ -98,8 +98,8 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
     try:
         checked, found = store.reader.query(look, only=["drift_checks"])
     except duckdb.Error as error:
-        context.log.warning(f"only the partitions of this run are looked at: {error}")
-        parts = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
+        context.log.warning(f"the partitions are read one by one: {error}")
+        parts = [rows for _, rows in read_keys(store, "drift_checks", DRIFT_CHECKS.names)]
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
     left_out(context, store.reader)

@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.versions import content_version
 from assets.survey.curation_file import rows_of_no_round
@@ -103,59 +103,60 @@ def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[s
     return metadata, content_version(rows)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Observed and population distributions are fractions that sum to 1."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "observed", "population"]):
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "survey_responses", ["question_id", "observed", "population"]):
         checked += len(rows)
         offenders += [
-            f"{key} {row['question_id']}"
+            (key, row["question_id"])
             for row in rows.to_pylist()
             if any(min(row[name]) < 0 or abs(sum(row[name]) - 1) > 1e-9 for name in ("observed", "population"))
         ]
-    return verdict(offenders, checked=checked)
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def one_row_a_question(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every question has one row per segment."""
     return keys_repeated(context, store, "survey_responses", ["question_id"])
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every distribution rests on at least the minimum number of respondents the round was ingested with."""
-    offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "n"]):
-        source = store.sources.get(split_partition_key(key)[0])
-        minimum = source.min_n if source else 1
+    offenders, checked = list[Offender](), 0
+    rounds = store.warehouse.values("survey_responses", "round")
+    minima = {one: source.min_n if (source := store.sources.get(one)) else 1 for one in rounds}
+    for key, rows in read_keys(store, "survey_responses", ["question_id", "n"]):
         checked += len(rows)
-        offenders += [f"{key} {row['question_id']}: n={row['n']} < {minimum}" for row in rows.to_pylist() if row["n"] < minimum]
-    return verdict(offenders, checked=checked)
+        minimum = minima[split_partition_key(key)[0]]
+        offenders += [
+            (key, f"{row['question_id']}: n={row['n']} < {minimum}") for row in rows.to_pylist() if row["n"] < minimum
+        ]
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses, blocking=True)
+@asset_check(asset=survey_responses, blocking=True)
 def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1."""
-    offenders, checked = [], 0
-    references = {
-        key: rows.to_pylist() for key, rows in read_keys(context, store, "reference_scores", ["question_id", "n", "ceiling"])
-    }
-    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "n"]):
+    offenders, checked = list[Offender](), 0
+    references = {key: rows.to_pylist() for key, rows in read_keys(store, "reference_scores", ["question_id", "n", "ceiling"])}
+    for key, rows in read_keys(store, "survey_responses", ["question_id", "n"]):
         checked += len(rows)
         ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in references.get(key, [])}
         for question_id, n in zip(rows["question_id"].to_pylist(), rows["n"].to_pylist(), strict=True):
             ceiling = ceilings.get((question_id, n))
             if ceiling is None or not 0 <= ceiling <= 1:
-                offenders.append(f"{key} {question_id}: " + ("none" if ceiling is None else f"ceiling {ceiling}"))
-    return verdict(offenders, checked=checked)
+                offenders.append((key, f"{question_id}: " + ("none" if ceiling is None else f"ceiling {ceiling}")))
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=survey_responses)
-def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+@asset_check(asset=survey_responses)
+def little_in_quarantine(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
-    rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
+    rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
     for round_id in rounds:
         quarantined = store.reader.rows("survey_quarantine", columns=["question_id"], round=round_id)
@@ -166,10 +167,10 @@ def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: SurveySt
     return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
 
 
-@dg.asset_check(asset=survey_responses)
-def every_column_recognised(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
+@asset_check(asset=survey_responses)
+def every_column_recognised(store: SurveyStore) -> dg.AssetCheckResult:
     """Every segment column of the file was recognised; an unknown one is left out, and named here."""
-    rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
+    rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
     for round_id in rounds:
         findings = store.reader.rows("survey_findings", round=round_id).to_pylist()

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
 from assets.stage.ranges import range_tags, ranges
 from assets.survey.rounds import known_keys, register_round, survey_files
@@ -260,7 +261,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=survey_files.key, name=_CHECK)
+@asset_check(asset=survey_files.key, name=_CHECK)
 def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Warns of files in the folder DTEF_SURVEYS that cannot be read, wholly or in part. The sensor `new_round` reports when that changes."""
     return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))

@@ -6,6 +6,7 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.stage.broken_files import left_out
+from assets.stage.checks import asset_check
 from assets.stage.drift_told import counted_verdicts, drift_result, send_verdicts, told_result, with_told
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import markdown, roll_up
@@ -72,14 +73,14 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     )
 
 
-@dg.asset_check(asset=model_drift)
+@asset_check(asset=model_drift)
 def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read("model_drift")
     return drift_result(rows, len(rows), store.panel.drift.severity, SUBJECT)
 
 
-@dg.asset_check(asset=model_drift)
+@asset_check(asset=model_drift)
 def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `model_drift`."""
     return told_result(store, "model_drift", SUBJECT, store.panel.drift.tell)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from assets.stage.asking_config import AskingConfig
 from assets.stage.broken_files import not_restored
-from assets.stage.checks import keys_repeated, models_that_failed, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, models_that_failed, partition_verdict, read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.provider_pools import provider_pools
@@ -30,6 +30,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 
 
@@ -161,26 +162,27 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     return markdown(used, columns, most=len(used))
 
 
-@dg.asset_check(asset=predictions, blocking=True)
+@asset_check(asset=predictions, blocking=True)
 def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """No response counts twice: a request has one row per question, context level and condition."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
-@dg.asset_check(asset=predictions, blocking=True)
+@asset_check(asset=predictions, blocking=True)
 def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every prediction made for the current blueprints belongs to one of their prompts."""
-    offenders, checked = [], 0
-    made = dict(read_keys(context, store, "blueprints", ["prompt_id", "blueprint_hash"]))
-    for key, rows in read_keys(context, store, "predictions", ["prompt_id", "blueprint_hash", "model"]):
-        current = rows.filter(pc.is_in(rows["blueprint_hash"], made[key]["blueprint_hash"].combine_chunks()))
+    offenders, checked = list[Offender](), 0
+    made = dict(read_keys(store, "blueprints", ["prompt_id", "blueprint_hash"]))
+    for key, rows in read_keys(store, "predictions", ["prompt_id", "blueprint_hash", "model"]):
+        prompts = made.get(key, BLUEPRINTS.empty_table())
+        current = rows.filter(pc.is_in(rows["blueprint_hash"], prompts["blueprint_hash"].combine_chunks()))
         checked += len(current)
-        lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], made[key]["prompt_id"].combine_chunks())))
-        offenders += [f"{key} {row['model']} {row['prompt_id']}" for row in lacking.to_pylist()]
-    return verdict(offenders, checked=checked)
+        lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], prompts["prompt_id"].combine_chunks())))
+        offenders += [(key, f"{row['model']} {row['prompt_id']}") for row in lacking.to_pylist()]
+    return partition_verdict(context, offenders, checked=checked)
 
 
-@dg.asset_check(asset=predictions)
+@asset_check(asset=predictions)
 def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those calls again."""
     return models_that_failed(context, store, "predictions", "call_status", "calls")

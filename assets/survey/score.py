@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.checks import Offender, asset_check, keys_repeated, partition_verdict, read_keys
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.predict import predictions
 from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, SCORES
@@ -62,7 +63,12 @@ def _score_snapshot(store: Store, survey: pa.Table, metric: str, **at: str) -> p
 def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
     statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["status"]).to_pylist()}
     answered = sum(statuses.get(status, 0) for status in ANSWERED)
-    means = {"mean_score": pc.mean(rows["score"]).as_py(), "mean_l2_corrected": pc.mean(rows["l2_corrected"]).as_py()}
+    computed = pc.starts_with(rows["model_variant"], COMPUTED)
+    means = {
+        f"mean_{name}{suffix}": pc.mean(of[name]).as_py()
+        for suffix, of in (("", rows.filter(pc.invert(computed))), ("_baselines", rows.filter(computed)))
+        for name in ("score", "l2_corrected")
+    }
     return {
         "dagster/row_count": len(rows),
         "snapshots": ", ".join(snapshots),
@@ -75,7 +81,7 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
     }
 
 
-@dg.asset_check(asset=scores, blocking=True)
+@asset_check(asset=scores, blocking=True)
 def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (prompt, context level, model variant, draw, snapshot) is scored once."""
     return keys_repeated(
@@ -86,16 +92,14 @@ def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.As
     )
 
 
-@dg.asset_check(asset=scores)
+@asset_check(asset=scores)
 def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """Warns of models for which fewer than nine in ten responses could be read as a distribution."""
-    tables = [rows for _, rows in read_keys(context, store, "scores", ["model", "status"])]
-    offenders: list[str] = []
-    checked = 0
-    if tables:
-        frame = pa.concat_tables(tables).to_pandas()
+    offenders, checked = list[Offender](), 0
+    for key, rows in read_keys(store, "scores", ["model", "status"]):
+        frame = rows.to_pandas()
         frame = frame[frame["status"].isin(ANSWERED)]
         rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
-        checked = len(rates)
-        offenders = [f"{model}: {rate:.1%} parsed" for model, rate in rates[rates < READ_ENOUGH].items()]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+        checked += len(rates)
+        offenders += [(key, f"{model}: {rate:.1%} parsed") for model, rate in rates[rates < READ_ENOUGH].items()]
+    return partition_verdict(context, offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

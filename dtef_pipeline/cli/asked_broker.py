@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.text.extras import how_to_install
 from resources.broker import EXAMPLE, VARIABLE, fault, is_redis, launcher_of, shown, without_password
 from resources.settings import Settings
 
@@ -58,7 +59,7 @@ def _asked(url: str, source: str) -> Diagnosis:
         return _pinged(url, where, source)
     except ImportError as error:
         found = f"{where} cannot be used: the package {str(error.name).partition('.')[0]} is not installed"
-        remedy = f"pip install 'dtef-pipeline[celery]'; or, on one machine: unset {VARIABLE}"
+        remedy = f"{how_to_install('celery')}; or, on one machine: unset {VARIABLE}"
         return Diagnosis(_BROKER, "problem", found, remedy)
 
 

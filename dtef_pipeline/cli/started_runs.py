@@ -33,6 +33,13 @@ def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[st
         progress.close()
 
 
+def made_before(instance: Any, names: Sequence[str]) -> list[str]:
+    """Those of these assets that were materialized already."""
+    import dagster as dg
+
+    return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
+
+
 def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> int:
     """The exit code of a command that runs the roll-ups of a family: 1 where one failed, or a file was left out.
 

