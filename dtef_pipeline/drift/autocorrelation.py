@@ -22,7 +22,10 @@ RESOLUTION = 0.005
 LASTING = 3
 """Snapshots since a change before it counts for more than no change."""
 PATIENCE = 3
-"""Snapshots after the baseline within which the change is to one half, by its prior weights."""
+"""Snapshots after the baseline within which a later change is to one half, by its prior weights."""
+EARLY = 0.2
+"""Prior weight of a change within the baseline, in equal parts. It counts for more than no change once twice the baseline's snapshots are known:
+the few before it may have been off, and nobody can tell."""
 PRIOR_VARIANCES = np.array([1.0, 4.0, 16.0, 64.0])
 """Of the shift, in units of the spread: a mixture finds small shifts and large ones nearly as fast as either prior alone would."""
 _DESIGN_ROWS = 32
@@ -85,7 +88,7 @@ class Fits(NamedTuple):
 def fits(means: Floats, baseline: int, floors: Floats, noise: Dependence, n: Places) -> Fits:
     """What the first n `means` say, (snapshots,) in units of the score, for some `n`.
 
-    `floors`: the smallest spread that is believed after each. Changes are from `baseline` on.
+    `floors`: the smallest spread that is believed after each.
     """
     design, at = _design(len(means), noise), n - 1
     white = design.whiten @ (means - means[0])
@@ -93,7 +96,7 @@ def fits(means: Floats, baseline: int, floors: Floats, noise: Dependence, n: Pla
     total = (np.cumsum(white**2) - sums**2 / design.ones)[at]
     least = n * floors[at] ** 2
     change = np.arange(len(means))
-    known = (change >= baseline) & (change < n[:, None])
+    known = (change >= 1) & (change < n[:, None])
     gained = np.cumsum(design.steps * white[:, None], axis=0)[at] - design.crossed[at] * (sums / design.ones)[at, None]
     effective = np.where(known, design.effective[at], 1.0)
     within = np.maximum(total[:, None] - np.where(known, gained**2 / effective, 0.0), least[:, None])
@@ -102,11 +105,13 @@ def fits(means: Floats, baseline: int, floors: Floats, noise: Dependence, n: Pla
     factor[known] = log_bayes_factor(
         (all_in[:, None] / within - 1)[known], effective[known], np.broadcast_to(n[:, None], known.shape)[known]
     )
-    factor = np.where(n[:, None] - change < LASTING, np.minimum(factor, 0.0), factor)
+    is_early = (change < baseline) & (n[:, None] < 2 * baseline)
+    factor = np.where(is_early | (n[:, None] - change < LASTING), np.minimum(factor, 0.0), factor)
     still = -design.volume[at] - 0.5 * np.log(design.ones[at]) - (n - 1) / 2 * np.log(all_in)
     # The change points that are still to come have the rest of the prior's weight, and a Bayes factor of 1.
-    rest = np.where(n > baseline, math.log(PATIENCE) - np.log(np.maximum(n - baseline, 0) + PATIENCE), 0.0)
-    terms = np.where(known, factor + weight(np.maximum(change, baseline), baseline), -np.inf)
+    late, early = _prior(baseline)
+    rest = np.log(late * PATIENCE / (np.maximum(n - baseline, 0) + PATIENCE) + early * np.maximum(baseline - n, 0))
+    terms = np.where(known, factor + weight(change, baseline), -np.inf)
     whole = np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), rest))
     return Fits(terms, whole, np.asarray(still + whole))
 
@@ -128,9 +133,18 @@ def shift_at(means: Floats, change: int, noise: Dependence) -> tuple[float, floa
 
 
 def weight(change: Places | int, baseline: int) -> Floats:
-    """log prior weight of a change at a position: 1/4, 3/20, 1/10, ... from the baseline on; they sum to 1."""
-    place = np.asarray(change, dtype=float) - baseline + PATIENCE
-    return np.asarray(math.log(PATIENCE) - np.log(place * (place + 1)))
+    """log prior weight of a change at a position from 1 on; the weights sum to 1.
+
+    EARLY is shared evenly by the positions within the baseline. The rest is 1/4, 3/20, 1/10, ... from the baseline on.
+    """
+    late, early = _prior(baseline)
+    place = np.maximum(np.asarray(change, dtype=float) - baseline, 0) + PATIENCE
+    return np.asarray(np.log(np.where(np.asarray(change) < baseline, early, late * PATIENCE / (place * (place + 1)))))
+
+
+def _prior(baseline: int) -> tuple[float, float]:
+    """Prior weight of all changes after the baseline, and of each one within it."""
+    return (1 - EARLY, EARLY / (baseline - 1)) if baseline > 1 else (1.0, 0.0)
 
 
 def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: Places | int) -> Floats:

@@ -22,9 +22,9 @@ _SPREADS = 3.0
 _LEVEL_OF = 10
 """Snapshots before a run whose median is the level it is compared with."""
 _FIRST = 5
-"""Snapshots at the beginning whose median is the level while too few are known."""
-_KNOWN = 3
-"""Snapshots from which on a level is known, and those after a run that must be back."""
+"""Snapshots at the beginning whose median is the level that the series began with."""
+_AFTER = 3
+"""Snapshots after a run that must be back."""
 _FEW, _RARE = 2, 0.1
 """Runs, and part of the snapshots, that may have been off and back: more of them are how the series is, and no outages."""
 _CONSISTENT = 1.4826
@@ -52,7 +52,8 @@ def off_nights(means: Floats, floor: float) -> Off:
     A run is of snapshots further from the level before them than 3 usual spreads and 0.05. It is over when the mean of the next three is back:
     nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is not named here,
     and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual spread. Nor is
-    a run at the level that the series began with or has now. A run is pending for LONGEST_OUTAGE snapshots, however it goes on.
+    a run at the level that the series began with or has now, nor one that begins with the series. A run is pending for LONGEST_OUTAGE snapshots,
+    however it goes on.
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
@@ -81,23 +82,28 @@ def off_nights(means: Floats, floor: float) -> Off:
 
 def _off(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Sequence[int], pending: range) -> Off:
     """Of the runs that are over, each with the level before it, those that are outages."""
-    ends = median(values[:_FIRST]), _level(values, kept)
-    outages = [run for run, level in over if all(abs(_mean(values, run) - end) > abs(level - end) for end in ends)]
+    outages = [run for run, level in over if _is_elsewhere(values, run, level, _level(values, kept))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
     return Off(() if is_usual else tuple(places), tuple(pending))
+
+
+def _is_elsewhere(values: Sequence[float], run: range, level: float, now: float) -> bool:
+    """Whether a run is further than the level before it from the first snapshot, from the first few beside the run, and from the level now."""
+    begin = median(value for place, value in enumerate(values[:_FIRST]) if place not in run)
+    return all(abs(_mean(values, run) - end) > abs(level - end) for end in (values[0], begin, now))
 
 
 def _usual_spread(means: Floats) -> float:
     """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
     spread = _CONSISTENT * _median(np.abs(means - _median(means)))
     steps = _CONSISTENT * _median(np.abs(np.diff(means))) * math.sqrt(2)
-    return min(spread, steps) if len(means) >= _LEVEL_OF else spread
+    return min(spread, steps)
 
 
 def _first_off(values: Sequence[float], limit: float) -> int:
     """The first place further than `limit` from the level before it; as many as there are snapshots, where none is."""
-    levels = [_level(values, range(place)) for place in range(min(_LEVEL_OF, len(values)))]
+    levels = [values[0], *(_level(values, range(place)) for place in range(1, min(_LEVEL_OF, len(values))))]
     if len(values) > _LEVEL_OF:
         before = np.sort(sliding_window_view(values, _LEVEL_OF)[:-1], axis=1)
         levels += before[:, (_LEVEL_OF - 1) // 2 : _LEVEL_OF // 2 + 1].mean(axis=1).tolist()
@@ -111,12 +117,12 @@ def _median(values: Floats) -> float:
 
 
 def _level(values: Sequence[float], kept: Sequence[int]) -> float:
-    """That of the last snapshots that were not off; of the first snapshots there are, while too few are known."""
-    return median([values[place] for place in kept[-_LEVEL_OF:]] if len(kept) >= _KNOWN else values[:_FIRST])
+    """That of the last snapshots that were not off, one at least: nobody looks ahead, so no run begins with the series."""
+    return median(values[place] for place in kept[-_LEVEL_OF:])
 
 
 def _is_back(values: Sequence[float], run: range, level: float) -> bool:
-    after = range(run.stop, min(run.stop + _KNOWN, len(values)))
+    after = range(run.stop, min(run.stop + _AFTER, len(values)))
     return abs(_mean(values, after) - level) < abs(_mean(values, run) - level) / 2
 
 

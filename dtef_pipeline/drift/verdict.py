@@ -23,6 +23,9 @@ Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
 """Shares of a difference to the other models: from the first on the series itself moved, up to the second the others did."""
 _MOST_NAMED = 3
+_BEGIN_UNPARSED = (
+    "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
+)
 _BACK = 3
 
 
@@ -114,14 +117,17 @@ def verdict_on(
         read = _found(parsed, clusters, known, baseline, threshold)
     pairs, seen = found.pairs, found.seen
     parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
+    drifts_in = _drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
+    if is_begin_unparsed := drifts_in == "parse rate" and (seen.shift or 0.0) > 0 and (seen.first or 0) < pairs.baseline:
+        found, drifts_in = found._replace(verdict="watch"), None
     off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
         _of_scores(found, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
         parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
         parsed_shift=parsed_shift,
-        drifts_in=_drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None,
-        notes=_notes(found, off, baseline=baseline, threshold=threshold),
+        drifts_in=drifts_in,
+        notes=(*_notes(found, off, baseline=baseline, threshold=threshold), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 

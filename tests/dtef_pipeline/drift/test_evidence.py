@@ -14,6 +14,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom, nct, norm, t
 
 from dtef_pipeline.drift.autocorrelation import (
+    EARLY,
     PATIENCE,
     PRIOR_VARIANCES,
     RESOLUTION,
@@ -54,15 +55,23 @@ def factor_by_definition(values: Floats, change: int, floor: float = 0.0) -> flo
     return sum(each) / len(each)
 
 
+def prior(change: int, baseline: int) -> float:
+    if change < baseline:
+        return EARLY / (baseline - 1)
+    place = change - baseline + PATIENCE
+    return (1 - EARLY if baseline > 1 else 1) * PATIENCE / (place * (place + 1))
+
+
 def path_by_definition(values: Floats, baseline: int, floors: Floats) -> list[float]:
-    path = [1.0] * baseline
-    for n in range(baseline + 1, len(values) + 1):
-        e = PATIENCE / (n - baseline + PATIENCE)
-        for change in range(baseline, n):
-            place = change - baseline + PATIENCE
+    path = []
+    for n in range(1, len(values) + 1):
+        e, known = 0.0, 0.0
+        for change in range(1, n):
             factor = factor_by_definition(values[:n], change, floors[n - 1])
-            e += PATIENCE * (factor if n - change >= 3 else min(factor, 1)) / (place * (place + 1))
-        path.append(e)
+            counts = n - change >= 3 and (change >= baseline or n >= 2 * baseline)
+            e += prior(change, baseline) * (factor if counts else min(factor, 1))
+            known += prior(change, baseline)
+        path.append(e + 1 - known)
     return path
 
 
@@ -150,10 +159,11 @@ class TestPath:
             np.testing.assert_allclose(evidence(means[:n], spread[:n]).log10_e, whole[:n], rtol=0, atol=1e-12)
 
     def test_weights_of_the_change_points_sum_to_one(self) -> None:
-        places = np.arange(BASELINE, BASELINE + 1000)
-        weights = np.exp(weight(places, BASELINE))
-        assert weights.sum() + PATIENCE / (1000 + PATIENCE) == pytest.approx(1, abs=1e-12)
-        assert weights[:PATIENCE].sum() == pytest.approx(0.5, abs=1e-12)  # exp of a log: the last bit is the processor's
+        weights = np.exp(weight(np.arange(1, BASELINE + 1000), BASELINE))
+        later = weights[BASELINE - 1 :]
+        assert weights.sum() + (1 - EARLY) * PATIENCE / (1000 + PATIENCE) == pytest.approx(1, abs=1e-12)
+        assert weights[: BASELINE - 1].sum() == pytest.approx(EARLY, abs=1e-12)  # exp of a log: the last bit is the processor's
+        assert later[:PATIENCE].sum() == pytest.approx((1 - EARLY) / 2, abs=1e-12)
 
     @settings(max_examples=30, deadline=None)
     @given(st.integers(0, 10**6), st.floats(-100, 100), st.booleans())
@@ -225,6 +235,18 @@ class TestPath:
         assert (path[: 30 + LONGEST_OUTAGE] <= 0).all()  # until then it may be an outage
         assert path[30 + LONGEST_OUTAGE] > math.log10(1000)
 
+    @pytest.mark.parametrize("before", range(1, 10))
+    @pytest.mark.parametrize("by", [-0.1, 0.1])
+    def test_a_shift_on_any_of_the_first_ten_nights_is_found_within_ten_nights(self, before: int, by: float) -> None:
+        """A shift within the baseline was never found."""
+        means = np.random.default_rng(before).normal(0, 0.005, before + 10)
+        means[before:] += by
+        found = evidence(means, np.full(before + 10, 0.005), threshold=math.log10(20))
+        assert found.highest is not None
+        assert found.highest > math.log10(20)
+        assert found.first == before
+        assert (found.log10_e[: min(before + LONGEST_OUTAGE, 2 * BASELINE - 1)] <= 0).all()
+
     def test_a_level_that_wanders_is_less_evidence_where_batteries_explain_a_part_of_it_than_where_responses_do(
         self,
     ) -> None:
@@ -263,13 +285,12 @@ class TestShift:
         assert abs(found.first - 25) <= 1
         assert found.low is not None
         assert found.high is not None
-        place = found.first - BASELINE + PATIENCE
         step = 0.0005
         grid = np.arange(-0.1, 0.3, step)
         kept = []
         for shift in grid:
             moved_back = (means - shift * (np.arange(40) >= found.first))[: found.until]
-            if PATIENCE * factor_by_definition(moved_back, found.first) / (place * (place + 1)) < 1 / ALPHA:
+            if prior(found.first, BASELINE) * factor_by_definition(moved_back, found.first) < 1 / ALPHA:
                 kept.append(shift)
         assert found.low == pytest.approx(min(kept), abs=step)
         assert found.high == pytest.approx(max(kept), abs=step)

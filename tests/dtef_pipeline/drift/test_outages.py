@@ -72,3 +72,25 @@ def test_a_visit_of_the_level_that_the_series_began_with_or_has_now_is_no_outage
 def test_a_run_that_one_night_interrupts_is_pending_as_long_as_one_that_goes_on() -> None:
     means = series((20, 2), (23, 2))
     assert off_nights(means[:25], FLOOR) == Off(pending=(20, 21, 22, 23, 24))
+
+
+@pytest.mark.parametrize("before", range(1, 6))
+@pytest.mark.parametrize("by", [-0.11, 0.11])
+def test_what_lasts_from_the_first_nights_on_is_no_outage(before: int, by: float) -> None:
+    """A drop on the second or third night made the nights before it an outage, for good."""
+    means = np.where(np.arange(60) < before, 0.80, 0.80 + by)
+    for nights in range(before + LONGEST_OUTAGE + 1, 61):
+        assert off_nights(means[:nights], FLOOR) == NOT_OFF
+    assert not {place for place in range(before) if place in off_nights(means[: before + 3], FLOOR).all}
+
+
+@pytest.mark.parametrize(("first", "length"), [(1, 1), (1, 2), (1, 3), (1, 5), (2, 2), (3, 3), (4, 4)])
+def test_what_is_off_within_the_first_nights_and_back_is_an_outage(first: int, length: int) -> None:
+    assert off_nights(series((first, length)), FLOOR) == Off(over=tuple(range(first, first + length)))
+
+
+@pytest.mark.parametrize("before", [3, 4])
+def test_half_of_a_short_series_that_is_off_is_pending(before: int) -> None:
+    """The usual spread was as large as the outage."""
+    means = np.where(np.arange(2 * before) < before, 0.80, 0.69)
+    assert off_nights(means, FLOOR) == Off(pending=tuple(range(before, 2 * before)))
