@@ -230,17 +230,20 @@ def require_label(settings: Settings, table: str, space: Space, keys: Sequence[s
 
 def require_askable(
     field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
-) -> None:
-    """What commands refuse before they ask: models without a key, a provider, a price under a limit in dollars, or responses that were imported.
+) -> list[str]:
+    """Refuses what commands refuse before they ask: models without a key, a provider, a price under a limit in dollars, or imported responses.
+
+    Returns a line for each sampling setting that is not sent to the provider as it was asked for.
 
     Raises UnfitManifest, UnknownName for models of which nothing was imported, and StoreError.
     """
     from resources.gateway.askable import refuse_absent_imported, refuse_early
     from resources.gateway.budget import Accounts
+    from resources.gateway.sent_settings import altered_lines
     from resources.responses.store import ResponseStore
 
     if not (asked := [spec for spec in specs if not spec.is_computed]):
-        return
+        return []
     with ResponseStore(settings.responses_url) as store:
         with unknown(field):
             refuse_absent_imported(asked, snapshot, store)
@@ -257,6 +260,7 @@ def require_askable(
             raise UnfitManifest(
                 field, f"{error}{_other_models(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
             ) from None
+    return list(altered_lines(asked))
 
 
 def _other_models(asked: Sequence[ModelSpec], settings: Settings) -> str:

@@ -65,6 +65,8 @@ class QueuedEvaluation(AnswerBody):
     """The path of its events."""
     family: FamilyName
     runs: list[AskedRunBody]
+    warnings: list[str]
+    """Sampling settings that providers are not sent as they were asked for."""
 
 
 @router.post(
@@ -108,4 +110,5 @@ def _queued(found: Evaluation, events: list[Event]) -> dict[str, Any]:
         "events": f"{QUEUE_PATH}/{found.queue_id}/events",
         "family": found.family,
         "runs": runs,
+        "warnings": list(found.plan.get("warnings", ())),
     }

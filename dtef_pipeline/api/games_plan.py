@@ -149,7 +149,7 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     episodes = 0
     for one in packs.values():
         episodes += _episodes(manifest, one, models, personas, names, MOST_ASKED_EPISODES - episodes)
-    _require_askable(manifest, packs.values(), models, personas, names, settings)
+    warnings = _require_askable(manifest, packs.values(), models, personas, names, settings)
     _require_played(
         names, [one for found in packs.values() for one in entrants(found, models, personas, manifest.models, names)]
     )
@@ -170,7 +170,9 @@ def planned_games(manifest: GamesManifest, settings: Settings) -> PlannedEvaluat
     ]
     named = pinned_personas([*manifest.models, *manifest.opponents], personas)
     config = with_pins(panel.run_config(manifest.snapshot), pinned, named)
-    return PlannedEvaluation("games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True)
+    return PlannedEvaluation(
+        "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, asked, new_keys=True, warnings=warnings
+    )
 
 
 def refuse_games_names(given: Mapping[str, Sequence[str] | None], settings: Settings) -> None:
@@ -306,8 +308,8 @@ def _require_askable(
     personas: Mapping[str, Persona],
     names: Sequence[str],
     settings: Settings,
-) -> None:
-    """Raises UnfitManifest and UnknownName for models that cannot be asked."""
+) -> list[str]:
+    """The warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be asked."""
     found = list(packs)
     under_test = [one for pack in found for one in entrants(pack, models, personas, manifest.models, names)]
     against = [
@@ -317,8 +319,10 @@ def _require_askable(
         for one in manifest.opponents
     ]
     limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
+    warnings: list[str] = []
     for path, players in (("models", under_test), ("opponents", against)):
-        require_askable(path, models_among(players), manifest.snapshot, settings, Accounts(limit, {}))
+        warnings += require_askable(path, models_among(players), manifest.snapshot, settings, Accounts(limit, {}))
+    return list(dict.fromkeys(warnings))
 
 
 def _number_of_seeds(manifest: GamesManifest, found: Pack) -> int:

@@ -81,11 +81,14 @@ class PlannedEvaluation(NamedTuple):
     asked: Sequence[AskedRun]
     new_keys: bool = False
     """Whether partitions that Dagster does not know yet are made."""
+    warnings: Sequence[str] = ()
+    """Sampling settings that are not sent to a provider as they were asked for."""
 
     def as_json(self) -> dict[str, Any]:
         """What is stored as the plan of an evaluation."""
-        kept = {name: value for name, value in self._asdict().items() if name != "asked"}
-        return {**kept, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
+        kept = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        return {**kept, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
 
 
 class Refusals:

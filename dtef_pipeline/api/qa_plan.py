@@ -73,11 +73,11 @@ def planned_qa(manifest: QaEvaluation, settings: Settings) -> PlannedEvaluation:
     require_label(settings, "qa_responses", QA_SPACE, keys, manifest.snapshot)
     made = made_partitions(settings, "qa_items", QA_SPACE)
     require_few_draws("draws", manifest.draws, _numbers_of_items(manifest, keys, settings))
-    _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
+    warnings = _require_askable(manifest, settings, models, arbiter, [one for one in keys if one in made])
     config = manifest.run_config(manifest.snapshot)
     if not made.issuperset(keys):
         config = {"qa_items": {}, **config}
-    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs)
+    return PlannedEvaluation("qa_pipeline", QA_SPACE.name, keys, config, manifest.snapshot, runs, warnings=warnings)
 
 
 def refuse_qa_names(given: Mapping[str, Any], settings: Settings) -> None:
@@ -104,9 +104,9 @@ def _numbers_of_items(manifest: QaEvaluation, keys: Sequence[str], settings: Set
 
 def _require_askable(
     manifest: QaEvaluation, settings: Settings, models: Models, arbiter: Arbiter | None, made: Sequence[str]
-) -> None:
+) -> list[str]:
     """What is refused before anybody is asked: models, the judge, and ways of asking that a part does not allow. `made`: parts whose items
-    are known.
+    are known. Returns the warnings of `require_askable`.
 
     Raises UnfitManifest, and UnknownName for models of which nothing was imported.
     """
@@ -127,15 +127,16 @@ def _require_askable(
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
     in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
-    require_askable("models", specs, manifest.snapshot, settings, in_all)
+    warnings = require_askable("models", specs, manifest.snapshot, settings, in_all)
     if arbiter is not None and judged:
         with refused("judge"):
             refuse_unpriced_judge(arbiter, manifest.allow_unpriced, "allow_unpriced:")
         try:
-            require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
+            warnings += require_askable("judge", [arbiter.model], judge_snapshot(None), settings)
         except UnfitManifest as error:
             allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
             raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
+    return warnings
 
 
 def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, settings: Settings) -> bool:

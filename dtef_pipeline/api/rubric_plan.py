@@ -63,12 +63,13 @@ def planned_rubric(manifest: RubricEvaluation, settings: Settings) -> PlannedEva
     require_label(settings, "rubric_responses", RUBRIC_SPACE, keys, manifest.snapshot)
     asked, judges = _asked_of(manifest, keys, candidates, models, settings)
     in_all = Accounts(Budget(max_cost_usd=manifest.budget.max_cost_usd), {})
+    warnings: list[str] = []
     for field, specs in (("models", asked), ("judges", judges), ("analysts", analysts if manifest.analysts else ())):
-        require_askable(field, specs, manifest.snapshot, settings, in_all)
+        warnings += require_askable(field, specs, manifest.snapshot, settings, in_all)
     config = manifest.run_config(manifest.snapshot)
     if not made_partitions(settings, "rubric_blueprints", RUBRIC_SPACE).issuperset(keys):
         config = {"rubric_blueprints": {"snapshot": manifest.snapshot, **manifest.bounds}, **config}
-    return PlannedEvaluation("rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, runs)
+    return PlannedEvaluation("rubric_pipeline", RUBRIC_SPACE.name, keys, config, manifest.snapshot, runs, warnings=warnings)
 
 
 def refuse_rubric_names(given: Mapping[str, Any], settings: Settings) -> None:

@@ -71,10 +71,10 @@ def planned_survey(manifest: SurveyEvaluation, settings: Settings) -> PlannedEva
     specs = manifest.asked(models)
     budgets = {spec.name: spec.budget for spec in specs} | manifest.budgets_of(models)
     in_all = Budget(max_cost_usd=manifest.budget.max_cost_usd)
-    require_askable("models", specs, manifest.snapshot, settings, Accounts(in_all, budgets))
+    warnings = require_askable("models", specs, manifest.snapshot, settings, Accounts(in_all, budgets))
     how = {"conditions": manifest.conditions, "context_levels": manifest.context_levels}
     config = {"blueprints": how, **asked}
-    return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, runs)
+    return PlannedEvaluation("round_pipeline", SPACE.name, keys, config, manifest.snapshot, runs, warnings=warnings)
 
 
 def refuse_survey_names(given: Mapping[str, Any], settings: Settings) -> None:

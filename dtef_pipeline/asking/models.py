@@ -34,6 +34,8 @@ IMPORTED = "imported/"
 """How a model string begins whose responses were made elsewhere and only added to the store, so that nobody is ever asked for one."""
 OPENAI = "openai/"
 """How a model string begins that is asked by OpenAI's protocol: of OpenAI, or of a server that speaks it."""
+OPENROUTER = "openrouter/"
+"""How a model string begins that is asked of OpenRouter, which passes requests on to several hosts."""
 LOCAL_EMBEDDER = "local/minilm-l6-int8"
 LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 
@@ -86,6 +88,8 @@ class ModelSpec(_Settings):
     reasoning_effort: _Text | None = None
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
+    provider: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] | None = None
+    """The host, and no other, that OpenRouter has serve the model, as its API calls it: `deepinfra/fp8`."""
     api_base: Address | None = None
     """Address of an OpenAI-compatible server, up to and including `/v1`."""
     api_key_env: _Text | None = None
@@ -131,6 +135,10 @@ class ModelSpec(_Settings):
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
+        if self.provider and not self.model.startswith((OPENROUTER, OPENAI) if self.api_base else OPENROUTER):
+            raise ValueError(
+                f"only OpenRouter takes a provider ({self.provider}); allowed for openrouter/..., or openai/... with its api_base"
+            )
         if self.transport == "direct" and not (self.model.startswith(OPENAI) and self.api_base):
             raise ValueError("transport: direct is for a model openai/... with an api_base; others are asked by litellm")
         if (self.input_price is None) != (self.output_price is None):

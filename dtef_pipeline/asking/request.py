@@ -143,6 +143,8 @@ class Response:
     """What the model thought before it responded, where the provider sends that apart from the response."""
     role: str = CANDIDATE
     """What the model was asked as: one of ROLES."""
+    host: str | None = None
+    """Who served the model, where a gateway of several hosts says so."""
 
 
 @dataclass(frozen=True, slots=True)

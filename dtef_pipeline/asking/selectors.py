@@ -15,6 +15,7 @@ SAMPLING = (
     "reasoning_effort",
     "presence_penalty",
     "frequency_penalty",
+    "provider",
 )
 """The parameters that change what a model writes: with the model string, and nothing else, its variant."""
 

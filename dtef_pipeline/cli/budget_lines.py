@@ -1,13 +1,15 @@
-"""How budgets compare with what an estimate expects, in words."""
+"""What an estimate says below its table: how budgets compare with it, and settings that are not sent as they were asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.cli.selection import BUDGETS
+from dtef_pipeline.errors import GatewayError
+from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 
 
 def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
@@ -25,3 +27,15 @@ def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, f
         else:
             verdict = f"would not be reached: at most {most:,.4g}"
         yield f"{who}{bound} {most_allowed:,} {verdict}"
+
+
+def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
+    """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
+    yield from altered_lines(asked)
+    for spec in asked:
+        if problem := problem_of_sent(spec):
+            yield f"a run would refuse {spec.name}: {problem}"
+    try:
+        refuse_same_sent(asked, asked)
+    except GatewayError as error:
+        yield f"a run would refuse this: {error}"

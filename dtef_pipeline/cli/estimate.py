@@ -19,7 +19,7 @@ from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_ans
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
-from dtef_pipeline.cli.budget_lines import budget_lines
+from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
 from dtef_pipeline.cli.left_out import reads_tables, unreadable
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -62,6 +62,9 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     fit = terminal_fit(["model", "condition", "calls", *DOLLARS], ["prompt_tokens", "answer_tokens", "answer_tokens_most"])
     click.echo(render(shown, "table", fit=fit))
     for line in _budget_lines(chosen, frame):
+        say(line)
+    called = set(frame.loc[frame["calls"] > 0, "model_variant"])
+    for line in sent_lines([model for model in models if model.variant in called]):
         say(line)
     click.echo(column_lines(columns_that_fit(shown, (), None, fit), ESTIMATED, fit.width))
 

@@ -17,7 +17,7 @@ from dtef_pipeline.cli.games_decisions_shown import show
 from dtef_pipeline.cli.games_run import OR_UNAPPROVED, chosen_scenarios, unapproved_config
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_call_tokens, planned_frame, print_planned
+from dtef_pipeline.cli.planned_table import lines_of_run_budgets, lines_of_sent, mean_call_tokens, planned_frame, print_planned
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import say_used
@@ -129,13 +129,14 @@ def estimate(options: DecisionOptions, output: str) -> None:
     with stored_responses(settings) as store:
         for plan in plans.values():
             _count(plan, store, ledger)
-    frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
     points = sum(len(plan.points) for plan in plans.values())
     click.echo(f"{counted(len(plans), 'scenario')}, {counted(points, 'decision point')}, snapshot {options.snapshot}\n")
-    print_planned(frame, lines_of_run_budgets(options.config()["decision_answers"], frame))
+    print_planned(frame, [*lines_of_run_budgets(options.config()["decision_answers"], frame), *lines_of_sent(rows)])
 
 
 def decision_plans(options: DecisionOptions, settings: Settings, models: Models) -> dict[str, DecisionPlan]:

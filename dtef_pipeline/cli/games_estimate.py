@@ -12,7 +12,14 @@ from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.games_run import LeagueOptions, league_plans
 from dtef_pipeline.cli.left_out import open_warehouse
-from dtef_pipeline.cli.planned_table import lines_of_run_budgets, mean_call_tokens, planned_frame, planned_usage, print_planned
+from dtef_pipeline.cli.planned_table import (
+    lines_of_run_budgets,
+    lines_of_sent,
+    mean_call_tokens,
+    planned_frame,
+    planned_usage,
+    print_planned,
+)
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.foreseen import foreseen
 from dtef_pipeline.games.foreseen_calls import ForeseenCalls
@@ -53,7 +60,8 @@ def estimate(options: LeagueOptions, output: str) -> None:
                 episodes += len(matches)
                 _count(plan, matches, store, calls)
             calls.close()
-    frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -64,7 +72,7 @@ def estimate(options: LeagueOptions, output: str) -> None:
     lines = [HIGHEST_ASSUMES, *_lengths_unknown(ledger), *lines_of_run_budgets(config, frame)]
     for name, limits in config["budgets"].items():
         lines += budget_lines(f"{name}: ", Budget.model_validate(limits), planned_usage(frame[frame["model"] == name]))
-    print_planned(frame, lines, _OF_LEAGUES)
+    print_planned(frame, [*lines, *lines_of_sent(rows)], _OF_LEAGUES)
 
 
 def _lengths_unknown(ledger: CallLedger) -> Iterator[str]:

@@ -10,7 +10,8 @@ import click
 import pandas as pd
 
 from dtef_pipeline.asking.models import Budget
-from dtef_pipeline.cli.budget_lines import budget_lines
+from dtef_pipeline.asking.request import EMBEDDER
+from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
 from dtef_pipeline.cli.estimate import DOLLARS
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, PlannedCalls, StoredResponses
@@ -48,6 +49,12 @@ def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iter
     yield from budget_lines("", whole, planned_usage(frame))
     for role, given in config["role_budgets"].items():
         yield from budget_lines(f"{role}: ", Budget.model_validate(given), planned_usage(frame[frame["role"] == role]))
+
+
+def lines_of_sent(rows: Iterable[PlannedCalls]) -> list[str]:
+    """As `sent_lines`, of the models that are sent something."""
+    asked = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
+    return list(sent_lines(list(asked.values())))
 
 
 def stored_in(store: ResponseStore | None) -> StoredResponses:

@@ -14,6 +14,7 @@ from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
+    lines_of_sent,
     mean_call_tokens,
     mean_tokens,
     planned_frame,
@@ -56,12 +57,13 @@ def estimate(reader: TableReader, options: QaOptions, output: str) -> None:
         told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
         click.echo(f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server", err=True)
     say_others_judged(reader.rows, keys, models.resolve(options.models), options.snapshot, arbiter, options.rejudge)
-    frame = planned_frame([row for row in ledger.sorted_rows() if row.planned])
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = planned_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
     click.echo(f"{counted(len(keys), 'part')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
-    print_planned(frame, _lines_of_budgets(options.config()["qa_responses"], arbiter, frame))
+    print_planned(frame, [*_lines_of_budgets(options.config()["qa_responses"], arbiter, frame), *lines_of_sent(rows)])
 
 
 def _asked(

@@ -16,6 +16,7 @@ from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.text.counted import counted
 from resources.responses.files import export_responses, import_responses
+from resources.responses.forgotten import ChosenResponses, chosen_keys, forget, forgotten_cost
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
@@ -52,26 +53,60 @@ def import_file(path: Path) -> None:
 
 def show(output: str, family: str | None) -> None:
     with _store() as store:
-        summary = store.summary() if family is None else _of_family(store, family)
+        summary = store.summary() if family is None else store.summary_of(_keys_of_family(store, family))
         size = store.database.size()
+        gone = forgotten_cost(store.database)
         name = store.name
+    lines = [f"{counted(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
+    if gone.calls and family is None:
+        lines.append(f"{counted(gone.calls, 'response')} forgotten before, at a known cost of ${gone.cost_usd:,.4f}")
+    _print_summary(summary, output, lines)
+
+
+def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
+    """The rows, then `lines` on them and what the columns mean where people read it."""
     # Whole numbers stay whole beside unknown ones.
     frame, fit = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), terminal_fit(["model", "snapshot", "role"])
     click.echo(render(frame, output, fit=fit))
     if output == "table":
-        stored = pc.sum(summary["answers"]).as_py() or 0
-        click.echo(f"{counted(stored, 'response')}, {size / 1e6:,.1f} MB: {name}")
+        for line in lines:
+            click.echo(line)
         click.echo(column_lines(columns_that_fit(frame, (), None, fit), STORED, fit.width))
 
 
-def _of_family(store: ResponseStore, name: str) -> pa.Table:
-    """What the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
+def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: bool) -> None:
+    """List the responses that are meant; with `confirmed`, forget them."""
+    if not any(which) and family is None:
+        raise ConfigError(
+            "forget which responses? allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
+        )
+    with _store() as store:
+        keys = chosen_keys(store.database, which)
+        if family is not None:
+            keys = sorted(_keys_of_family(store, family).intersection(keys))
+        if not keys:
+            click.echo(f"no such responses in {store.name}; it has {_contents(store)}")
+            return
+        _print_summary(store.summary_of(keys), "table")
+        if not confirmed:
+            click.echo(
+                f"{counted(len(keys), 'response')} would be forgotten, and asked again by the next run; --yes forgets them"
+            )
+            return
+        click.echo(
+            f"{counted(forget(store.database, keys), 'response')} forgotten: the next run of the same snapshot asks them again. What they cost "
+            "stays in costs"
+        )
+
+
+def _keys_of_family(store: ResponseStore, name: str) -> set[str]:
+    """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
     family = next(one for one in FAMILIES if one.name == name)
     own = _keys_in(family.asked)
     if family.roles:
         others = _keys_in(table for other in FAMILIES if other is not family for table in other.asked)
         own |= store.keys_asked_as(family.roles) - others
-    return store.summary_of(own).sort_by([(column, "ascending") for column in ("model", "snapshot", "role")])
+    return own
 
 
 def _keys_in(tables: Iterable[str]) -> set[str]:

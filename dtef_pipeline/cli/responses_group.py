@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import click
 from dtef_pipeline.cli.options import of_family, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
+_WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
-@click.group(short_help="Show, export or import the responses of models.")
+
+@click.group(short_help="Show, export, import or forget the responses of models.")
 def responses() -> None:
     """Look into the response store, where every response of a model is kept, and move responses between machines."""
 
@@ -26,6 +29,46 @@ def show(output: str, family: str | None) -> None:
     from dtef_pipeline.cli import responses
 
     responses.show(output, family)
+
+
+@responses.command(short_help="Take out responses, so that they are asked again.")
+@click.option("--empty", is_flag=True, help="Responses without any text. With --truncated: either.")
+@click.option("--truncated", is_flag=True, help="Responses that were cut off at max_tokens.")
+@click.option(
+    "--model", "models", multiple=True, metavar="NAME", help="Only of this model, by name or variant; may be repeated."
+)
+@click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
+@click.option(
+    "--since", type=_WHEN, metavar="DATE", help="Only what arrived on this day or later: 2026-01-31, or 2026-01-31T12:00, UTC."
+)
+@click.option("--before", type=_WHEN, metavar="DATE", help="Only what arrived before this day or time, UTC.")
+@of_family(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
+@click.option("--yes", "confirmed", is_flag=True, help="Forget them.  [default: only list what would be forgotten]")
+@reports_errors
+def forget(
+    models: tuple[str, ...],
+    snapshots: tuple[str, ...],
+    since: datetime | None,
+    before: datetime | None,
+    family: str | None,
+    *,
+    empty: bool,
+    truncated: bool,
+    confirmed: bool,
+) -> None:
+    """List the responses that fit all options; with --yes, take them out, so that the next run asks them again in the same snapshot.
+
+    Tables and boards hold the old text until that run is done. What the responses cost was spent: it stays in costs.
+
+    \b
+    dtef responses forget --empty --model gpt-4.1-mini          lists them
+    dtef responses forget --empty --model gpt-4.1-mini --yes    forgets them
+    """
+    from dtef_pipeline.cli import responses
+    from resources.responses.forgotten import ChosenResponses
+
+    when = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
+    responses.forget_responses(ChosenResponses(empty, truncated, models, snapshots, *when), family, confirmed=confirmed)
 
 
 @responses.command("export", short_help="Write responses to a file.")

@@ -18,6 +18,7 @@ from dtef_pipeline.cli.estimate import stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.planned_table import (
     lines_of_run_budgets,
+    lines_of_sent,
     mean_tokens,
     planned_frame,
     planned_usage,
@@ -70,7 +71,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     click.echo(f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
     lacking = sum(row.calls for row in rows if row.model.name.endswith(FOR_KEY_POINTS))
     told = f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
-    print_planned(frame, [*([told] if lacking else []), *_lines_of_budgets(config, rows, frame)])
+    print_planned(frame, [*([told] if lacking else []), *_lines_of_budgets(config, rows, frame), *lines_of_sent(rows)])
 
 
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:

@@ -12,6 +12,7 @@ from resources.gateway.budget import Accounts
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
+from resources.gateway.sent_settings import is_translated, problem_of_provider, problem_of_sent, refuse_same_sent
 from resources.responses.store import ResponseStore
 
 ONLY_STORED = "only its stored responses are used, and there is none to this prompt"
@@ -49,6 +50,8 @@ def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
+    if problem := problem_of_provider(spec):
+        return problem
     usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
     if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
         return None
@@ -70,7 +73,8 @@ def refuse_early(
     whether prices are looked up in litellm's list, too, whose import takes seconds; a model at an address of its own is not in it.
 
     Raises:
-        GatewayError: a model that must be asked cannot be: no key, no package, no price under a limit in dollars.
+        GatewayError: a model that must be asked cannot be: no key, no package, settings that the provider refuses, no price under a limit in
+            dollars; or two models would send the same request.
     """
     asked = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
     problems = {spec.name: problem for spec in asked if (problem := quick_problem(spec, environ))}
@@ -78,4 +82,7 @@ def refuse_early(
     unpriced = [spec for spec in looked_at if price(spec) is None]
     new = {spec.name for spec in asked if (spec.name in problems or spec in unpriced) and not store.has(spec.variant, snapshot)}
     refuse({name: problem for name, problem in problems.items() if name in new})
+    never = [spec for spec in asked if is_translated(spec) and not store.has(spec.variant, snapshot)]
+    refuse({spec.name: problem_of_sent(spec) for spec in never})
+    refuse_same_sent(asked if never else (), never)
     accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)

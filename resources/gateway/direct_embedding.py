@@ -7,10 +7,10 @@ from typing import Any
 from dtef_pipeline.asking.embeddings import decoded, packed
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.direct_transport import DirectTransport, text_or_none, tokens_of
+from resources.gateway.direct_transport import DirectTransport, tokens_of
 from resources.gateway.http_errors import unreadable
 from resources.gateway.prices import cost_of_embedding
-from resources.gateway.transport import Reply
+from resources.gateway.transport import Reply, text_or_none
 
 
 class DirectEmbedding(DirectTransport):

@@ -26,6 +26,7 @@ from resources.gateway.transport import (
     response_format,
     sampling_sent,
     text_of_nothing,
+    text_or_none,
 )
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class DirectTransport:
             cost_usd=None if own is None or prompt is None or completion is None else own.of(prompt, completion),
             fingerprint=text_or_none(answer.get("system_fingerprint")),
             reasoning=reasoning,
+            host=text_or_none(answer.get("provider")),
         )
 
     async def open(self) -> None:
@@ -167,8 +169,3 @@ def tokens_of(answer: Mapping[str, Any], name: str) -> int | None:
     if isinstance(count, bool) or not isinstance(count, int | float) or count < 0 or count != count // 1:
         return None
     return int(count)
-
-
-def text_or_none(value: object) -> str | None:
-    """The value, where it is a text."""
-    return value if isinstance(value, str) else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
+from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.gateway.shared_limits import SharedLimits
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
 from resources.gateway.transport import Scrubber, Transport
@@ -107,6 +108,8 @@ class Gateway:
         }
         self.providers: dict[str, ProviderSlots] = {}
         self._models: dict[_Asked, ModelState] = {}
+        self._checked: dict[str, dict[str, ModelSpec]] = defaultdict(dict)
+        """By role and variant, the models of which it was looked up what their providers are sent."""
 
     @property
     def models(self) -> tuple[ModelState, ...]:
@@ -225,11 +228,26 @@ class Gateway:
 
     def _refuse_unaskable(self, queues: Sequence[ModelQueue]) -> None:
         refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
+        self._check_sent([queue for queue in queues if queue.role != EMBEDDER])
         for queue in queues:
             queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name, queue.role) else None
         for role in dict.fromkeys(queue.role for queue in queues):
             of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
             self.accounts.refuse_unpriced(of_role, role)
+
+    def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
+        """Tell which settings are not sent as they were asked for.
+
+        Raises GatewayError where a provider refuses what it would be sent, or two models would send it the same request.
+        """
+        refuse({queue.spec.name: problem_of_sent(queue.spec, queue.room) for queue in queues})
+        for queue in queues:
+            checked = self._checked[queue.role]
+            if queue.spec.variant not in checked:
+                refuse_same_sent([*checked.values(), queue.spec], [queue.spec])
+                checked[queue.spec.variant] = queue.spec
+                for line in altered_lines([queue.spec]):
+                    self.tell(line)
 
 
 def _new_among(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:

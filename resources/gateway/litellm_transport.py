@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from dtef_pipeline.asking.models import OPENAI, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.http_errors import no_answer, no_choices
 from resources.gateway.litellm_errors import call_error
@@ -25,6 +25,7 @@ from resources.gateway.transport import (
     response_format,
     sampling_sent,
     text_of_nothing,
+    text_or_none,
 )
 
 _log = logging.getLogger("dtef.gateway")
@@ -37,7 +38,6 @@ class LitellmTransport:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._warned: set[str] = set()
         self._takes: dict[str, bool] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
@@ -59,7 +59,6 @@ class LitellmTransport:
     async def ask(self, request: Request) -> Reply:
         litellm, spec = load_litellm(), request.model
         arguments = self._arguments(litellm, request)
-        self._warn_of_dropped(litellm, spec)
         return _reply(litellm, spec, await in_time(spec, litellm.acompletion(**arguments)))
 
     def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
@@ -71,9 +70,11 @@ class LitellmTransport:
             "messages": messages_sent(request),
             **sampling,
         }
+        if spec.provider is not None:
+            arguments["extra_body"] = {"provider": arguments.pop("provider")}
         if spec.api_base:
             # litellm knows no list for such a server: everything asked for is sent, and the server decides.
-            arguments["allowed_openai_params"] = list(sampling)
+            arguments["allowed_openai_params"] = [key for key in sampling if key != "provider"]
         return arguments
 
     def connection(self, spec: ModelSpec) -> dict[str, Any]:
@@ -104,30 +105,6 @@ class LitellmTransport:
                     "%s: takes no JSON schema as far as litellm knows, so it is asked for JSON by the prompt alone", spec.name
                 )
         return self._takes[spec.variant]
-
-    def _warn_of_dropped(self, litellm: Any, spec: ModelSpec) -> None:
-        """Log, once per model, which sampling parameters are not sent because the provider, or litellm for it, refuses them."""
-        if spec.variant in self._warned:
-            return
-        self._warned.add(spec.variant)
-        given = {key: value for key in ("temperature", "top_p", "seed") if (value := spec.sampling.get(key)) is not None}
-        allowed = {"allowed_openai_params": list(given)} if spec.api_base else {}
-        try:
-            model, provider, *_ = litellm.get_llm_provider(spec.model)
-            sent = litellm.utils.get_optional_params(
-                model=model, custom_llm_provider=provider, drop_params=True, **allowed, **given
-            )
-        except Exception:  # the call itself will say what is wrong
-            return
-        kept = [value for value in sent.values() if not isinstance(value, bool)]
-        if dropped := [key for key, value in given.items() if value not in kept]:
-            _log.warning(
-                "%s: the provider takes no %s, so it is not sent; in the models file say `%s: null`%s",
-                spec.name,
-                ", ".join(dropped),
-                dropped[0],
-                ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else "",
-            )
 
     async def open(self) -> None:
         """Import litellm, so that its several seconds count as no call's latency."""
@@ -182,6 +159,7 @@ def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
         fingerprint=getattr(completion, "system_fingerprint", None),
         # litellm moves a leading <think>...</think> here, and out of the content.
         reasoning=getattr(choice.message, "reasoning_content", None),
+        host=text_or_none(getattr(completion, "provider", None)),
     )
 
 

@@ -28,6 +28,8 @@ class Reply:
     """None: unknown."""
     fingerprint: str | None = None
     reasoning: str | None = None
+    host: str | None = None
+    """Who served the model, where a gateway of several hosts says so (OpenRouter's `provider`)."""
 
 
 class Scope(Enum):
@@ -97,12 +99,18 @@ def messages_sent(request: Request) -> list[dict[str, str]]:
 
 def sampling_sent(request: Request) -> dict[str, Any]:
     """The model's parameters, with room for as long a response as the prompt asks for, and where the response is to end."""
-    sampling = dict(request.model.sampling)
+    sampling = sampling_body(request.model)
     if request.max_tokens is not None:
         sampling["max_tokens"] = request.max_tokens
     if request.stop and not _REFUSES_STOP.search(request.model.model):
         sampling["stop"] = list(request.stop)
     return sampling
+
+
+def sampling_body(spec: ModelSpec) -> dict[str, Any]:
+    """The model's parameters as a request body has them: the host as OpenRouter takes it, and no other one in its place."""
+    pinned = {} if spec.provider is None else {"provider": {"order": [spec.provider], "allow_fallbacks": False}}
+    return {**spec.sampling, **pinned}
 
 
 def response_format(schema: str) -> dict[str, Any]:
@@ -118,6 +126,11 @@ def text_of_nothing(spec: ModelSpec, refusal: object, finish_reason: str | None)
     if finish_reason in ("content_filter", "length"):
         return ""
     raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING)
+
+
+def text_or_none(value: object) -> str | None:
+    """The value, where it is a text."""
+    return value if isinstance(value, str) else None
 
 
 class Transport(Protocol):

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from math import ceil
@@ -27,6 +28,7 @@ from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.engines import PATIENCE_S, RETRY_S, database_url, engine_of
 from resources.responses.schema_versions import schema_found
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA_VERSION = 2
 """1: the first. 2: responses keep `fingerprint` and `reasoning`; claims.
 
@@ -95,6 +97,18 @@ provider_shares = sa.Table(
     sa.Column("in_flight", sa.Integer, nullable=False),
     # When the owner first knew of the last cut of the limit.
     sa.Column("cut_known_at", sa.BigInteger, nullable=False),
+)
+
+# Responses that were taken out, so that they are asked again. What they cost was spent.
+forgotten_responses = sa.Table(
+    "forgotten_responses",
+    metadata,
+    *(
+        sa.Column(column.name, column.type, primary_key=column.primary_key, nullable=column.nullable)
+        for column in responses.columns
+    ),
+    # Microseconds since 1970 UTC: the same request may be forgotten again.
+    sa.Column("forgotten_at", sa.BigInteger, primary_key=True),
 )
 
 # What `run_id` of a response means.
@@ -305,6 +319,11 @@ def _missing_columns(connection: sa.Connection) -> list[sa.Column[Any]]:
     """Columns of the responses that an older store does not have yet."""
     there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
     return [column for column in responses.columns if column.name not in there]
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970 UTC."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:

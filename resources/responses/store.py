@@ -1,11 +1,11 @@
-"""Every response that was paid for, kept under its request key: append-only, shared by threads, processes and machines."""
+"""Every response that was paid for, kept under its request key until it is forgotten, shared by threads, processes and machines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -20,8 +20,7 @@ from dtef_pipeline.text.well_formed import well_formed
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from resources.responses.forgotten import with_forgotten_costs
 
 RESPONSES = pa.schema([column.arrow for column in RESPONSE_COLUMNS])
 """The columns of `ResponseStore.responses`: the fields of `Response`."""
@@ -134,7 +133,8 @@ class ResponseStore:
         chunks = [_batch(rows, schema) for rows in self._select(statement, wanted) if rows]
         found = pa.Table.from_batches(chunks, schema=schema).combine_chunks()
         places = pc.index_in(pa.array(wanted, pa.string()), value_set=found["request_key"].combine_chunks())
-        return found.take(places.drop_null())
+        found = found.take(places.drop_null())
+        return with_forgotten_costs(self.database, found) if "cost_usd" in schema.names else found
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
         """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
@@ -170,12 +170,17 @@ class ResponseStore:
         return {row[0] for row in self.database.read(partial(_rows, statement, {}))}
 
     def spent(self, role: str, since: datetime) -> float:
-        """US dollars of the responses of models asked as this that arrived at `since` or later; those of unknown cost count nothing."""
-        column = db.responses.c
-        began = (since - _EPOCH) // timedelta(microseconds=1)
-        statement = sa.select(sa.func.sum(column.cost_usd)).where(column.role == role, column.answered_at >= began)
-        ((found,),) = self.database.read(partial(_rows, statement, {}))
-        return float(found or 0.0)
+        """US dollars of the responses of models asked as this that arrived at `since` or later, also of those that were forgotten.
+
+        Those of unknown cost count nothing.
+        """
+        began = db.microseconds(since)
+        spent = 0.0
+        for column in (db.responses.c, db.forgotten_responses.c):
+            statement = sa.select(sa.func.sum(column.cost_usd)).where(column.role == role, column.answered_at >= began)
+            ((found,),) = self.database.read(partial(_rows, statement, {}))
+            spent += float(found or 0.0)
+        return spent
 
     def bought(self, keys: Iterable[str], queue_id: str) -> StoredCost:
         """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
@@ -250,7 +255,7 @@ def _plain_rows(statement: sa.Select[Any], parameters: dict[str, Any], connectio
 
 def _row(response: Response) -> dict[str, Any]:
     row = {field.name: getattr(response, field.name) for field in fields(response)}
-    row["answered_at"] = (response.answered_at - _EPOCH) // timedelta(microseconds=1)
+    row["answered_at"] = db.microseconds(response.answered_at)
     return {name: well_formed(value) if isinstance(value, str) else value for name, value in row.items()}
 
 

@@ -52,6 +52,24 @@ class TestShow:
         assert ok("responses", "show", "--format", "json").strip() == "[]"
 
 
+class TestForgetting:
+    def test_what_would_be_forgotten_is_listed_and_only_then_forgotten(self, kept: list[Response], state: Path) -> None:
+        listed = ok("responses", "forget", "--snapshot", "base", "--model", "mini")
+        assert "2 responses would be forgotten" in listed
+        assert "4 responses" in ok("responses", "show")
+        assert "2 responses forgotten" in ok("responses", "forget", "--snapshot", "base", "--model", "mini", "--yes")
+        shown = ok("responses", "show")
+        assert "2 responses, " in shown
+        assert "2 responses forgotten before, at a known cost of $0.2500" in shown
+
+    def test_days_are_those_of_utc(self, kept: list[Response], state: Path) -> None:
+        assert "4 responses would be" in ok("responses", "forget", "--since", "2026-01-02", "--before", "2026-01-03")
+        assert "no such responses" in ok("responses", "forget", "--since", "2026-01-02T00:01")
+
+    def test_nothing_is_forgotten_where_nothing_is_said(self, kept: list[Response], state: Path) -> None:
+        assert "--empty, --truncated" in refused("responses", "forget", "--yes")
+
+
 class TestMoving:
     @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "jsonl.gz"])
     def test_answers_move_from_one_machine_to_another(

@@ -165,11 +165,13 @@ def test_a_model_of_ones_own_with_such_a_name_gets_its_parameters_as_they_are(na
 
 @pytest.mark.parametrize(("name", "warned"), [("gpt-5-mini", True), ("m", False)])
 def test_litellm_warns_that_a_server_of_ones_own_is_sent_no_temperature(
-    caplog: pytest.LogCaptureFixture, name: str, warned: bool
+    caplog: pytest.LogCaptureFixture, store: ResponseStore, name: str, warned: bool
 ) -> None:
     with FakeLLM() as server:
         spec = model(server, model=f"openai/{name}", temperature=0.5, transport="litellm")
-        send(LitellmTransport({"M_KEY": KEY}), requests(spec, 2))
+        asking = gateway(store)
+        for sent in requests(spec, 2):
+            asking.answer([sent])
     assert ("temperature" not in server.calls[0].body) == warned
     said = [line for line in caplog.messages if "takes no temperature" in line]
     assert len(said) == warned

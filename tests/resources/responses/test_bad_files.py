@@ -77,6 +77,7 @@ class TestBadFiles:
             "cost_usd",
             "reasoning",
             "role",
+            "host",
         }
         if name in optional:
             assert import_responses(elsewhere, file) == Imported(1, 0)

@@ -16,12 +16,13 @@ SQL = """
     draw INTEGER NOT NULL, snapshot TEXT NOT NULL, text TEXT NOT NULL, finish_reason TEXT, served_model TEXT, fingerprint TEXT,
     prompt_tokens INTEGER, completion_tokens INTEGER, cost_usd DOUBLE PRECISION, latency_s DOUBLE PRECISION NOT NULL,
     attempts INTEGER NOT NULL, answered_at BIGINT NOT NULL, reasoning TEXT, role TEXT DEFAULT 'candidate' NOT NULL,
-    run_id VARCHAR(32), PRIMARY KEY (request_key)
+    host TEXT, run_id VARCHAR(32), PRIMARY KEY (request_key)
 """
 ARROW = """
     request_key: string; prompt_id: string; model: string; model_variant: string; draw: int32; snapshot: string; text: string;
     finish_reason: string; served_model: string; fingerprint: string; prompt_tokens: int32; completion_tokens: int32;
-    cost_usd: double; latency_s: double; attempts: int32; answered_at: timestamp[us, tz=UTC]; reasoning: string; role: string
+    cost_usd: double; latency_s: double; attempts: int32; answered_at: timestamp[us, tz=UTC]; reasoning: string; role: string;
+    host: string
 """
 
 
@@ -48,12 +49,13 @@ def test_tables_of_calls_keep_what_they_take_from_a_response_in_its_type() -> No
 
 
 def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> None:
+    earlier = SQL.replace("host TEXT, ", "")
     location = f"sqlite:///{tmp_path}/r.sqlite"
     engine = sa.create_engine(location)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
         connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
-        connection.exec_driver_sql(f"CREATE TABLE responses ({SQL})")
+        connection.exec_driver_sql(f"CREATE TABLE responses ({earlier})")
         connection.exec_driver_sql("CREATE TABLE claims (request_key VARCHAR(32) PRIMARY KEY, owner VARCHAR(32) NOT NULL)")
         row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge', NULL"
         connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")

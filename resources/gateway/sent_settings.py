@@ -1,0 +1,210 @@
+"""Which of a model's sampling settings its provider is sent, and in which form: by litellm's own mapping, without a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from dtef_pipeline.asking.models import OPENAI, ModelSpec
+from dtef_pipeline.asking.selectors import spelled_setting
+from dtef_pipeline.errors import GatewayError
+from resources.gateway.direct_transport import is_direct
+from resources.gateway.litellm_module import load_litellm
+from resources.gateway.transport import sampling_body
+
+_LEAST_TOP_P = 0.95
+"""Anthropic takes no smaller `top_p` from a model that thinks first."""
+
+
+_AT_AN_ADDRESS = ("custom", "oobabooga", "triton")
+"""Providers of litellm that are somebody's own server, of which it knows no address."""
+_IN_PROCESS = ("petals", "vllm")
+"""Providers that litellm runs in this process, by the package of that name."""
+_INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
+
+
+def problem_of_provider(spec: ModelSpec) -> str | None:
+    """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
+    provider, _, rest = spec.model.partition("/")
+    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in rest:
+        return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
+    if provider in _IN_PROCESS and not spec.api_base and find_spec(provider) is None:
+        return f"{spec.model!r} would run in this process, and the package {provider} is not installed; {_INSTEAD}"
+    return None
+
+
+def is_translated(spec: ModelSpec) -> bool:
+    """Whether litellm decides what the provider is sent; False: every setting is sent as it is, or nobody is asked."""
+    return not (spec.is_computed or spec.is_imported or spec.is_local or is_direct(spec))
+
+
+def sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
+    """The sampling parameters of the request body as litellm sends them, without these settings of the model.
+
+    Raises whatever litellm raises for a value that it cannot translate.
+    """
+    given = {key: value for key, value in sampling_body(spec).items() if key not in without}
+    if not is_translated(spec):
+        return given
+    litellm = load_litellm()
+    chosen = {key: given.pop(key) for key in ("provider",) if key in given}
+    # litellm knows no list for a server of one's own: everything asked for is sent, and the server decides.
+    allowed = {"allowed_openai_params": list(given)} if spec.api_base else {}
+    model, provider, *_ = litellm.get_llm_provider(spec.model)
+    sent = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **allowed, **given)
+    return {**sent, **chosen}
+
+
+def altered_settings(spec: ModelSpec) -> dict[str, str | None]:
+    """By setting of the model that is not sent as it was asked for: what is sent in its place, as text; None: nothing."""
+    if not is_translated(spec):
+        return {}
+    bodies = {key: _body_or_none(spec, key) for key in spec.sampling if key != "provider"}
+    if (whole := _body_or_none(spec)) is None:
+        return {}
+    added = {key: _added(whole, body) for key, body in bodies.items() if body is not None}
+    kept = {key: {spec.sampling[key], "disabled" if spec.sampling[key] == "none" else spec.sampling[key]} for key in added}
+    return {key: _text(found) if found else None for key, found in added.items() if kept[key].isdisjoint(_leaves(found))}
+
+
+def altered_lines(specs: Iterable[ModelSpec]) -> Iterator[str]:
+    """A line for each model some of whose settings are dropped, and one for each setting that is sent as something else."""
+    for spec in specs:
+        found = altered_settings(spec)
+        if dropped := [key for key, sent in found.items() if sent is None]:
+            direct = ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else ""
+            yield (
+                f"{spec.name}: the provider takes no {' and no '.join(dropped)}, so {'it is' if len(dropped) == 1 else 'they are'} not sent; "
+                f"in the models file say `{dropped[0]}: null`{direct}"
+            )
+        for key, sent in found.items():
+            if sent is not None:
+                yield f"{spec.name}: {key}={spelled_setting(spec.sampling[key])} is sent as {sent}"
+
+
+def refuse_same_sent(specs: Iterable[ModelSpec], asked: Iterable[ModelSpec]) -> None:
+    """Raises GatewayError where one of the models that are `asked` sends the provider the same as another of `specs`."""
+    new = {spec.variant for spec in asked}
+    first: dict[str, ModelSpec] = {}
+    for spec in {spec.variant: spec for spec in specs if is_translated(spec)}.values():
+        if (sent := _body_or_none(spec)) is None:
+            continue
+        body = json.dumps([spec.model, spec.api_base, sent], sort_keys=True, default=str)
+        other = first.setdefault(body, spec)
+        if other is not spec and {other.variant, spec.variant} & new:
+            raise GatewayError(_same_text(other, spec))
+
+
+def problem_of_sent(spec: ModelSpec, room: int | None = None) -> str | None:
+    """Why the provider, or litellm, refuses every request to the model with its settings; None: nothing is known.
+
+    `room`: the most tokens that a response of the model may have, by its prompts; None: not known, and thinking that leaves none is no problem.
+    """
+    if not is_translated(spec):
+        return None
+    if problem := problem_of_provider(spec) or _problem_of_chat(spec):
+        return problem
+    try:
+        body = sent_body(spec)
+    except Exception as error:
+        return _untranslated(spec, error)
+    thinking = body.get("thinking")
+    if (
+        not isinstance(thinking, Mapping)
+        or thinking.get("type") not in ("enabled", "adaptive")
+        or not _is_claude(spec, thinking)
+    ):
+        return None
+    budget = int(thinking.get("budget_tokens") or 0)
+    faults = list(_thinking_faults(body, budget, spec.max_tokens if room is None else room, is_sure=room is not None))
+    if not faults:
+        return None
+    tokens = {} if spec.max_tokens is None or spec.max_tokens > budget else {"max_tokens": budget + spec.max_tokens}
+    mended = ",".join(
+        f"{key}={value}" for key, value in {**tokens, "reasoning_effort": spec.reasoning_effort, "temperature": 1}.items()
+    )
+    return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{mended}"
+
+
+def _problem_of_chat(spec: ModelSpec) -> str | None:
+    """That litellm has the provider for something else than writing texts: embeddings, speech, images, stores of vectors."""
+    litellm = load_litellm()
+    try:
+        model, provider, *_ = litellm.get_llm_provider(spec.model)
+        known = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
+    except Exception:  # no provider at all, which the transport says, or one that was added to litellm by hand
+        return None
+    # litellm has no settings of lemonade and asks it; it has some of openai_like and does not.
+    asks = known is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
+    return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
+
+
+def _is_claude(spec: ModelSpec, thinking: Mapping[str, Any]) -> bool:
+    """Others that think (DeepSeek, GLM) take any temperature."""
+    return "budget_tokens" in thinking or "claude" in spec.model.lower()
+
+
+def _thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
+    """What is wrong with a body that asks Claude to think first. `is_sure`: whether prompts can ask for no more than the `room`."""
+    temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
+    if temperature not in (None, 1):
+        yield f"a model that thinks takes temperature 1 alone, not {temperature:g}"
+    if top_p is not None and top_p < _LEAST_TOP_P:
+        yield f"a model that thinks takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
+    if budget and room is not None and room <= budget and (is_sure or temperature not in (None, 1)):
+        yield f"its {budget:,} tokens of thinking do not fit into max_tokens={room:,}"
+
+
+def _untranslated(spec: ModelSpec, error: Exception) -> str | None:
+    """What litellm says of a setting without which it translates the others; None where it is no setting that it stumbles over."""
+    for key, value in spec.sampling.items():
+        if _body_or_none(spec, key) is None:
+            continue
+        words = " ".join(str(getattr(error, "message", error)).split())
+        return f"{key}={value}: {words.removeprefix(f'litellm.{type(error).__name__}: ')}"
+    return None
+
+
+def _same_text(one: ModelSpec, other: ModelSpec) -> str:
+    names = (one.name, other.name) if one.name != other.name else (one.variant, other.variant)
+    differing = [key for key in {**one.sampling, **other.sampling} if one.sampling.get(key) != other.sampling.get(key)]
+    how = [
+        f"{spec.name}: {key}={spelled_setting(spec.sampling[key])} is {'not sent' if sent is None else f'sent as {sent}'}"
+        for spec in (one, other)
+        for key, sent in altered_settings(spec).items()
+        if key in differing
+    ]
+    return (
+        f"{names[0]} and {names[1]} send the provider the same request, so that one model would be paid for twice and ranked as two "
+        f"({'; '.join(dict.fromkeys(how))}); name one of them, or in the models file say `{differing[0]}: null`"
+    )
+
+
+def _body_or_none(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
+    """As `sent_body`; None where litellm cannot translate a value: `problem_of_sent` says which."""
+    try:
+        return sent_body(spec, *without)
+    except Exception:  # litellm raises many types
+        return None
+
+
+def _added(whole: Any, part: Any) -> Any:
+    """What of nested mappings is not in the other one."""
+    if not isinstance(whole, Mapping) or not isinstance(part, Mapping):
+        return whole
+    return {key: _added(value, part.get(key)) for key, value in whole.items() if key not in part or part[key] != value}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from _leaves(one)
+    elif not isinstance(value, bool):
+        yield value
+
+
+def _text(added: Mapping[str, Any]) -> str:
+    """As a body has it, without the quotes: `reasoning_effort: high`."""
+    return json.dumps(added)[1:-1].replace('"', "")

@@ -1,0 +1,114 @@
+"""Responses that are taken out of the store, so that they are asked again: empty ones, truncated ones, those of a model or a day.
+
+They go to a table of their own, since they were paid for: the costs of their requests hold them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from resources.responses import database as db
+from resources.responses.database import ResponseDatabase
+
+
+class ChosenResponses(NamedTuple):
+    """Which stored responses are meant: those that fit all that is given."""
+
+    empty: bool = False
+    """Without any text. With `truncated`: either fault."""
+    truncated: bool = False
+    """Cut off at the most tokens that were allowed."""
+    models: tuple[str, ...] = ()
+    """Names or variants."""
+    snapshots: tuple[str, ...] = ()
+    since: datetime | None = None
+    """Arrived then or later."""
+    before: datetime | None = None
+
+
+class ForgottenCost(NamedTuple):
+    """What responses cost that were forgotten."""
+
+    calls: int
+    cost_usd: float
+    """US dollars of those whose cost is known."""
+
+
+def chosen_keys(database: ResponseDatabase, which: ChosenResponses) -> list[str]:
+    """The request keys of the responses that are meant, in order. The whole store is looked through."""
+    statement = sa.select(db.responses.c.request_key).where(*_conditions(which)).order_by(db.responses.c.request_key)
+    return database.read(lambda connection: list(connection.scalars(statement)))
+
+
+def forget(database: ResponseDatabase, keys: Iterable[str]) -> int:
+    """Take out the responses to the request keys; returns how many. What they cost stays known."""
+    return sum(database.write(partial(_forget, database, chunk)) for chunk in db.chunks(sorted(set(keys))))
+
+
+def forgotten_cost(database: ResponseDatabase) -> ForgottenCost:
+    """What all cost that were ever forgotten."""
+    statement = sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd))
+    if not database.read(_has_any):
+        return ForgottenCost(0, 0.0)
+    calls, cost = database.read(lambda connection: connection.execute(statement).one())
+    return ForgottenCost(calls, float(cost or 0.0))
+
+
+def with_forgotten_costs(database: ResponseDatabase, found: pa.Table) -> pa.Table:
+    """Responses, each at the cost of its request: with what earlier ones to it cost that were forgotten, as far as that is known."""
+    if not database.read(_has_any):
+        return found
+    keys = found["request_key"].to_pylist()
+    earlier = db.forgotten_responses.c
+    statement = sa.select(earlier.request_key, sa.func.sum(earlier.cost_usd)).where(database.among(earlier.request_key))
+    statement = statement.group_by(earlier.request_key)
+    costs: dict[str, float | None] = {}
+    for chunk in db.chunks(keys):
+        costs.update(database.read(partial(_costs, statement, database.keys(chunk))))
+    paid = [
+        None if cost is None else cost + (costs.get(key) or 0.0)
+        for key, cost in zip(keys, found["cost_usd"].to_pylist(), strict=True)
+    ]
+    return found.set_column(found.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
+
+
+def _costs(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> dict[str, float | None]:
+    return {row[0]: row[1] for row in connection.execute(statement, parameters).all()}
+
+
+def _has_any(connection: sa.Connection) -> bool:
+    """A store that may only be read may lack the table."""
+    if not sa.inspect(connection).has_table(db.forgotten_responses.name):
+        return False
+    return connection.execute(sa.select(db.forgotten_responses.c.request_key).limit(1)).first() is not None
+
+
+def _forget(database: ResponseDatabase, keys: Sequence[str], connection: sa.Connection) -> int:
+    given = database.keys(keys)
+    now = sa.literal(db.microseconds(datetime.now(UTC)), sa.BigInteger)
+    meant = database.among(db.responses.c.request_key)
+    names = [column.name for column in db.forgotten_responses.columns]
+    kept = sa.insert(db.forgotten_responses).from_select(names, sa.select(*db.responses.columns, now).where(meant))
+    connection.execute(kept, given)
+    return connection.execute(sa.delete(db.responses).where(meant), given).rowcount
+
+
+def _conditions(which: ChosenResponses) -> list[sa.ColumnElement[bool]]:
+    column = db.responses.c
+    faults = [
+        *([sa.func.ltrim(column.text, " \t\r\n") == ""] if which.empty else []),
+        *([column.finish_reason == "length"] if which.truncated else []),
+    ]
+    return [
+        *([sa.or_(*faults)] if faults else []),
+        *([sa.or_(column.model.in_(which.models), column.model_variant.in_(which.models))] if which.models else []),
+        *([column.snapshot.in_(which.snapshots)] if which.snapshots else []),
+        *([column.answered_at >= db.microseconds(which.since)] if which.since else []),
+        *([column.answered_at < db.microseconds(which.before)] if which.before else []),
+    ]
