@@ -75,6 +75,11 @@ class TestBadFiles:
             "prompt_tokens",
             "completion_tokens",
             "cost_usd",
+            "reported_cost_usd",
+            "cached_tokens",
+            "reasoning_tokens",
+            "unknown_cost_attempts",
+            "unknown_cost_usd_most",
             "reasoning",
             "role",
         }
