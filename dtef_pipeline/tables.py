@@ -90,7 +90,20 @@ REPLY = (
     field("fingerprint", pa.string(), "Provider's name for the configuration that answered"),
     field("prompt_tokens", pa.int32(), "Tokens of the prompt; 0 at all but the first of the rows that share one request"),
     field("completion_tokens", pa.int32(), "Tokens of the response; 0 at all but the first of the rows that share one request"),
-    field("cost_usd", pa.float64(), "Cost of the call in US dollars; 0 at all but the first row of a request; null: unknown"),
+    field(
+        "cost_usd",
+        pa.float64(),
+        "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
+    ),
+    field("reported_cost_usd", pa.float64(), "US dollars that the provider states for the response; null: it states none"),
+    field("cached_tokens", pa.int32(), "Prompt tokens the provider read from its cache; null: it does not say"),
+    field("reasoning_tokens", pa.int32(), "Tokens the model thought in, as the provider counts; null: it does not say"),
+    field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: nobody counted"),
+    field(
+        "unknown_cost_usd_most",
+        pa.float64(),
+        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+    ),
     field(
         "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and nobody says"
     ),
@@ -124,6 +137,15 @@ SPENDING = (
     field("completion_tokens", pa.int64(), "Tokens of responses; each request counts once"),
     field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
     field("unpriced", pa.int64(), "Responses whose price is unknown"),
+    field("reported_cost_usd", pa.float64(), "Sum of the costs that providers stated, in US dollars; null: none was stated"),
+    field("cached_tokens", pa.int64(), "Prompt tokens that providers read from a cache; each request counts once"),
+    field("reasoning_tokens", pa.int64(), "Tokens that models thought in; each request counts once"),
+    field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
+    field(
+        "unknown_cost_usd_most",
+        pa.float64(),
+        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+    ),
 )
 """What requests came to."""
 

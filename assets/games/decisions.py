@@ -81,7 +81,7 @@ class _PlannedPoints:
 @dg.asset(
     **{
         **stage(
-            LEAGUE_SCENARIO, 1, "decision_answers", code_version="1", kinds={"litellm", "parquet"}, pipeline="games_decisions"
+            LEAGUE_SCENARIO, 1, "decision_answers", code_version="2", kinds={"litellm", "parquet"}, pipeline="games_decisions"
         ),
         **GAMES_GROUP,
     }

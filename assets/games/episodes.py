@@ -77,7 +77,7 @@ class _Ended(NamedTuple):
 
 @dg.asset(
     deps=[episode_prompts],
-    **{**stage(LEAGUE_SCENARIO, 3, "episodes", code_version="1", kinds={"litellm", "parquet"}), **GAMES_GROUP},
+    **{**stage(LEAGUE_SCENARIO, 3, "episodes", code_version="2", kinds={"litellm", "parquet"}), **GAMES_GROUP},
 )
 def episodes(context: dg.AssetExecutionContext, config: EpisodesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What was played: one row per (item, persona, model variant, draw) of a scenario and snapshot, with outcome, reward and trace.

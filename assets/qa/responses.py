@@ -59,7 +59,7 @@ class _PartPlan:
 
 @dg.asset(
     deps=[qa_prompts],
-    **{**stage(DATASET_PART, 3, "qa_responses", code_version="1", kinds={"litellm", "parquet"}), **QA_GROUP},
+    **{**stage(DATASET_PART, 3, "qa_responses", code_version="2", kinds={"litellm", "parquet"}), **QA_GROUP},
 )
 def qa_responses(context: dg.AssetExecutionContext, config: QaResponsesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (item, condition, model variant, draw) of a part and snapshot.

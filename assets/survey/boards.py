@@ -87,7 +87,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=[predictions], **roll_up("costs", code_version="1"))
+@dg.asset(deps=[predictions], **roll_up("costs", code_version="2"))
 def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 

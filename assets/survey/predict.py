@@ -77,7 +77,7 @@ class PredictConfig(AskingConfig):
 @dg.asset(
     deps=[blueprints],
     freshness_policy=nightly_freshness(),
-    **stage(ROUND_SEGMENT, 3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
+    **stage(ROUND_SEGMENT, 3, "predictions", code_version="3", kinds={"litellm", "parquet"}),
 )
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, resolved, response_told, spent_in
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
+from dtef_pipeline.asking.calls import USAGE
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -127,7 +128,7 @@ def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> st
 
 def cost_of(asked: RunAsked) -> Spent:
     """Of the models' predictions."""
-    columns = (*KEYS.row, "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd", "error")
+    columns = (*KEYS.row, "request_key", "call_status", *USAGE, "error")
     rows = _own(asked, columns)
     with duckdb.connect() as connection:
         connection.register("predictions", rows)

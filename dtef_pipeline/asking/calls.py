@@ -24,7 +24,13 @@ Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
 """Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
 UNKNOWN_LATENCY_S = 0.0
 """What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
-_USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
+USAGE = (
+    *("prompt_tokens", "completion_tokens", "cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens"),
+    *("unknown_cost_attempts", "unknown_cost_usd_most"),
+)
+"""The columns that stand at the first row of a request, and are 0 at the others."""
+OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
+"""The columns that a request without a response has of its failure."""
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 TAKEN_OVER = ("request_key", "text", *_FROM_RESPONSE)
 """The columns of stored responses that a table of calls is made of."""
@@ -170,8 +176,8 @@ class CallTable:
         columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
         columns["latency_s"] = _known_latency(rows["model_variant"], taken["latency_s"])
         columns["response"] = taken["text"]
-        columns |= _statuses(rows["request_key"], taken, failures)
-        return self.completed(rows, columns | _used_once(rows["request_key"], taken))
+        columns |= _used_once(rows["request_key"], taken)
+        return self.completed(rows, columns | _statuses(rows["request_key"], taken, failures, columns))
 
     def completed(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """The rows with the given columns added, the others null, in the table's schema."""
@@ -234,18 +240,25 @@ def _known_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.Ch
     return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
-def _statuses(request_keys: pa.ChunkedArray, taken: pa.Table, failures: Mapping[str, Failure]) -> dict[str, Any]:
-    """What became of each call, why there is no response, and how many calls were sent."""
+def _statuses(
+    request_keys: pa.ChunkedArray, taken: pa.Table, failures: Mapping[str, Failure], used: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What became of each call, why there is no response, how many calls were sent, and what those without a response cost."""
     lacking = np.flatnonzero(taken["request_key"].is_null().to_numpy())
     if not len(lacking):
         return {"call_status": pa.repeat("answered", len(taken))}
     statuses = ["answered"] * len(taken)
     errors: list[str | None] = [None] * len(taken)
-    attempts = taken["attempts"].to_pylist()
+    sent = {name: used[name].to_pylist() for name in OF_FAILURES}
+    told = set[str]()
     for place, key in zip(lacking.tolist(), request_keys.take(pa.array(lacking)).to_pylist(), strict=True):
         failure = failures.get(key, _UNASKED)
-        statuses[place], errors[place], attempts[place] = failure.status, failure.message, failure.attempts
-    return {"call_status": statuses, "error": errors, "attempts": attempts}
+        statuses[place], errors[place], sent["attempts"][place] = failure.status, failure.message, failure.attempts
+        if key not in told:
+            told.add(key)
+            for name in OF_FAILURES[1:]:
+                sent[name][place] = getattr(failure, name)
+    return {"call_status": statuses, "error": errors, **sent}
 
 
 def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
@@ -256,7 +269,7 @@ def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.A
     first = np.zeros(len(taken), dtype=bool)
     first[np.unique(places.indices.to_numpy(), return_index=True)[1]] = True
     again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
-    return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in _USAGE}
+    return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in USAGE}
 
 
 def _joined(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:

@@ -101,6 +101,8 @@ class ModelSpec(_Settings):
     input_price: _Price | None = None
     """US dollars per million prompt tokens; with `output_price`, in place of litellm's price list."""
     output_price: _Price | None = None
+    cached_input_price: _Price | None = None
+    """US dollars per million prompt tokens that the server reads from its cache, beside the other two; None: as of any prompt token."""
     budget: Budget = Budget()
     """What a run may use of this model."""
     transport: Literal["direct", "litellm"] | None = None
@@ -143,6 +145,8 @@ class ModelSpec(_Settings):
             raise ValueError("transport: direct is for a model openai/... with an api_base; others are asked by litellm")
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")
+        if self.cached_input_price is not None and (self.input_price is None or self.cached_input_price > self.input_price):
+            raise ValueError("cached_input_price is given beside input_price and output_price, and is at most input_price")
         return self
 
     @cached_property

@@ -136,6 +136,7 @@ class Response:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost_usd: float | None
+    """US dollars of the response and of the attempts before it whose bill is known; None: the cost of the response is unknown."""
     latency_s: float
     attempts: int
     answered_at: datetime
@@ -145,6 +146,29 @@ class Response:
     """What the model was asked as: one of ROLES."""
     host: str | None = None
     """Who served the model, where a gateway of several hosts says so."""
+    reported_cost_usd: float | None = None
+    """US dollars that the provider states for the response (`usage.cost`); None: it states none."""
+    cached_tokens: int | None = None
+    """Those of the prompt tokens that the provider read from its cache; None: it does not say."""
+    reasoning_tokens: int | None = None
+    """Tokens that the model thought in, as the provider counts them; None: it does not say."""
+    unknown_cost_attempts: int | None = None
+    """Calls of this request that may have been billed at a cost that is not known; None: nobody counted."""
+    unknown_cost_usd_most: float | None = None
+    """US dollars that these calls may have cost at most, beyond `cost_usd`; None: there are none, or no price is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostAttempt:
+    """A call that brought no response and that the provider may have billed, as the response store keeps it."""
+
+    request_key: Hash
+    role: str
+    ended_at: datetime
+    cost_usd: float | None
+    """US dollars, where the server stated what the call used; None: unknown."""
+    most_usd: float | None
+    """US dollars that a call of unknown cost may have cost at most; None: the cost is known, or no price is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +180,11 @@ class Failure:
     attempts: int
     status: str = "error"
     """error | budget: the request was not sent, because a budget was reached | missing: the model is imported, and has no such response."""
+    cost_usd: float | None = None
+    """US dollars of the attempts whose bill is known; None: of none it is."""
+    unknown_cost_attempts: int = 0
+    unknown_cost_usd_most: float | None = None
+    """As those of `Response`."""
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

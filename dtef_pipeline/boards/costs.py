@@ -40,6 +40,8 @@ def requests_sql(keys: Keys) -> str:
             NOT answered AND NOT failed AND bool_or(call_status = 'budget') AS stopped,
             max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
             CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
+            max(reported_cost_usd) AS reported_cost_usd, max(cached_tokens) AS cached_tokens, max(reasoning_tokens) AS reasoning_tokens,
+            max(unknown_cost_attempts) AS unknown_cost_attempts, max(unknown_cost_usd_most) AS unknown_cost_usd_most,
             any_value(error) FILTER (call_status <> 'answered') AS reason
         FROM predictions WHERE NOT {COMPUTED_SQL} GROUP BY request_key
     ) AS found
@@ -49,10 +51,15 @@ def requests_sql(keys: Keys) -> str:
 _SPENT = """
     count(*) FILTER (answered) AS answered, count(*) FILTER (failed) AS failed, count(*) FILTER (stopped) AS budget_stopped,
     coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens, coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
-    sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
+    sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
+    sum(reported_cost_usd) AS reported_cost_usd,
+    coalesce(sum(cached_tokens), 0)::BIGINT AS cached_tokens, coalesce(sum(reasoning_tokens), 0)::BIGINT AS reasoning_tokens,
+    coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts,
+    sum(unknown_cost_usd_most) AS unknown_cost_usd_most
 """
 
-_USED_BY_MODEL = (*MODEL, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_USED_BY_MODEL = (*MODEL, *(column.name for column in SPENDING))
+_DOLLARS = frozenset(column.name for column in SPENDING if pa.types.is_floating(column.type))
 
 
 def costs(connection: duckdb.DuckDBPyConnection, keys: Keys) -> pa.Table:
@@ -127,14 +134,13 @@ def _added_up(requests: pa.Table) -> pa.Table:
         "answered": is_answered,
         "failed": is_failed,
         "budget_stopped": pc.equal(status, "budget"),
-        "prompt_tokens": pc.fill_null(requests["prompt_tokens"], 0),
-        "completion_tokens": pc.fill_null(requests["completion_tokens"], 0),
-        "cost_usd": cost,
         "unpriced": pc.and_(is_answered, pc.is_null(cost)),
     }
+    counted |= {name: requests[name] for name in _DOLLARS}
+    counted |= {name: pc.fill_null(requests[name], 0) for name in _USED_BY_MODEL if name not in (*MODEL, *counted)}
     whole = pa.table({**{name: requests[name] for name in MODEL}, **counted})
     sums = whole.group_by(list(MODEL), use_threads=False).aggregate([(name, "sum") for name in counted])
-    columns = [sums[f"{name}_sum"] if name == "cost_usd" else sums[f"{name}_sum"].cast(pa.int64()) for name in counted]
+    columns = [sums[f"{column.name}_sum"].cast(column.type) for column in SPENDING]
     found = pa.table([*(sums[name] for name in MODEL), *columns], names=_USED_BY_MODEL)
     # The dearest first; those without a known cost come last.
     return found.sort_by([("cost_usd", "descending"), *((name, "ascending") for name in MODEL)])

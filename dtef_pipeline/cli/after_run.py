@@ -1,7 +1,7 @@
 """The lines that follow a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import duckdb
@@ -30,6 +30,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.unknown_cost import cost_in_words
 from resources.gateway.progress import waiting
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -135,7 +136,7 @@ def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOption
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
     """What this command itself asked, apart from the responses that were stored before."""
     for model in gateway.models if gateway else ():
-        cost = "cost unknown" if model.cost_usd is None else f"${model.cost_usd:,.4f}"
+        cost = cost_in_words(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
         yield f"  asked now: {model.spec.name}: {counted(model.answered, 'response')}, {cost}"
 
 
@@ -145,18 +146,16 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
         who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
         said = f"{counted(row['answered'], 'response')}, {counted(tokens, 'token')}"
-        yield f"{who}: {said}, {priced(row['cost_usd'], row['unpriced'])}"
+        yield f"{who}: {said}, {cost_in_words(*_unknown(row))}"
         if row["failed"]:
             yield f"{who}: {counted(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
         if row["budget_stopped"]:
             yield f"{who}: a budget was reached, {counted(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
 
 
-def priced(cost_usd: float | None, unpriced: int) -> str:
-    """Dollars as people read them. Unknown is not 0."""
-    if pd.isna(cost_usd):
-        return "cost unknown" if unpriced else "no cost"
-    return f"${cost_usd:,.4f}" + (f" and {unpriced:,} of unknown cost" if unpriced else "")
+def _unknown(row: Mapping[Any, Any]) -> tuple[float | None, int, float | None]:
+    """The arguments of `cost_in_words` of a row of `cost_breakdown`. Rows of before attempts were counted have `unpriced` alone."""
+    return row["cost_usd"], max(int(row["unknown_cost_attempts"]), int(row["unpriced"])), row["unknown_cost_usd_most"]
 
 
 @reads_tables
@@ -179,7 +178,7 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
         places = {label: place for place, label in enumerate(_snapshots(reader))}
         frame = frame.sort_values("snapshot", key=lambda labels: labels.map(places), kind="stable")
     if output == "table":
-        frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
+        frame["cost"] = [cost_in_words(*_unknown(row)) for row in frame.to_dict("records")]
         keys = list(frame.columns[: frame.columns.get_loc("answered")])
         if "model" in keys:
             frame = named_apart(frame)
@@ -324,7 +323,10 @@ def _by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
     tokens = frame["prompt_tokens"].fillna(0) + frame["completion_tokens"].fillna(0)
-    cost = [priced(cost, int(unpriced)) for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)]
+    cost = [
+        cost_in_words(cost, int(unpriced))
+        for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)
+    ]
     decision = [
         f"{decision} ({note})" if isinstance(note, str) and note else decision
         for decision, note in zip(frame["decision"], frame["note"], strict=True)

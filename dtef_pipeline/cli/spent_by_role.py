@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.cli.after_run import priced
+from dtef_pipeline.text.unknown_cost import cost_in_words
 
 COUNTED_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 
@@ -25,4 +25,4 @@ def spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFram
         whole = whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
     if output != "table":
         return whole
-    return whole.assign(cost=[priced(*pair) for pair in zip(whole["cost_usd"], whole["unpriced"], strict=True)])
+    return whole.assign(cost=[cost_in_words(*pair) for pair in zip(whole["cost_usd"], whole["unpriced"], strict=True)])

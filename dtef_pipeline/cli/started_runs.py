@@ -10,6 +10,7 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.unknown_cost import cost_in_words
 from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.settings import Settings
 
@@ -60,6 +61,5 @@ def rolled_up(table: str, command: str, roll_ups: Callable[[Any], Launched]) -> 
 def say_used(used: Mapping[str, Any]) -> None:
     """A line per role that was asked: calls, tokens and dollars."""
     for role, usage in used.items():
-        unpriced = f" and {counted(usage.unpriced, 'response')} of unknown price" if usage.unpriced else ""
-        cost = f"${usage.cost_usd:,.4f}{unpriced}"
+        cost = cost_in_words(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.games.contract import Illegal, Scenario
@@ -29,7 +30,6 @@ POINTS_AT_MOST_UNASKED = 100
 USUAL_POINT_DRAWS = 10
 _POINT_KEY = ("version", "model", "model_variant", "persona", "point", "draw")
 _REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.name for column in REPLY})
-_OF_REQUEST_ONCE = ("prompt_tokens", "completion_tokens", "cost_usd")
 
 
 def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]]:
@@ -166,15 +166,16 @@ def _read(pack: Pack, asked: PointAsked, response: Response) -> dict[str, Any]:
 def _failed(came: Played) -> dict[str, Any]:
     failure = came.failure
     assert failure is not None, "a request was answered or it failed"
-    return {"call_status": failure.status, "error": failure.message, "attempts": failure.attempts}
+    return {"call_status": failure.status, "error": failure.message} | {name: getattr(failure, name) for name in OF_FAILURES}
 
 
 def _usage_once(rows: pa.Table) -> pa.Table:
     """Tokens and cost of each request at its first row: personas with the same text share their requests."""
     first = np.zeros(len(rows), dtype=bool)
     first[np.unique(rows["request_key"].to_numpy(), return_index=True)[1]] = True
-    again = pc.and_(pa.array(~first), pc.equal(rows["call_status"], "answered"))
-    for name in _OF_REQUEST_ONCE:
+    answered = pc.equal(rows["call_status"], "answered")
+    for name in USAGE:
+        again = pc.and_(pa.array(~first), pc.or_(answered, pc.is_valid(rows[name])))
         zeroed = pc.if_else(again, pa.scalar(0, rows[name].type), rows[name])
         rows = rows.set_column(rows.schema.get_field_index(name), name, zeroed)
     return rows.cast(DECISION_ANSWERS)

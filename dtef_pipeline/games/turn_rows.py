@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.games.contract import GameMove, GameTrace
@@ -19,7 +20,6 @@ from dtef_pipeline.games.matches import LeaguePlan, Match
 from dtef_pipeline.games.players import Player
 from dtef_pipeline.games.tables import EPISODE_TURNS
 
-_TURN_USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id", "episode_id", "turn", "attempt")
 
 
@@ -64,8 +64,9 @@ def merged_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: 
     merged = merged_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
     first = np.zeros(len(merged), dtype=bool)
     first[np.unique(merged["request_key"].to_numpy(), return_index=True)[1]] = True
-    again = pc.and_(pa.array(~first), pc.equal(merged["call_status"], "answered"))
-    for name in _TURN_USAGE:
+    answered = pc.equal(merged["call_status"], "answered")
+    for name in USAGE:
+        again = pc.and_(pa.array(~first), pc.or_(answered, pc.is_valid(merged[name])))
         column = pc.if_else(again, pa.scalar(0, merged[name].type), merged[name])
         merged = merged.set_column(merged.schema.get_field_index(name), name, column)
     return merged.cast(EPISODE_TURNS)
@@ -108,9 +109,7 @@ def _came(response: Response) -> dict[str, Any]:
         "finish_reason": response.finish_reason,
         "served_model": response.served_model,
         "fingerprint": response.fingerprint,
-        "prompt_tokens": response.prompt_tokens,
-        "completion_tokens": response.completion_tokens,
-        "cost_usd": response.cost_usd,
+        **{name: getattr(response, name) for name in USAGE},
         "latency_s": response.latency_s,
         "attempts": response.attempts,
         "answered_at": response.answered_at,
@@ -123,7 +122,7 @@ def _failed(request: Request, failure: Failure) -> dict[str, Any]:
         "request_key": request.key,
         "call_status": failure.status,
         "error": failure.message,
-        "attempts": failure.attempts,
+        **{name: getattr(failure, name) for name in OF_FAILURES},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
@@ -11,11 +11,13 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
+from dtef_pipeline.text.unknown_cost import unknown_cost
 from resources.gateway.prices import Price
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
+_ROUNDING_USD = 1e-12
 UNBOUNDED_RESPONSE = 4096
 """Tokens reserved for a response that no `max_tokens` bounds."""
 
@@ -28,7 +30,15 @@ class Usage:
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Responses whose cost is not known; where there is a price, what was reserved for them is in `cost_usd`."""
+    """Calls that may have been billed at a cost that is not known; where there is a price, the most that they may have cost is in `cost_usd`."""
+    most_usd: float = 0.0
+    """The part of `cost_usd` that is the most that calls of unknown cost may have cost."""
+
+    @property
+    def known_usd(self) -> float | None:
+        """US dollars of the calls whose cost is known; None: there are others alone."""
+        known = self.cost_usd - self.most_usd
+        return None if self.unpriced and known <= _ROUNDING_USD else max(known, 0.0)
 
     # Spelled out: `astuple` would take a fifth of the time of a call.
     def __add__(self, other: Usage) -> Usage:
@@ -37,6 +47,7 @@ class Usage:
             self.tokens + other.tokens,
             self.cost_usd + other.cost_usd,
             self.unpriced + other.unpriced,
+            self.most_usd + other.most_usd,
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -45,6 +56,7 @@ class Usage:
             self.tokens - other.tokens,
             self.cost_usd - other.cost_usd,
             self.unpriced - other.unpriced,
+            self.most_usd - other.most_usd,
         )
 
 
@@ -59,6 +71,13 @@ class Account:
         self.daily: DailyBudget | None = None
         """A limit for each day, over all runs that share the store."""
         self._reserved = Usage()
+
+    @property
+    def why_reached(self) -> str:
+        """The limit that was reached, with what calls of unknown cost count in it, unless it is one of calls."""
+        unknown = unknown_cost(self.spent.unpriced, self.spent.most_usd)
+        told = self.spent.most_usd and " max_calls " not in str(self.reached)
+        return f"{self.reached} was reached" + (f", which counts {unknown}" if told else "")
 
     def broken_by(self, usage: Usage) -> str | None:
         """The limit that so much more would break."""
@@ -152,14 +171,8 @@ class Accounts:
             )
 
     def estimate(self, request: Request, price: Price | None) -> Usage:
-        """What one call may use at most: prompt tokens are estimated on the high side, the response takes all it may."""
-        if not self._counts_tokens:
-            return Usage(calls=1)
-        texts = [message.text for message in request.conversation]
-        # Without a system message too, the frame is taken for that of two.
-        prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
-        response = response_limit(request)
-        return Usage(1, prompt + response, price.of(prompt, response) if price else 0.0)
+        """What is set aside for one call (`most_of`), without tokens and dollars where no limit counts them."""
+        return most_of(request, price) if self._counts_tokens else Usage(calls=1)
 
     def reserve(self, model: str, usage: Usage, role: str = CANDIDATE) -> bool:
         """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
@@ -179,8 +192,8 @@ class Accounts:
             account.settle(reserved, actual)
 
     def reached(self, model: str, role: str = CANDIDATE) -> str | None:
-        """The limit because of which this model is asked nothing more as this."""
-        return next((account.reached for account in self._accounts(model, role) if account.reached), None)
+        """The limit because of which this model is asked nothing more as this: `the run's max_cost_usd of 5 was reached`."""
+        return next((account.why_reached for account in self._accounts(model, role) if account.reached), None)
 
     def _accounts(self, model: str, role: str) -> tuple[Account, ...]:
         own = self.roles.get(role)
@@ -191,6 +204,22 @@ class Accounts:
         if model not in self.models:
             self.models[model] = Account(f"{model}'s", Budget())
         return self.models[model]
+
+
+def most_of(request: Request, price: Price | None) -> Usage:
+    """What one call may use at most: prompt tokens are estimated on the high side, the response takes all it may."""
+    texts = [message.text for message in request.conversation]
+    # Without a system message too, the frame is taken for that of two.
+    prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
+    response = response_limit(request)
+    return Usage(1, prompt + response, price.of(prompt, response) if price else 0.0)
+
+
+def of_unknown_cost(request: Request, price: Price | None) -> Usage:
+    """A call that may have been billed, and nobody knows how much: it counts with the most that it may have used."""
+    most = most_of(request, price)
+    is_free = price is not None and not most.cost_usd
+    return most if is_free else replace(most, unpriced=1, most_usd=most.cost_usd)
 
 
 def _bounded(limits: Budget, further: Budget) -> Budget:

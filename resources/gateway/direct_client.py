@@ -53,8 +53,10 @@ def proxy_for(url: str) -> str | None:
     return found if "://" in found else f"http://{found}"
 
 
-async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    """The body of a successful response. Raises `CallError` for everything else."""
+async def post(
+    session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes
+) -> tuple[bytes, Mapping[str, str]]:
+    """The body and the headers of a successful response. Raises `CallError` for everything else."""
     limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
         async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
@@ -62,7 +64,7 @@ async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, header
     except Exception as error:
         raise _error(spec, error) from None
     if response.status // 100 == 2:
-        return content
+        return content, response.headers
     words = content.decode("utf-8", "replace")
     said = " ".join((message_in(words.strip()) or words)[:_MOST_SAID].split()) or str(response.reason)
     raise status_error(spec, response.status, said, words=words, headers=response.headers)
@@ -85,7 +87,7 @@ def _error(spec: ModelSpec, error: Exception) -> CallError:
         case aiohttp.ClientError() | OSError():
             return connection_lost(spec, error, reached=True)
         case _:
-            return CallError(f"{spec.name}: {type(error).__name__}: {error}", Scope.REQUEST)
+            return CallError(f"{spec.name}: {type(error).__name__}: {error}", Scope.REQUEST, billed=True)
 
 
 def quoted(content: bytes) -> str:
@@ -109,3 +111,12 @@ def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
             raise status_error(spec, code, said, words=words, headers={})
         raise unreadable(spec, said)
     return answer
+
+
+def usage_in(content: bytes) -> object:
+    """What a server states that a call used, in whatever it sent; None: nothing."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return answer.get("usage") if isinstance(answer, dict) else None

@@ -7,9 +7,9 @@ from typing import Any
 from dtef_pipeline.asking.embeddings import decoded, packed
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.direct_transport import DirectTransport, tokens_of
+from resources.gateway.bills import NO_BILL, Bill, bill_of_embedding
+from resources.gateway.direct_transport import DirectTransport
 from resources.gateway.http_errors import unreadable
-from resources.gateway.prices import cost_of_embedding
 from resources.gateway.transport import Reply, text_or_none
 
 
@@ -22,19 +22,19 @@ class DirectEmbedding(DirectTransport):
         texts = [message.text for message in request.messages]
         return {"model": request.model.model.removeprefix(OPENAI), "input": texts, "encoding_format": "float"}
 
-    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request) -> Reply:
+    def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
+        return bill_of_embedding(spec, usage, header)
+
+    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
         data = answer.get("data")
         try:
             entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
             vectors = decoded(entries, len(request.messages))
         except ValueError as error:
             raise unreadable(spec, str(error)) from None
-        tokens = tokens_of(answer, "prompt_tokens")
         return Reply(
             text=packed(vectors),
             finish_reason=None,
             served_model=text_or_none(answer.get("model")),
-            prompt_tokens=tokens,
-            completion_tokens=None if tokens is None else 0,
-            cost_usd=cost_of_embedding(spec, tokens),
+            **bill._asdict(),
         )

@@ -16,9 +16,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of
 from resources.gateway.http_errors import no_choices, unreadable
 from resources.gateway.prices import own_price
 from resources.gateway.transport import (
+    CallError,
     Reply,
     certificates,
     messages_sent,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 # as the models file has them, and would not get its temperature.
 _TRANSLATED = re.compile(r"openai/(?:responses/|(?:(?:openai|azure)/)?(?:o\d|(?:ft:)?gpt-[5-9]))")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
-_COUNT_AS_TEXT = re.compile(r"[0-9]{1,15}")
 # How servers that do not say it as OpenAI does say why a response ended.
 _ENDED_BY = {
     **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
@@ -74,13 +75,23 @@ class DirectTransport:
         return problem_of_settings(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
-        from resources.gateway.direct_client import as_object, post
+        from resources.gateway.direct_client import as_object, post, usage_in
 
         spec = request.model
         body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
-        content = await post(session, spec, _address(spec.api_base or "", self.PATH), self._headers(spec), body)
-        return self._reply(spec, as_object(spec, content), request)
+        content, headers = await post(session, spec, _address(spec.api_base or "", self.PATH), self._headers(spec), body)
+        stated = headers.get(COST_HEADER)
+        try:
+            answer = as_object(spec, content)
+            return self._reply(spec, answer, request, self._bill(spec, answer.get("usage"), stated))
+        except CallError as error:
+            # What a reply states that it used counts, whatever else is wrong with it.
+            error.bill = self._bill(spec, usage_in(content), stated).stated
+            raise
+
+    def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
+        return bill_of(usage, own_price(spec), header)
 
     def _headers(self, spec: ModelSpec) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "dtef-pipeline"}
@@ -100,7 +111,7 @@ class DirectTransport:
             body["response_format"] = response_format(request.response_schema)
         return body
 
-    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request) -> Reply:
+    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
         choices = answer.get("choices")
         if not choices:
             raise no_choices(spec)
@@ -112,18 +123,14 @@ class DirectTransport:
         ended = _ENDED_BY.get(str(ended).lower(), str(ended))
         if text is None:
             text = text_of_nothing(spec, message.get("refusal"), ended)
-        prompt, completion = tokens_of(answer, "prompt_tokens"), tokens_of(answer, "completion_tokens")
-        own = own_price(spec)
         return Reply(
             text=text,
             finish_reason=ended,
             served_model=text_or_none(answer.get("model")),
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cost_usd=None if own is None or prompt is None or completion is None else own.of(prompt, completion),
             fingerprint=text_or_none(answer.get("system_fingerprint")),
             reasoning=reasoning,
             host=text_or_none(answer.get("provider")),
+            **bill._asdict(),
         )
 
     async def open(self) -> None:
@@ -158,14 +165,3 @@ def _text_and_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | N
     if text and (thought := _THOUGHT_FIRST.match(text)):
         return thought[2], thought[1]
     return text, None
-
-
-def tokens_of(answer: Mapping[str, Any], name: str) -> int | None:
-    """How many the server counted; None: it does not say."""
-    usage = answer.get("usage")
-    count = usage.get(name) if isinstance(usage, dict) else None
-    if isinstance(count, str) and _COUNT_AS_TEXT.fullmatch(count):
-        return int(count)
-    if isinstance(count, bool) or not isinstance(count, int | float) or count < 0 or count != count // 1:
-        return None
-    return int(count)

@@ -13,8 +13,17 @@ from dataclasses import dataclass
 
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.text.counted import counted
-from resources.gateway.budget import Accounts, Usage
-from resources.gateway.queues import SAME_REFUSALS, Arrival, Job, ModelQueue, response_of, used_by
+from resources.gateway.budget import Accounts, Usage, of_unknown_cost
+from resources.gateway.queues import (
+    SAME_REFUSALS,
+    Arrival,
+    Job,
+    ModelQueue,
+    lost_attempt,
+    response_of,
+    used_by,
+    used_by_failed,
+)
 from resources.gateway.retries import Backoff
 from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Scope, Scrubber, Transport
@@ -216,21 +225,30 @@ class Dispatch:
         try:
             reply = await queue.state.transport.ask(job.request)
         except CallError as error:
+            used = used_by_failed(error, job.request, queue.state.price)
+            if (lost := lost_attempt(job, used)) is not None:
+                # Before it is settled: a daily budget reads again what the store has.
+                await self._writer.commit(lost)
             self._failed(queue, job, error, began)
         except asyncio.CancelledError:
+            # It was sent, and may be answered and billed yet.
+            used = of_unknown_cost(job.request, queue.state.price)
+            if (lost := lost_attempt(job, used)) is not None:
+                self._writer.take(lost)
             queue.state.breaker.abandoned(probe=job.probe)
             raise
         else:
             latency = self._rules.clock() - began
-            used = used_by(reply, job)
-            queue.state.answer(job, reply.cost_usd)
+            used = used_by(reply, job.request, queue.state.price)
+            queue.state.answer(job)
             self._end_undecided(queue)
-            await self._writer.commit(response_of(job, reply, latency, self._scrub))
+            await self._writer.commit(response_of(job, reply, latency, self._scrub, used))
             queue.done += 1
             self._settle(job.key)
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
+            queue.state.spent += used
             self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
 
     def _failed(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
@@ -304,7 +322,7 @@ class Dispatch:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
             elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
-                self._fail_rest(queue, f"{limit} was reached", "budget")
+                self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         rest = queue.drain()

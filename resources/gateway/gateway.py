@@ -9,7 +9,7 @@ import logging
 import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dtef_pipeline.asking.calls import Then
@@ -162,7 +162,18 @@ class Gateway:
             finally:
                 tell_lines()
             report()
+        self._tell_costs(intake.failures)
         return Outcome(intake.failures, asked=sent, replayed=sum(queue.replayed for queue in queues.values()))
+
+    def _tell_costs(self, failures: dict[str, Failure]) -> None:
+        """Note with each failure what its calls cost or may have cost, those of earlier runs included."""
+        for key, lost in self.store.lost(failures).items():
+            failures[key] = replace(
+                failures[key],
+                cost_usd=lost.cost_usd,
+                unknown_cost_attempts=lost.unknown,
+                unknown_cost_usd_most=lost.most_usd,
+            )
 
     def _ask(self, queues: list[ModelQueue], intake: Intake, tell: Callable[[str], None], report: Callable[[], None]) -> int:
         """Ask what is in the queues, and what follows from it; returns how many requests were sent."""
@@ -230,7 +241,7 @@ class Gateway:
         refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
         self._check_sent([queue for queue in queues if queue.role != EMBEDDER])
         for queue in queues:
-            queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name, queue.role) else None
+            queue.state.price = price(queue.spec)
         for role in dict.fromkeys(queue.role for queue in queues):
             of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
             self.accounts.refuse_unpriced(of_role, role)

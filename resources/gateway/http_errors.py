@@ -16,6 +16,8 @@ from resources.gateway.transport import CallError, Scope
 
 # Servers send these when the same call may well succeed a little later.
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
+# The server is overloaded, and did not begin. After any other failure of its own the model may have been at work.
+_NOT_TAKEN = frozenset({503, 529})
 # No valid key, no money, not allowed, no such model: true of every further call to the model as well.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404})
 _PROMPT_STATUSES = frozenset({400, 403, 413, 422, 451})
@@ -70,7 +72,8 @@ def status_error(
     if refused or status in _MODEL_STATUSES or (status == 429 and _out_of_money(words, wait)):
         return CallError(message, Scope.MODEL)
     if status in _PASSING_STATUSES or status >= 500:
-        return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait)
+        billed = status == 408 or (status >= 500 and status not in _NOT_TAKEN)
+        return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait, billed=billed)
     return CallError(message, Scope.REQUEST)
 
 
@@ -86,22 +89,23 @@ def no_connection_in_time(spec: ModelSpec) -> CallError:
 
 def no_answer(spec: ModelSpec) -> CallError:
     """The connection stands, and the response does not come within the model's `timeout`."""
-    return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING)
+    return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING, billed=True)
 
 
 def connection_lost(spec: ModelSpec, fault: BaseException, *, reached: bool) -> CallError:
     """The connection broke off, or (`reached` False) could not be made."""
-    return CallError(f"{spec.name}: connection lost or refused{to(spec)}: {cause_of(fault)}", Scope.PASSING, reached=reached)
+    message = f"{spec.name}: connection lost or refused{to(spec)}: {cause_of(fault)}"
+    return CallError(message, Scope.PASSING, reached=reached, billed=reached)
 
 
 def unreadable(spec: ModelSpec, why: str) -> CallError:
     """The server says that all is well and sends what is no response."""
-    return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING)
+    return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING, billed=True)
 
 
 def no_choices(spec: ModelSpec) -> CallError:
     """The server sends a response with no text to choose."""
-    return CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
+    return CallError(f"{spec.name}: an answer without choices", Scope.PASSING, billed=True)
 
 
 def to(spec: ModelSpec) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from dtef_pipeline.asking.embeddings import decoded, packed
 from dtef_pipeline.asking.request import Request
+from resources.gateway.bills import bill_of_embedding
 from resources.gateway.http_errors import unreadable
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.litellm_transport import LitellmTransport, in_time
-from resources.gateway.prices import cost_of_embedding
+from resources.gateway.litellm_transport import LitellmTransport, in_time, stated_by
 from resources.gateway.transport import Reply
 
 
@@ -23,18 +23,18 @@ class LitellmEmbedding(LitellmTransport):
         if spec.api_base:
             arguments["allowed_openai_params"] = ["encoding_format"]
         answer = await in_time(spec, litellm.aembedding(**arguments))
+        bill = bill_of_embedding(spec, *stated_by(answer))
         try:
             vectors = decoded([_entry(one) for one in answer.data or ()], len(texts))
         except ValueError as error:
-            raise unreadable(spec, str(error)) from None
-        tokens = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
+            fault = unreadable(spec, str(error))
+            fault.bill = bill.stated
+            raise fault from None
         return Reply(
             text=packed(vectors),
             finish_reason=None,
             served_model=answer.model,
-            prompt_tokens=tokens,
-            completion_tokens=None if tokens is None else 0,
-            cost_usd=cost_of_embedding(spec, tokens),
+            **bill._asdict(),
         )
 
 

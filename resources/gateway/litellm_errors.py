@@ -44,7 +44,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
     if answered is None and status in (200, 500):
         return unreadable(spec, _text(error))
     if not isinstance(status, int):
-        return CallError(f"{spec.name}: {type(error).__name__}: {_text(error)}", Scope.REQUEST)
+        return CallError(f"{spec.name}: {type(error).__name__}: {_text(error)}", Scope.REQUEST, billed=True)
     headers = answered.response.headers if answered else getattr(error, "litellm_response_headers", None) or {}
     kind = type(error).__name__
     return status_error(

@@ -12,6 +12,7 @@ import httpx
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.bills import COST_HEADER, Bill, bill_of
 from resources.gateway.http_errors import no_answer, no_choices
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
@@ -19,6 +20,7 @@ from resources.gateway.prices import own_price, price
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
+    CallError,
     Reply,
     messages_sent,
     problem_of_settings,
@@ -141,6 +143,16 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
 
 
 def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
+    bill = _bill(litellm, spec, completion)
+    try:
+        return _reply_at(spec, completion, bill)
+    except CallError as error:
+        # What a reply states that it used counts, whatever else is wrong with it.
+        error.bill = bill.stated
+        raise
+
+
+def _reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
     if not completion.choices:
         raise no_choices(spec)
     choice = completion.choices[0]
@@ -148,29 +160,38 @@ def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
     if text is None:
         refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
         text = text_of_nothing(spec, refusal, choice.finish_reason)
-    usage = getattr(completion, "usage", None)
     return Reply(
         text=text,
         finish_reason=choice.finish_reason,
         served_model=completion.model,
-        prompt_tokens=getattr(usage, "prompt_tokens", None),
-        completion_tokens=getattr(usage, "completion_tokens", None),
-        cost_usd=_cost(litellm, spec, completion, usage),
         fingerprint=getattr(completion, "system_fingerprint", None),
         # litellm moves a leading <think>...</think> here, and out of the content.
         reasoning=getattr(choice.message, "reasoning_content", None),
         host=text_or_none(getattr(completion, "provider", None)),
+        **bill._asdict(),
     )
 
 
-def _cost(litellm: Any, spec: ModelSpec, completion: Any, usage: Any) -> float | None:
-    """US dollars by the model's own prices, else by litellm's list; None where neither knows."""
-    if usage is None:
-        return None
-    if own := own_price(spec):
-        return own.of(int(usage.prompt_tokens), int(usage.completion_tokens))
-    if spec.api_base:
-        return None
+def stated_by(completion: Any) -> tuple[object, object]:
+    """The `usage` of a response of litellm's as a mapping, and the cost that its hidden parameters have of the response's headers."""
+    usage = getattr(completion, "usage", None)
+    hidden = getattr(completion, "_hidden_params", None) or {}
+    headers = hidden.get("additional_headers") or {}
+    told = usage.model_dump() if usage is not None and hasattr(usage, "model_dump") else usage
+    return told, headers.get(f"llm_provider-{COST_HEADER}")
+
+
+def _bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
+    """As the provider states it, else by the model's own prices, else by litellm's list."""
+    usage, header = stated_by(completion)
+    bill = bill_of(usage, own_price(spec), header)
+    if bill.cost_usd is not None or usage is None or spec.api_base:
+        return bill
+    return bill._replace(cost_usd=_listed_cost(litellm, spec, completion))
+
+
+def _listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> float | None:
+    """US dollars by litellm's list, which knows what cached prompt tokens cost; None: the model is not in it."""
     try:
         cost = float(litellm.completion_cost(completion_response=completion, model=spec.model))
         return None if cost == 0 and price(spec) is None else cost

@@ -14,10 +14,13 @@ class Price:
 
     prompt: float
     completion: float
+    cached: float | None = None
+    """Of a prompt token that is read from the provider's cache; None: unknown, so that of any prompt token."""
 
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for so many tokens."""
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+    def of(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """US dollars for so many tokens; `cached_tokens` of the prompt's were read from a cache, which never costs more."""
+        discount = 0.0 if self.cached is None else max(0.0, self.prompt - self.cached)
+        return (prompt_tokens * self.prompt - cached_tokens * discount + completion_tokens * self.completion) / 1e6
 
 
 FREE = Price(0.0, 0.0)
@@ -27,7 +30,7 @@ def price(spec: ModelSpec) -> Price | None:
     """The model's price; None: unknown. What is computed on this machine, or was made elsewhere, costs nothing.
 
     A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
-    Discounts (cached prompts, batches) and dearer tiers of very long prompts are not in it.
+    Discounts of batches and dearer tiers of very long prompts are not in it.
     """
     if own := own_price(spec):
         return own
@@ -40,14 +43,7 @@ def own_price(spec: ModelSpec) -> Price | None:
     """The price that the models file gives."""
     if spec.input_price is None or spec.output_price is None:
         return None
-    return Price(spec.input_price, spec.output_price)
-
-
-def cost_of_embedding(spec: ModelSpec, tokens: int | None) -> float | None:
-    """US dollars for so many tokens of texts; None: the tokens or the price are not known."""
-    if tokens is None or (charged := price(spec)) is None:
-        return None
-    return charged.of(tokens, 0)
+    return Price(spec.input_price, spec.output_price, spec.cached_input_price)
 
 
 def _listed(model: str) -> Price | None:
@@ -59,4 +55,6 @@ def _listed(model: str) -> Price | None:
     prompt, completion = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if not prompt and not completion and info.get("key") not in litellm.model_cost:
         return None  # of a model of OpenRouter that its list does not have, litellm may say that it is free
-    return None if prompt is None or completion is None else Price(prompt * 1e6, completion * 1e6)
+    cached = info.get("cache_read_input_token_cost")
+    read = None if cached is None else cached * 1e6
+    return None if prompt is None or completion is None else Price(prompt * 1e6, completion * 1e6, read)

@@ -23,6 +23,7 @@ from rich.progress import (
 )
 
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.unknown_cost import unknown_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,10 @@ class ModelProgress:
     rate_limited: int = 0
     """429s of the run so far."""
     cost_usd: float | None = 0.0
-    """Of the run so far; None: the price of some response is unknown."""
+    """Known costs of the run so far; None: none is known."""
+    unknown_cost_attempts: int = 0
+    unknown_cost_usd_most: float | None = None
+    """As those of `Response`, of the run so far."""
     seconds_left: float | None = None
     """At the present rate; None: nothing has been answered lately."""
 
@@ -230,6 +234,8 @@ def _note(one: ModelProgress) -> str:
         parts.append("cost unknown")
     elif one.cost_usd:
         parts.append(f"${one.cost_usd:.2f}" if one.cost_usd >= 0.01 else "under $0.01")
+    if one.unknown_cost_attempts:
+        parts.append(unknown_cost(one.unknown_cost_attempts, one.unknown_cost_usd_most))
     if one.seconds_left is not None and one.settled < one.total:
         parts.append(f"{_spoken(one.seconds_left)} left")
     return ", ".join(parts)

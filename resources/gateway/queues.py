@@ -6,19 +6,20 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, Request, Response
+from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Request, Response
+from resources.gateway.bills import Bill
 from resources.gateway.breaker import Breaker
-from resources.gateway.budget import Usage
+from resources.gateway.budget import Usage, most_of, of_unknown_cost
 from resources.gateway.prices import Price
 from resources.gateway.progress import ModelProgress
 from resources.gateway.slots import ProviderSlots
-from resources.gateway.transport import Reply, Scrubber, Transport
+from resources.gateway.transport import CallError, Reply, Scrubber, Transport
 
 _RATE_WINDOW_S = 30.0
 SAME_REFUSALS = 10
@@ -96,16 +97,15 @@ class ModelState:
     """429s so far."""
     limited_since: float | None = None
     """When the first 429 since the last response came."""
-    cost_usd: float | None = 0.0
-    """Of the responses so far; None: of some it is unknown."""
+    spent: Usage = field(default_factory=Usage)
+    """What its calls used so far."""
     _refusals: list[str] = field(default_factory=list)
 
-    def answer(self, job: Job, cost_usd: float | None) -> None:
-        """The model answered, at this cost (None: unknown)."""
+    def answer(self, job: Job) -> None:
+        """The model answered."""
         self.answered += 1
         self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
         self.breaker.alive()
         self.slots.answered()
 
@@ -236,7 +236,9 @@ class ModelQueue:
             self.stopped,
             rate=rate,
             rate_limited=self.state.rate_limited,
-            cost_usd=self.state.cost_usd,
+            cost_usd=self.state.spent.known_usd,
+            unknown_cost_attempts=self.state.spent.unpriced,
+            unknown_cost_usd_most=self.state.spent.most_usd,
             seconds_left=left / rate if rate else None,
         )
 
@@ -269,16 +271,31 @@ class Arrival(NamedTuple):
             self.queue.unclaimed.append(self.job)
 
 
-def used_by(reply: Reply, job: Job) -> Usage:
-    """What a call used; where the server does not say, what was reserved for it."""
-    tokens, cost = job.reserved.tokens, job.reserved.cost_usd
-    if reply.prompt_tokens is not None and reply.completion_tokens is not None:
-        tokens = reply.prompt_tokens + reply.completion_tokens
-    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd, unpriced=int(reply.cost_usd is None))
+def used_by(bill: Reply | Bill, request: Request, price: Price | None) -> Usage:
+    """What a call used; where the server does not say, the most that it may have used."""
+    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else of_unknown_cost(request, price)
+    if bill.prompt_tokens is None or bill.completion_tokens is None:
+        return replace(used, tokens=most_of(request, price).tokens)
+    return replace(used, tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
-def response_of(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Response:
-    """The row of the response store."""
+def used_by_failed(error: CallError, request: Request, price: Price | None) -> Usage:
+    """What a call used that brought no response: what the server stated, else the most it may have used if it may be billed, else nothing."""
+    if error.bill is not None:
+        return used_by(error.bill, request, price)
+    return of_unknown_cost(request, price) if error.billed else Usage(calls=1)
+
+
+def lost_attempt(job: Job, used: Usage) -> LostAttempt | None:
+    """The row of the response store for a call that brought no response; None: it cost nothing."""
+    if not (used.cost_usd or used.unpriced):
+        return None
+    known = None if used.unpriced else used.cost_usd
+    return LostAttempt(job.key, job.request.role, datetime.now(UTC), known, used.most_usd or None)
+
+
+def response_of(job: Job, reply: Reply, latency: float, scrub: Scrubber, used: Usage) -> Response:
+    """The row of the response store. `used`: what the call used."""
     request = job.request
     return Response(
         request_key=job.key,
@@ -300,4 +317,9 @@ def response_of(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Resp
         answered_at=datetime.now(UTC),
         role=request.role,
         host=reply.host,
+        reported_cost_usd=reply.reported_cost_usd,
+        cached_tokens=reply.cached_tokens,
+        reasoning_tokens=reply.reasoning_tokens,
+        unknown_cost_attempts=used.unpriced,
+        unknown_cost_usd_most=used.most_usd or None,
     )

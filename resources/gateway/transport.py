@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.bills import Bill
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class Reply:
     reasoning: str | None = None
     host: str | None = None
     """Who served the model, where a gateway of several hosts says so (OpenRouter's `provider`)."""
+    reported_cost_usd: float | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 class Scope(Enum):
@@ -52,6 +56,8 @@ class CallError(Exception):
         retry_after: float | None = None,
         of_prompt: bool = False,
         reached: bool = True,
+        billed: bool = False,
+        bill: Bill | None = None,
     ) -> None:
         """
         Args:
@@ -61,10 +67,13 @@ class CallError(Exception):
             retry_after: seconds the server asks to be left alone.
             of_prompt: this prompt is to blame (filtered, too long), which says nothing of others.
             reached: there was a server; False: no connection could be made.
+            billed: the provider may charge for it, as the model may have been at work.
+            bill: what the server stated that it used, if it did.
         """
         super().__init__(message)
         self.message, self.scope, self.retry_after = message, scope, retry_after
         self.rate_limited, self.of_prompt, self.reached = rate_limited, of_prompt, reached
+        self.billed, self.bill = billed, bill
 
 
 CONNECT_TIMEOUT_S = 10.0
@@ -119,13 +128,13 @@ def response_format(schema: str) -> dict[str, Any]:
 
 
 def text_of_nothing(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
-    """A response without content: a refusal, a filter and a spent token budget are responses; anything else raises `CallError`."""
-    if refusal:
-        return str(refusal)
-    # Asked again these would cost again and end the same.
-    if finish_reason in ("content_filter", "length"):
-        return ""
-    raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING)
+    """The text of a reply without content: the refusal, or nothing. Raises `CallError` where it reports that the server failed on the way.
+
+    A tool call, a filter or a spent token budget is what the model replied: asked again it would cost again and end the same.
+    """
+    if finish_reason == "error":
+        raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING, billed=True)
+    return str(refusal) if refusal else ""
 
 
 def text_or_none(value: object) -> str | None:

@@ -32,7 +32,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA_VERSION = 2
 """1: the first. 2: responses keep `fingerprint` and `reasoning`; claims.
 
-The `role` came later as a column with a default, under the same version: code that does not know it reads and writes beside this one.
+Later columns have a default or may be null, under the same version: code that does not know them reads and writes beside this one.
 """
 
 _LOOK_S = 5
@@ -109,6 +109,21 @@ forgotten_responses = sa.Table(
     ),
     # Microseconds since 1970 UTC: the same request may be forgotten again.
     sa.Column("forgotten_at", sa.BigInteger, primary_key=True),
+)
+
+# Calls without a response that the provider may have billed. Those of a request count in its response, once it has one.
+lost_attempts = sa.Table(
+    "lost_attempts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("request_key", sa.String(32), nullable=False, index=True),
+    sa.Column("role", sa.Text, nullable=False),
+    # Microseconds since 1970 UTC.
+    sa.Column("ended_at", sa.BigInteger, nullable=False),
+    sa.Column("cost_usd", sa.Double),
+    sa.Column("most_usd", sa.Double),
+    # The evaluation whose run made the call; null: none did.
+    sa.Column("queue_id", sa.String(32), index=True),
 )
 
 # What `run_id` of a response means.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.asking.request import CANDIDATE, Response
+from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Response
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
@@ -54,6 +54,17 @@ class StoredModel(NamedTuple):
     draws: int
 
 
+class LostCost(NamedTuple):
+    """What calls without a response cost."""
+
+    cost_usd: float | None
+    """US dollars of those whose bill is known; None: of none it is."""
+    unknown: int
+    """Calls of unknown cost."""
+    most_usd: float | None
+    """US dollars that these may have cost at most; None: there are none, or no price is known."""
+
+
 class StoredCost(NamedTuple):
     """What stored responses cost."""
 
@@ -64,6 +75,8 @@ class StoredCost(NamedTuple):
     """Sum of the known costs; None: none is known."""
     unpriced: int
     """Calls whose cost is not known."""
+    most_usd: float | None = None
+    """US dollars that these may have cost at most, as far as a price is known."""
 
 
 class ResponseStore:
@@ -95,6 +108,20 @@ class ResponseStore:
         # Two writers of the same keys in another order would wait for each other.
         rows = sorted((_row(response) for response in responses), key=lambda row: row["request_key"])
         return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
+
+    def note_lost(self, attempts: Iterable[LostAttempt]) -> None:
+        """Commit calls that brought no response and may have been billed."""
+        rows = [{**asdict(one), "ended_at": db.microseconds(one.ended_at), "queue_id": self._queue_id} for one in attempts]
+        if rows:
+            self.database.write(lambda connection: connection.execute(sa.insert(db.lost_attempts), rows) and None)
+
+    def lost(self, keys: Iterable[str]) -> dict[str, LostCost]:
+        """What calls of these requests cost that brought no response, of all runs; requests without one are left out."""
+        if not self.database.read(partial(_rows, sa.select(db.lost_attempts.c.id).limit(1), {})):
+            return {}
+        statement = _lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
+        return {key: LostCost(*sums) for given in chunks for key, *sums in self.database.read(partial(_rows, statement, given))}
 
     def known(self, keys: Iterable[str]) -> set[str]:
         """Those of the request keys that have a response."""
@@ -170,30 +197,47 @@ class ResponseStore:
         return {row[0] for row in self.database.read(partial(_rows, statement, {}))}
 
     def spent(self, role: str, since: datetime) -> float:
-        """US dollars of the responses of models asked as this that arrived at `since` or later, also of those that were forgotten.
+        """US dollars of calls of models asked as this that ended at `since` or later, those of forgotten responses included.
 
-        Those of unknown cost count nothing.
+        Those of unknown cost count with the most that they may have cost; without a price, nothing. A request that has a response counts when
+        that arrived.
         """
         began = db.microseconds(since)
-        spent = 0.0
-        for column in (db.responses.c, db.forgotten_responses.c):
-            statement = sa.select(sa.func.sum(column.cost_usd)).where(column.role == role, column.answered_at >= began)
-            ((found,),) = self.database.read(partial(_rows, statement, {}))
-            spent += float(found or 0.0)
-        return spent
+        lost = db.lost_attempts.c
+        statements = [
+            sa.select(sa.func.sum(_most_spent(column))).where(column.role == role, column.answered_at >= began)
+            for column in (db.responses.c, db.forgotten_responses.c)
+        ]
+        unanswered = sa.select(sa.func.sum(sa.func.coalesce(lost.cost_usd, lost.most_usd))).where(
+            lost.role == role, lost.ended_at >= began, _has_no_response()
+        )
+        parts = [self.database.read(partial(_rows, one, {}))[0][0] for one in (*statements, unanswered)]
+        return math.fsum(float(part or 0.0) for part in parts)
 
     def bought(self, keys: Iterable[str], queue_id: str) -> StoredCost:
         """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
         column, asked = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(asked.request_key).where(asked.queue_id == queue_id)
-        statement = sa.select(column.prompt_tokens, column.completion_tokens, column.cost_usd).where(
+        unknown = (column.unknown_cost_attempts, column.unknown_cost_usd_most)
+        statement = sa.select(column.prompt_tokens, column.completion_tokens, column.cost_usd, *unknown).where(
             column.request_key.in_(of_evaluation)
         )
-        found = [row for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows]
-        known = [cost for *_, cost in found if cost is not None]
+        wanted = list(dict.fromkeys(keys))
+        found = [row for rows in self._select(statement, wanted) for row in rows]
+        lost = self._lost_of(wanted, queue_id)
+        known = [cost for cost in (*(row[2] for row in found), *(one.cost_usd for one in lost)) if cost is not None]
         prompt, completion = (sum(row[place] or 0 for row in found) for place in (0, 1))
         cost = math.fsum(known) if known or not found else None
-        return StoredCost(len(found), prompt, completion, cost, len(found) - len(known))
+        unpriced = sum(max(row[3] or 0, row[2] is None) for row in found) + sum(one.unknown for one in lost)
+        most = [one for one in (*(row[4] for row in found), *(one.most_usd for one in lost)) if one is not None]
+        return StoredCost(len(found), prompt, completion, cost, unpriced, math.fsum(most) if most else None)
+
+    def _lost_of(self, keys: Sequence[str], queue_id: str) -> list[LostCost]:
+        """What calls of an evaluation's runs cost that brought no response, of those of these requests that have none."""
+        lost = db.lost_attempts.c
+        statement = _lost_by_key().where(self.database.among(lost.request_key), lost.queue_id == queue_id, _has_no_response())
+        chunks = (self.database.keys(chunk) for chunk in db.chunks(keys))
+        return [LostCost(*sums) for given in chunks for _, *sums in self.database.read(partial(_rows, statement, given))]
 
     def close(self) -> None:
         self.database.close()
@@ -212,10 +256,17 @@ class ResponseStore:
             connection.execute(noted, {"run_id": run_id, **run._asdict()})
             for row in rows:
                 row["run_id"] = run_id
-        added = self._insert_new(connection, rows)
+        added = self._insert_new(connection, self._with_lost(connection, rows))
         ended = sa.delete(db.claims).where(self.database.among(db.claims.c.request_key))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
+
+    def _with_lost(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows with what earlier calls of their requests cost, or may have cost, that brought no response."""
+        statement = _lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        keys = self.database.keys([row["request_key"] for row in rows])
+        lost = {key: LostCost(*sums) for key, *sums in connection.execute(statement, keys)}
+        return [_added_up(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
 
     def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         """How many were not there. Only those are noted as asked for by the evaluation."""
@@ -231,6 +282,40 @@ class ResponseStore:
         statement = columns.where(self.database.among(db.responses.c.request_key))
         for chunk in db.chunks(keys):
             yield self.database.read(partial(_plain_rows, statement, self.database.keys(chunk)))
+
+
+def _lost_by_key() -> sa.Select[Any]:
+    """A request key, and the columns of `LostCost`."""
+    lost = db.lost_attempts.c
+    unknown = sa.func.count() - sa.func.count(lost.cost_usd)
+    return sa.select(lost.request_key, sa.func.sum(lost.cost_usd), unknown, sa.func.sum(lost.most_usd)).group_by(
+        lost.request_key
+    )
+
+
+def _most_spent(column: Any) -> sa.ColumnElement[float]:
+    """US dollars that a response of these columns cost at most, with the calls before it."""
+    return sa.func.coalesce(column.cost_usd, 0.0) + sa.func.coalesce(column.unknown_cost_usd_most, 0.0)
+
+
+def _has_no_response() -> sa.ColumnElement[bool]:
+    """Of a lost attempt: nobody got a response to its request yet."""
+    responses = db.responses.c
+    return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
+
+
+def _added_up(row: dict[str, Any], lost: LostCost) -> dict[str, Any]:
+    """The row of a response with what was lost before it."""
+    most = [one for one in (row["unknown_cost_usd_most"], lost.most_usd) if one is not None]
+    cost, known = row["cost_usd"], lost.cost_usd or 0.0
+    if cost is None and known:
+        most.append(known)
+    return {
+        **row,
+        "cost_usd": None if cost is None else cost + known,
+        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + lost.unknown,
+        "unknown_cost_usd_most": math.fsum(most) if most else None,
+    }
 
 
 def _summed() -> sa.Select[Any]:

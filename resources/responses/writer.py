@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
-from dtef_pipeline.asking.request import Response
+from dtef_pipeline.asking.request import LostAttempt, Response
 from resources.responses.database import Returned
 from resources.responses.store import ResponseStore
 
@@ -18,17 +18,21 @@ class ResponseWriter:
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
-        self._pending: list[tuple[Response, asyncio.Future[None]]] = []
+        self._pending: list[tuple[Response | LostAttempt, asyncio.Future[None]]] = []
         self._something = asyncio.Event()
         self._closing = False
         self._failure: Exception | None = None
 
-    async def commit(self, response: Response) -> None:
-        """Return once the response is committed. Once called, cancelling the caller no longer stops the commit."""
+    async def commit(self, row: Response | LostAttempt) -> None:
+        """Return once the row is committed. Once called, cancelling the caller no longer stops the commit."""
+        await self.take(row)
+
+    def take(self, row: Response | LostAttempt) -> asyncio.Future[None]:
+        """As `commit`, for a caller that does not wait: done once the row is committed."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append((response, committed))
+        self._pending.append((row, committed))
         self._something.set()
-        await committed
+        return committed
 
     async def run(self, work: Callable[..., Returned], *arguments: Any) -> Returned:
         """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
@@ -58,7 +62,7 @@ class ResponseWriter:
             self._something.clear()
             batch, self._pending = self._pending, []
             try:
-                await loop.run_in_executor(self._thread, self._store.add, [response for response, _ in batch])
+                await loop.run_in_executor(self._thread, self._commit, [row for row, _ in batch])
             except Exception as error:
                 self._failure = error
                 for _, committed in batch:
@@ -68,3 +72,7 @@ class ResponseWriter:
                 for _, committed in batch:
                     if not committed.done():
                         committed.set_result(None)
+
+    def _commit(self, rows: Sequence[Response | LostAttempt]) -> None:
+        self._store.note_lost(row for row in rows if isinstance(row, LostAttempt))
+        self._store.add(row for row in rows if isinstance(row, Response))

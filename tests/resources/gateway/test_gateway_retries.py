@@ -30,7 +30,6 @@ class TestRetries:
             Fault("truncated"),
             Fault("wrong_type"),
             Fault("empty_choices"),
-            Fault("no_content"),
         ],
         ids=lambda fault: f"{fault.kind}-{fault.status}",
     )

@@ -1,0 +1,23 @@
+"""What is not known of a cost, in words."""
+
+from __future__ import annotations
+
+import math
+
+from dtef_pipeline.text.counted import counted
+
+
+def unknown_cost(attempts: int, most_usd: float | None) -> str:
+    """`3 attempts of unknown cost, at most $0.0120`; empty where there are none. `most_usd` None, NaN or 0: no price bounds it."""
+    if not attempts:
+        return ""
+    bound = f", at most ${most_usd:,.4f}" if most_usd and not math.isnan(most_usd) else ""
+    return f"{counted(attempts, 'attempt')} of unknown cost{bound}"
+
+
+def cost_in_words(cost_usd: float | None, attempts: int, most_usd: float | None = None) -> str:
+    """Dollars as people read them: what is known, and the attempts of unknown cost beside it. Unknown is not 0."""
+    unknown = unknown_cost(attempts, most_usd)
+    if cost_usd is None or math.isnan(cost_usd):
+        return (unknown if most_usd and not math.isnan(most_usd) else "cost unknown") if attempts else "no cost"
+    return f"${cost_usd:,.4f}" + (f" and {unknown}" if unknown else "")

@@ -1,0 +1,121 @@
+"""What a server states that a call used, and what that costs: one reading for every transport."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dtef_pipeline.asking.models import ModelSpec
+from resources.gateway.prices import Price, price
+
+COST_HEADER = "x-litellm-response-cost"
+"""In which a proxy of litellm's states what a call cost."""
+_COUNT_AS_TEXT = re.compile(r"[0-9]{1,15}")
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Bill(NamedTuple):
+    """What a call used; None: the server does not say. The fields are those of a `Reply`."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    """US dollars, as the provider states them, else by the price and the tokens."""
+    reported_cost_usd: float | None = None
+    cached_tokens: int | None = None
+    """At most `prompt_tokens`, of which they are a part."""
+    reasoning_tokens: int | None = None
+
+    @property
+    def stated(self) -> Bill | None:
+        """The bill; None where it says nothing."""
+        return None if self == NO_BILL else self
+
+
+NO_BILL = Bill()
+
+
+def bill_of(usage: object, charged: Price | None, header: object = None) -> Bill:
+    """The bill of a reply.
+
+    Args:
+        usage: the `usage` of the reply, if it has any.
+        charged: what the model charges where the provider states no cost; None: unknown.
+        header: the value of COST_HEADER, if the reply has it; `usage.cost` goes before it.
+
+    What the provider states counts before any list of prices. A cost of 0 beside a price above 0 is that of a proxy that knows no price.
+    """
+    stated: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NOTHING
+    prompt, completion = count_of(stated.get("prompt_tokens")), count_of(stated.get("completion_tokens"))
+    cached, reasoning = _cached(stated, prompt), _reasoning(stated)
+    reported = _reported(stated)
+    reported = dollars_of(header) if reported is None else reported
+    cost = None
+    if charged is not None and prompt is not None and completion is not None:
+        cost = charged.of(prompt, _charged(stated, prompt, completion, reasoning), cached or 0)
+    if reported is not None and (reported > 0 or not cost):
+        cost = reported
+    return Bill(prompt, completion, cost, reported, cached, reasoning)
+
+
+def bill_of_embedding(spec: ModelSpec, usage: object, header: object = None) -> Bill:
+    """The bill of a batch of texts, whose response takes no tokens."""
+    bill = bill_of({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
+    return bill if bill.prompt_tokens is not None else bill._replace(completion_tokens=None)
+
+
+def count_of(value: object) -> int | None:
+    """A number of tokens, which some servers send as text; None: it is none."""
+    if isinstance(value, str) and _COUNT_AS_TEXT.fullmatch(value):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0 or value % 1:
+        return None
+    return int(value)
+
+
+def dollars_of(value: object) -> float | None:
+    """An amount from 0; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        amount = float(value)
+    except ValueError:
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
+
+
+def _reported(usage: Mapping[str, Any]) -> float | None:
+    """The cost that the reply states: a number (OpenRouter), or parts with their sum (Perplexity)."""
+    stated = usage.get("cost")
+    cost = dollars_of(stated.get("total_cost") if isinstance(stated, Mapping) else stated)
+    # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
+    upstream = dollars_of(_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
+    return cost if upstream is None else (cost or 0.0) + upstream
+
+
+def _cached(usage: Mapping[str, Any], prompt: int | None) -> int | None:
+    """The prompt tokens read from a cache, as OpenAI, DeepSeek, Moonshot and Anthropic name them."""
+    named = (
+        _part(usage, "prompt_tokens_details").get("cached_tokens"),
+        *(usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
+    )
+    cached = next((count for one in named if (count := count_of(one)) is not None), None)
+    return cached if cached is None or prompt is None else min(cached, prompt)
+
+
+def _reasoning(usage: Mapping[str, Any]) -> int | None:
+    detailed = count_of(_part(usage, "completion_tokens_details").get("reasoning_tokens"))
+    return count_of(usage.get("reasoning_tokens")) if detailed is None else detailed
+
+
+def _charged(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: int | None) -> int:
+    """The completion tokens that are charged. Some servers (xAI's) count thinking beside them, as the total shows."""
+    thought = reasoning or 0
+    return completion + thought if count_of(usage.get("total_tokens")) == prompt + completion + thought else completion
+
+
+def _part(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = usage.get(name)
+    return part if isinstance(part, Mapping) else _NOTHING

@@ -1,0 +1,205 @@
+"""What calls cost that bring no usable response: what a reply states counts, what may be billed counts with its most, and budgets hold."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.asking.daily_budget import DailyBudget
+from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.request import LostAttempt, Request
+from resources.gateway.budget import most_of
+from resources.gateway.prices import Price
+from resources.gateway.queues import Job, lost_attempt, used_by_failed
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, completion
+from tests.made.responses import response
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+PRICED = {"input_price": 1000.0, "output_price": 4000.0, "max_tokens": 10}
+PRICE = Price(1000.0, 4000.0)
+MOST = most_of(requests(model(None, **PRICED))[0], PRICE).cost_usd
+"""US dollars that one call may cost at most."""
+STATED = (4 * 1000 + 4 * 4000) / 1e6
+"""What a call costs by the usage that the fake server states: 4 tokens of the prompt, 4 of the response."""
+WITHOUT_CHOICES = Fault("empty_choices")
+TOOL_CALL = Fault("no_content")
+NO_USAGE = Fault("body", body=json.dumps({"choices": [{"message": {"content": "[60, 40]"}}]}).encode())
+
+
+def row_of(store: ResponseStore, request: Request) -> dict[str, Any]:
+    (row,) = store.responses([request.key]).to_pylist()
+    return dict(row)
+
+
+@pytest.mark.parametrize(
+    ("fault", "known", "unknown"),
+    [
+        (Fault("status", status=500), 0, 1),
+        (Fault("status", status=502), 0, 1),
+        (Fault("status", status=408), 0, 1),
+        (Fault("status", status=503), 0, 0),
+        (Fault("status", status=529), 0, 0),
+        (Fault("status", status=429), 0, 0),
+        (Fault("reset"), 0, 1),
+        (Fault("truncated"), 0, 1),
+        (Fault("wrong_type"), 0, 1),
+        (WITHOUT_CHOICES, 1, 0),
+    ],
+    ids=lambda one: f"{one.kind}-{one.status}" if isinstance(one, Fault) else None,
+)
+def test_an_attempt_before_the_response_counts_with_what_is_known_of_its_bill(
+    store: ResponseStore, fault: Fault, known: int, unknown: int
+) -> None:
+    with FakeLLM(fault=at_first(fault)) as server:
+        asking = gateway(store)
+        (request,) = requests(model(server, **PRICED))
+        assert not asking.answer([request]).failures
+    row, used = row_of(store, request), asking.used["candidate"]
+    assert row["cost_usd"] == pytest.approx((1 + known) * STATED)
+    assert (row["unknown_cost_attempts"], row["attempts"]) == (unknown, 2)
+    assert (row["unknown_cost_usd_most"] or 0) == pytest.approx(unknown * MOST)
+    assert (used.calls, used.unpriced) == (2, unknown)
+    assert used.cost_usd == pytest.approx((1 + known) * STATED + unknown * MOST)
+    assert used.known_usd == pytest.approx((1 + known) * STATED)
+
+
+@pytest.mark.parametrize(
+    ("message", "ended"),
+    [
+        ({"content": None, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}, "tool_calls"),
+        ({"content": None}, "stop"),
+        ({"content": ""}, "stop"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("transport", ["direct", "litellm"])
+def test_a_reply_without_text_is_stored_with_its_cost_and_not_bought_again(
+    store: ResponseStore, message: dict[str, Any], ended: str, transport: str
+) -> None:
+    """It was taken for a passing failure: asked seven times, and booked at nothing."""
+
+    def fault(call: Call) -> Fault:
+        choice = {"index": 0, "finish_reason": ended, "message": {"role": "assistant", **message}}
+        return Fault("body", body=json.dumps({**completion(call, "a b c d"), "choices": [choice]}).encode())
+
+    with FakeLLM(fault=fault) as server:
+        asking = gateway(store)
+        (request,) = requests(model(server, **PRICED, transport=transport))
+        assert not asking.answer([request]).failures
+        assert gateway(store).answer([request]).replayed == 1
+        assert len(server.calls) == 1
+    row = row_of(store, request)
+    assert (row["text"], row["finish_reason"], row["cost_usd"]) == ("", ended, pytest.approx(STATED))
+    assert asking.used["candidate"].cost_usd == pytest.approx(STATED)
+
+
+@pytest.mark.parametrize("fault", [Fault("status", status=500), Fault("reset"), Fault("truncated"), NO_USAGE])
+def test_a_budget_in_dollars_holds_where_every_call_may_be_billed(store: ResponseStore, fault: Fault) -> None:
+    """Failed attempts counted as $0: a run spent eight times its limit and said nothing of money."""
+    limit, lines = 10.5 * MOST, list[str]()
+    with FakeLLM(fault=always(fault)) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=limit), tell=lines.append)
+        answers = asking.answer(requests(model(server, **PRICED), 100))
+        assert 0 < len(server.calls) <= 10
+    assert asking.accounts.run.spent.cost_usd <= limit
+    assert "budget" in {failure.status for failure in answers.failures.values()}
+    (line,) = [line for line in lines if "max_cost_usd" in line]
+    assert "of unknown cost, at most $" in line
+
+
+def test_a_budget_in_dollars_holds_where_half_of_the_calls_time_out(store: ResponseStore) -> None:
+    with FakeLLM(fault=lambda call: Fault("hang", seconds=30) if int(call.user.split()[1]) % 2 else None) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=12 * MOST))
+        answers = asking.answer(requests(model(server, **PRICED, timeout=0.5, retries=1), 60))
+        calls = len(server.calls)
+    spent = asking.accounts.run.spent
+    assert calls == spent.calls
+    assert calls * STATED <= spent.cost_usd <= 12 * MOST
+    assert spent.unpriced > 0
+    assert any(failure.unknown_cost_attempts and failure.unknown_cost_usd_most for failure in answers.failures.values())
+
+
+def test_a_failed_request_tells_the_cost_of_its_attempts_over_all_runs(store: ResponseStore) -> None:
+    with FakeLLM(fault=always(Fault("status", status=500))) as server:
+        (request,) = requests(model(server, **PRICED, retries=1))
+        for runs in (1, 2):
+            (failure,) = gateway(store).answer([request]).failures.values()
+            assert failure.unknown_cost_attempts == 2 * runs
+            assert failure.unknown_cost_usd_most == pytest.approx(2 * runs * MOST)
+            assert failure.cost_usd is None
+
+
+def test_what_an_earlier_run_lost_is_in_the_response_of_a_later_one(store: ResponseStore) -> None:
+    with FakeLLM(fault=at_first(Fault("status", status=500), WITHOUT_CHOICES)) as server:
+        (request,) = requests(model(server, **PRICED, retries=1))
+        assert gateway(store).answer([request]).failures
+        assert not gateway(store).answer([request]).failures
+    row = row_of(store, request)
+    assert row["cost_usd"] == pytest.approx(2 * STATED)
+    assert (row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) == (1, pytest.approx(MOST))
+    assert store.spent("candidate", datetime.now(UTC) - timedelta(days=1)) == pytest.approx(2 * STATED + MOST)
+
+
+def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: ResponseStore) -> None:
+    since, limit = datetime.now(UTC) - timedelta(days=1), 4.5 * MOST
+    with FakeLLM(fault=always(Fault("status", status=500))) as server:
+        for _ in range(2):
+            asking = gateway(store)
+            asking.accounts.limit_daily("candidate", DailyBudget(limit, lambda: store.spent("candidate", since)))
+            answers = asking.answer(requests(model(server, **PRICED, retries=0), 20))
+            assert "budget" in {failure.status for failure in answers.failures.values()}
+        assert len(server.calls) <= 4
+    assert store.spent("candidate", since) == pytest.approx(len(server.calls) * MOST)
+
+
+def test_a_limit_of_tokens_counts_calls_that_may_have_used_them(store: ResponseStore) -> None:
+    with FakeLLM(fault=always(Fault("status", status=500))) as server:
+        asking = gateway(store, budget=Budget(max_tokens=200))
+        asking.answer(requests(model(server, **PRICED), 50))
+        assert 0 < len(server.calls) <= 200 // 10
+
+
+def test_a_call_of_unknown_price_is_counted_without_a_bound(store: ResponseStore) -> None:
+    with FakeLLM(fault=at_first(Fault("status", status=500))) as server:
+        (request,) = requests(model(server))
+        gateway(store).answer([request])
+    row = row_of(store, request)
+    assert (row["cost_usd"], row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) == (None, 2, None)
+
+
+def test_a_response_without_usage_counts_with_the_most_that_it_may_have_cost(store: ResponseStore) -> None:
+    with FakeLLM(fault=always(NO_USAGE)) as server:
+        (request,) = requests(model(server, **PRICED))
+        gateway(store).answer([request])
+    row = row_of(store, request)
+    assert (row["cost_usd"], row["unknown_cost_attempts"]) == (None, 1)
+    assert row["unknown_cost_usd_most"] == pytest.approx(MOST)
+
+
+def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
+    one, other = response(0, cost_usd=0.25), response(1, cost_usd=None)
+    own = ResponseStore(store.database._engine.url.render_as_string(), queue_id="q")
+    own.note_lost(
+        [
+            LostAttempt(one.request_key, "candidate", datetime.now(UTC), 0.5, None),
+            LostAttempt(other.request_key, "candidate", datetime.now(UTC), None, 2.0),
+        ]
+    )
+    own.add([one])
+    found = own.bought([one.request_key, other.request_key], "q")
+    assert (found.calls, found.cost_usd, found.unpriced, found.most_usd) == (1, pytest.approx(0.75), 1, 2.0)
+    assert own.bought([other.request_key], "another").most_usd is None
+    own.close()
+
+
+def test_a_call_that_costs_nothing_is_not_noted() -> None:
+    from resources.gateway.transport import CallError, Scope
+
+    (request,) = requests(model(None, **PRICED))
+    free = used_by_failed(CallError("busy", Scope.PASSING, rate_limited=True), request, PRICE)
+    lost = used_by_failed(CallError("gone", Scope.PASSING, billed=True), request, PRICE)
+    assert lost_attempt(Job(request.key, request), free) is None
+    assert lost_attempt(Job(request.key, request), lost) is not None
