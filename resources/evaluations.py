@@ -121,6 +121,7 @@ class EvaluationStore(DatabaseStore):
             if runs:
                 connection.execute(sa.insert(tables.evaluation_runs), runs)
             _add_event(connection, queue_id, "queued", {"family": family, "runs": len(runs)}, "queued", now)
+            note_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
         def landed(connection: sa.Connection) -> str | None:

@@ -30,9 +30,9 @@ class GameDocumentStore(DatabaseStore):
         make_vote_tables(self.database)
         tables.make_document_tables(self.database)
 
-    def all(self) -> StoredDocuments:
-        """All there is now, of one reading transaction."""
-        return self.database.read(documents_in)
+    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> StoredDocuments:
+        """All there is now, of a kind or of one document where these are given, of one reading transaction."""
+        return self.database.read(lambda connection: documents_in(connection, kind, document_id))
 
     def add(
         self,

@@ -102,23 +102,27 @@ def _found_documents(connection: sa.Connection) -> StoredDocuments:
     return documents_in(connection)
 
 
-def documents_in(connection: sa.Connection) -> StoredDocuments:
-    """All that the tables have, which are there."""
+def documents_in(connection: sa.Connection, kind: str | None = None, document_id: str | None = None) -> StoredDocuments:
+    """What the tables have, which are there: of this kind and id, where these are given."""
     import sqlalchemy as sa
 
     from resources import game_document_tables as tables
     from resources.vote_tables import BEGINNING, time_of
 
-    made = connection.execute(sa.select(tables.document_versions).order_by(tables.document_versions.c.place)).mappings()
+    def rows(table: sa.Table) -> Any:
+        statement = sa.select(table).order_by(table.c.place)
+        for column, wanted in ((table.c.kind, kind), (table.c.id, document_id)):
+            statement = statement if wanted is None else statement.where(column == wanted)
+        return connection.execute(statement).mappings()
+
     versions = [
         DocumentVersion(
             row["kind"], row["id"], row["version"], json.loads(row["body"]), row["who"], time_of(row["made_at"]) or BEGINNING
         )
-        for row in made
+        for row in rows(tables.document_versions)
     ]
-    said = connection.execute(sa.select(tables.document_statuses).order_by(tables.document_statuses.c.place)).mappings()
     statuses = [
         SaidStatus(row["kind"], row["id"], row["version"], row["status"], row["who"], time_of(row["said_at"]) or BEGINNING)
-        for row in said
+        for row in rows(tables.document_statuses)
     ]
     return StoredDocuments(tuple(versions), tuple(statuses))

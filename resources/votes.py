@@ -280,6 +280,10 @@ class VoteStore(DatabaseStore):
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return found
 
+    def note(self, who: str, what: str) -> None:
+        """A row of the log of actions for what changes nothing else, such as a login."""
+        self.database.write(lambda one: tables.note_action(one, who, self.clock(), what, {}, {}))
+
     def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
         """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
 

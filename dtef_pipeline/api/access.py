@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, TokenRole
 from dtef_pipeline.text.origins import origin, read_origin
 from resources.settings import ALLOWED_HOSTS
 
-TOKEN_COOKIE = "dtef_token"  # noqa: S105 - the name of a cookie
-"""Holds the token on the pages: HttpOnly, SameSite=Strict."""
+SESSION_COOKIE = "dtef_session"
+"""Holds the id of a login on the pages: HttpOnly, SameSite=Strict."""
+_log = logging.getLogger(__name__)
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 
 
@@ -27,9 +29,10 @@ def holder_of(request: Request) -> HeldToken | None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return services.tokens.holder(given.strip())
-    cookie = request.cookies.get(TOKEN_COOKIE)
+    cookie = request.cookies.get(SESSION_COOKIE)
     if cookie and (request.method in _READ_ONLY or is_own_page(request)):
-        return services.tokens.holder(cookie)
+        sha256 = services.sessions.token_of(cookie)
+        return None if sha256 is None else services.tokens.held(sha256)
     return None
 
 
@@ -59,9 +62,20 @@ def token_missing() -> Problem:
     return Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
 
+def count_failure(request: Request) -> None:
+    """Count and log a wrong token. Raises Problem 429 after many of one address within a minute."""
+    address = request.client.host if request.client else "unknown"
+    failures, wait = services_of(request).failed_tokens.add(address)
+    _log.warning("a wrong token from %s: number %s within a minute", address, failures)
+    if wait:
+        raise Problem(429, "too many wrong tokens; wait, then send the right one", {"Retry-After": str(wait)})
+
+
 def _at_least(role: TokenRole, request: Request) -> HeldToken:
     held = holder_of(request)
     if held is None:
+        if "authorization" in request.headers:
+            count_failure(request)
         raise token_missing()
     if not held.may(role):
         raise Problem(403, f"this takes the role {role}; the token of {held.name} has the role {held.role}")

@@ -62,7 +62,7 @@ class DocumentPages:
         self, request: Request, services: Services, document_id: str, version: int | None, form: TypedForm, refusal: Refusal
     ) -> Response:
         """One document, with the form of its next version."""
-        known = versioned.KnownDocuments.now(self.of, services)
+        known = versioned.KnownDocuments.now(self.of, services, document_id)
         shown, latest = known.one(document_id, version), known.one(document_id)
         number = f"{shown.version}" if shown is latest else f"{shown.version}, not the latest"
         seen = _seen_field(latest, one_of(form, "seen"), refusal)

@@ -1,18 +1,22 @@
-"""Logging in to the pages: the token is kept in a cookie that no script can read, and that no other site can use."""
+"""Logging in to the pages: a cookie that no script can read, and that no other site can use, holds the id of the login."""
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+import logging
 
-from dtef_pipeline.api.access import TOKEN_COOKIE, holder_of
+from fastapi import Request, Response
+from starlette.background import BackgroundTask
+
+from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, holder_of
 from dtef_pipeline.api.elements import Html, element, html
 from dtef_pipeline.api.layout import LOGIN_PATH, page, page_router, to_page
 from dtef_pipeline.api.sent_forms import form_fields
-from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.services import Services, services_of
+from dtef_pipeline.api.sessions import LOGGED_IN_S
 from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.errors import DtefError
 
-LOGGED_IN_S = 12 * 3600
-"""Seconds that a login holds."""
+_log = logging.getLogger(__name__)
 
 router = page_router()
 
@@ -36,21 +40,38 @@ async def log_in(request: Request) -> Response:
     """Takes the token of the form; a wrong one is not said again."""
     form = await form_fields(request)
     token, wanted = form.get("token", "").strip(), form.get("next", "")
-    held = services_of(request).tokens.holder(token)
+    services = services_of(request)
+    held = services.tokens.holder(token)
     if held is None:
+        count_failure(request)
         return page(request, "Log in", _login_body(wanted, "This token is not known here, or was taken back."), status=401)
     answer = to_page(wanted if is_own_path(wanted) else _home_of(held))
     is_secure = request.url.scheme == "https"
-    answer.set_cookie(TOKEN_COOKIE, token, max_age=LOGGED_IN_S, httponly=True, samesite="strict", secure=is_secure, path="/")
+    session = services.sessions.begin(held.sha256)
+    answer.set_cookie(
+        SESSION_COOKIE, session, max_age=LOGGED_IN_S, httponly=True, samesite="strict", secure=is_secure, path="/"
+    )
+    answer.background = BackgroundTask(_note, services, held.name, "log in")
     return answer
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
-    """Has the browser forget the token."""
-    answer = to_page(LOGIN_PATH)
-    answer.delete_cookie(TOKEN_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    """Ends the login, here and in the browser."""
+    services, answer = services_of(request), to_page(LOGIN_PATH)
+    sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
+    if sha256 is not None and (held := services.tokens.held(sha256)) is not None:
+        answer.background = BackgroundTask(_note, services, held.name, "log out")
+    answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
+
+
+def _note(services: Services, who: str, what: str) -> None:
+    """A row of the log of actions, made behind the answer: a database that is away keeps nobody from logging in."""
+    try:
+        services.votes.note(who, what)
+    except DtefError as error:
+        _log.error("%s of %s is not in the log of actions: %s", what, who, error)
 
 
 def is_own_path(path: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
+from dtef_pipeline.api.sessions import FailedTokens, Sessions
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
 from resources.evaluations import EvaluationStore
@@ -32,6 +33,8 @@ class Services:
     """Whether every request is an administrator's: `--dev`, on loopback alone."""
     hosts: tuple[str, ...] = LOOPBACK_HOSTS
     """The hosts that pages of this server are known by: forms of others are not taken."""
+    sessions: Sessions = field(default_factory=Sessions)
+    failed_tokens: FailedTokens = field(default_factory=FailedTokens)
 
     @classmethod
     def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:

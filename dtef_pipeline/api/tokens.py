@@ -60,11 +60,14 @@ class Tokens:
 
     def holder(self, token: str) -> HeldToken | None:
         """Who holds a token; None: nobody. Every hash is compared, each in constant time. Raises ConfigError as `read_tokens`."""
+        return self.held(token_hash(token))
+
+    def held(self, sha256: str) -> HeldToken | None:
+        """The same by the hash of the token, as a login keeps it."""
         self._refresh()
-        given = token_hash(token)
         found = None
         for held in self._held:
-            if hmac.compare_digest(held.sha256, given):
+            if hmac.compare_digest(held.sha256, sha256):
                 found = held
         return found
 

@@ -64,7 +64,7 @@ class VersionTold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownDocuments:
-    """All versions of all documents of a kind at one moment."""
+    """All versions at one moment, of all documents of a kind or of one: of others then those alone that files have."""
 
     of: DocumentsOfKind
     versions: ByVersion
@@ -73,8 +73,8 @@ class KnownDocuments:
     """By id, what is wrong where a version of a file says something else than the one made before it, which holds."""
 
     @classmethod
-    def now(cls, of: DocumentsOfKind, services: Services) -> KnownDocuments:
-        stored, conflicts = services.documents.all(), dict[str, str]()
+    def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+        stored, conflicts = services.documents.all(of.kind, document_id), dict[str, str]()
         return cls(of, of.known(services.settings, stored, conflicts), stored, conflicts)
 
     def latest(self) -> dict[str, Versioned]:
@@ -128,12 +128,12 @@ def listed(
 
 def shown(of: DocumentsOfKind, request: Request, services: Services, document_id: str, version: int | None) -> Response:
     """A version; None: the latest. Raises Problem 404."""
-    return tagged(request, body_of(KnownDocuments.now(of, services).one(document_id, version)))
+    return tagged(request, body_of(KnownDocuments.now(of, services, document_id).one(document_id, version)))
 
 
 def history(of: DocumentsOfKind, request: Request, services: Services, document_id: str) -> Response:
     """Who made which version, and what was said of its status. Of a version that a file has, the file alone is told. Raises Problem 404."""
-    known = KnownDocuments.now(of, services)
+    known = KnownDocuments.now(of, services, document_id)
     known.one(document_id)
     versions = [
         {
@@ -152,7 +152,7 @@ def history(of: DocumentsOfKind, request: Request, services: Services, document_
 def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> Response:
     """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
     document = _checked(of, given, 1)
-    known = KnownDocuments.now(of, services)
+    known = KnownDocuments.now(of, services, document.id)
     if document.id in known.latest():
         raise _there_already(of, document.id)
     _require_playable(of, document)
@@ -175,7 +175,7 @@ def change(of: DocumentsOfKind, request: Request, services: Services, document_i
     Raises Problem: 404 unknown, 428 without If-Match, 412 where that names another state than the latest version's, 422 for faults and for
     another id.
     """
-    known = KnownDocuments.now(of, services)
+    known = KnownDocuments.now(of, services, document_id)
     before = known.one(document_id)
     require_match(request, weak_etag(body_of(before)))
     document = _checked(of, given, before.version + 1)
@@ -185,7 +185,7 @@ def change(of: DocumentsOfKind, request: Request, services: Services, document_i
     try:
         services.documents.add(of.kind, body_of(document), who, seen=known.revision(document_id), before=body_of(before))
     except DocumentChanged:
-        etag = weak_etag(body_of(KnownDocuments.now(of, services).one(document_id)))
+        etag = weak_etag(body_of(KnownDocuments.now(of, services, document_id).one(document_id)))
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return _now(body_of(document))
 
@@ -197,7 +197,7 @@ def move(
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 where an If-Match names another state.
     """
-    known = KnownDocuments.now(of, services)
+    known = KnownDocuments.now(of, services, document_id)
     before = known.one(document_id, version)
     if header_of(request, "if-match") is not None:
         require_match(request, weak_etag(body_of(before)))

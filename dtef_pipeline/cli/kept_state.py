@@ -63,8 +63,8 @@ def _store(settings: Settings) -> Diagnosis:
         versions = rows(path, "SELECT max(schema_version) FROM response_store") if "response_store" in tables else []
         if "responses" in tables:
             rows(path, "SELECT max(rowid) FROM responses")
-        if path.stat().st_size and (found := damage_of(path, _LOOKED_AT_S)):
-            raise sqlite3.DatabaseError(f"it is damaged: {found}")
+        if path.stat().st_size and (damage := damage_of(path, _LOOKED_AT_S)):
+            raise sqlite3.DatabaseError(f"it is damaged: {damage}")
     except (sqlite3.Error, OSError) as error:
         file = shlex.quote(str(path))
         remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"

@@ -13,6 +13,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import versions_in_play
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
+_TraitName = Annotated[str, StringConstraints(max_length=100)]
+_TraitText = Annotated[str, StringConstraints(max_length=1_000)]
 PersonaStatus = Literal["draft", "approved", "retired"]
 """From the first to the last."""
 
@@ -25,9 +27,9 @@ class Persona(Part):
     status: PersonaStatus = "draft"
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
     """What people call it; hidden from reviewers."""
-    system_prompt: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+    system_prompt: Annotated[str, StringConstraints(min_length=1, max_length=32_000, strip_whitespace=True)]
     """What the model is told in front of the rules of a scenario."""
-    traits: dict[str, str | int | float | bool] = {}
+    traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=50)] = {}
     """What it is said to be, for people and boards: `risk: low`."""
 
     @property

@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
 from resources.evaluations import AskedRun, EvaluationStore
+from resources.vote_tables import actions
 from tests.resources.broken_commits import break_after_commit
 
 ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"persona": "cautious"})]
@@ -31,6 +33,13 @@ def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
     assert [(one.key, one.asks["persona"]) for one in found.runs] == [("poker/kuhn", "bold"), ("poker/kuhn", "cautious")]
     assert store.run(found.runs[1].run_id) == found.runs[1]
     assert [(one.seq, one.kind, one.data["runs"]) for one in store.events(found.queue_id)] == [(1, "queued", 2)]
+
+
+def test_a_submission_stands_in_the_log_of_actions(store: EvaluationStore) -> None:
+    found, _ = store.submit("games", {"a": 1}, {}, [], "anna", "key")
+    store.submit("games", {"a": 1}, {}, [], "anna", "key")
+    rows = store.rows(sa.select(actions.c.who, actions.c.what, actions.c.after))
+    assert [(row["who"], row["what"], found.queue_id in row["after"]) for row in rows] == [("anna", "submit evaluation", True)]
 
 
 def test_the_same_key_is_the_same_evaluation(store: EvaluationStore) -> None:

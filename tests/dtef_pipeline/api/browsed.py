@@ -9,8 +9,7 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.access import TOKEN_COOKIE
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, begin_session, client_in
 from tests.dtef_pipeline.report.browser import Browser, until
 
 OWN_ORIGIN = {"Origin": "http://testserver"}
@@ -34,7 +33,7 @@ def browsing(folder: Path, role: str | None = "operator") -> Iterator[TestClient
     with client_in(folder, None) as client:
         client.follow_redirects = False
         if role is not None:
-            client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
+            begin_session(client, role)
         yield client
 
 

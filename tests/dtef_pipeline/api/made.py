@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 from fastapi.testclient import TestClient
 
+from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.asked_settings import home_named
 from dtef_pipeline.api.services import Services
@@ -51,6 +52,16 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`."""
     return Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
+
+
+def session_in(services: Services, role: str) -> str:
+    """The id of a new login by the token of a role."""
+    return services.sessions.begin(token_hash(ROLE_TOKENS[role]))
+
+
+def begin_session(client: TestClient, role: str) -> None:
+    """Give the client the cookie of a login."""
+    client.cookies.set(SESSION_COOKIE, session_in(client.app.state.services, role))  # type: ignore[attr-defined]
 
 
 @contextmanager

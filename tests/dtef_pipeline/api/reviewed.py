@@ -11,12 +11,11 @@ from pathlib import Path
 import httpx2
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.access import TOKEN_COOKIE
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.votes import VoteStore
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import begin_session, client_in
 
 OWN_PAGE = {"Origin": "http://testserver"}
 HOSTILE = (
@@ -39,7 +38,7 @@ def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewe
     """A browser that is logged in, over a store with these responses in pairs. `asked`: whether the reviewer has seen the task."""
     with client_in(folder, None) as client:
         client.follow_redirects = False
-        client.cookies.set(TOKEN_COOKIE, ROLE_TOKENS[role])
+        begin_session(client, role)
         client.headers["Origin"] = OWN_PAGE["Origin"]
         if rows:
             fill(store_of(client), rows)

@@ -9,11 +9,11 @@ import httpx2
 import pytest
 from fastapi import Request
 
-from dtef_pipeline.api.access import TOKEN_COOKIE, holder_of, why_foreign
+from dtef_pipeline.api.access import SESSION_COOKIE, holder_of, why_foreign
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, written_tokens
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, session_in, written_tokens
 from tests.dtef_pipeline.api.served import served
 
 
@@ -123,7 +123,7 @@ def test_a_cookie_counts_for_forms_of_pages_with_the_scheme_and_a_known_host(
 ) -> None:
     """Only the host of the page was compared with the one that was asked for: any scheme, and any name that led here."""
     services = services_in(tmp_path)
-    headers = [(b"host", host.encode()), (b"cookie", f"{TOKEN_COOKIE}={ROLE_TOKENS['operator']}".encode())]
+    headers = [(b"host", host.encode()), (b"cookie", f"{SESSION_COOKIE}={session_in(services, 'operator')}".encode())]
     headers += [(b"origin", page.encode())] if page is not None else []
     scope = {
         "type": "http",

@@ -14,7 +14,7 @@ from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in
 
 LAST_EVENT_IDS = {
     None: [1, 2, 3, 4, 5],
@@ -95,8 +95,11 @@ def test_only_operators_and_administrators_may_watch(tmp_path: Path) -> None:
         path = events_path(finished_evaluation(store_of(client), 3))
         assert client.get(path).status_code == 401
         assert client.get(path, headers={"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}).status_code == 403
-        assert client.get(path, headers={"Cookie": "dtef_token=wrong"}).status_code == 401
-        assert client.get(path, headers={"Cookie": f'dtef_token="{ROLE_TOKENS["admin"]}"'}).status_code == 200
+        assert client.get(path, headers={"Cookie": "dtef_session=wrong"}).status_code == 401
+        assert (
+            client.get(path, headers={"Cookie": f'dtef_session="{session_in(client.app.state.services, "admin")}"'}).status_code
+            == 200
+        )
 
 
 def test_no_evaluation_no_stream(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.access import TOKEN_COOKIE
+from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.login_pages import is_own_path
+from dtef_pipeline.api.sessions import FAILURES_A_MINUTE, LOGGED_IN_S, FailedTokens, Sessions
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 
 OWN_ORIGIN = {"Origin": "http://testserver"}
@@ -34,7 +35,7 @@ def test_a_login_leads_to_the_page_of_the_role(role: str, home: str, tmp_path: P
         assert "Secure" not in cookie
         assert client.get("/").headers["location"] == home
         assert client.post("/logout", headers=OWN_ORIGIN).headers["location"] == "/login"
-        assert TOKEN_COOKIE not in client.cookies
+        assert SESSION_COOKIE not in client.cookies
 
 
 def test_the_cookie_is_for_https_alone_where_that_is_spoken(tmp_path: Path) -> None:
@@ -54,6 +55,57 @@ def test_a_wrong_token_is_refused_and_not_said_again(token: str, tmp_path: Path)
     assert "set-cookie" not in answer.headers
     assert "This token is not known here" in answer.text
     assert not token.strip("\x00\ud83d") or token not in answer.text
+
+
+def test_a_logout_ends_the_login_on_the_server(tmp_path: Path) -> None:
+    """The cookie was the token itself, and whoever had a copy of it stayed logged in."""
+    with browser_of_nobody(tmp_path) as client:
+        client.post("/login", data={"token": ROLE_TOKENS["admin"]}, headers=OWN_ORIGIN)
+        copied = client.cookies[SESSION_COOKIE]
+        assert ROLE_TOKENS["admin"] not in copied
+        assert client.get("/queue").status_code == 200
+        client.post("/logout", headers=OWN_ORIGIN)
+        client.cookies.set(SESSION_COOKIE, copied)
+        assert client.get("/queue").status_code != 200
+        client.cookies.set(SESSION_COOKIE, ROLE_TOKENS["admin"])
+        assert client.get("/queue").status_code != 200
+        done = [(one["who"], one["what"]) for one in client.app.state.services.votes.actions()]  # type: ignore[attr-defined]
+    assert done == [("admin", "log in"), ("admin", "log out")]
+
+
+def test_a_login_ends_with_its_time_and_with_its_token(tmp_path: Path) -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    first = sessions.begin("a" * 64)
+    now[0] = LOGGED_IN_S - 1
+    assert sessions.token_of(first) == "a" * 64
+    now[0] = LOGGED_IN_S
+    assert (sessions.token_of(first), sessions.token_of("another")) == (None, None)
+    with browser_of_nobody(tmp_path) as client:
+        client.post("/login", data={"token": ROLE_TOKENS["operator"]}, headers=OWN_ORIGIN)
+        (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")
+        assert client.get("/queue").status_code != 200
+
+
+def test_wrong_tokens_have_to_wait_and_the_right_one_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with browser_of_nobody(tmp_path) as client:
+        tried = [client.post("/login", data={"token": "wrong"}, headers=OWN_ORIGIN) for _ in range(FAILURES_A_MINUTE)]
+        assert {answer.status_code for answer in tried} == {401}
+        later = client.post("/login", data={"token": "wrong"}, headers=OWN_ORIGIN)
+        assert (later.status_code, 0 < int(later.headers["retry-after"]) <= 60) == (429, True)
+        bearer = client.get("/api/evaluations/queue", headers={"Authorization": "Bearer wrong"})
+        assert bearer.status_code == 429
+        assert client.post("/login", data={"token": ROLE_TOKENS["operator"]}, headers=OWN_ORIGIN).status_code == 303
+    assert "wrong token from" in caplog.text
+
+
+def test_failures_of_more_than_a_minute_ago_do_not_count() -> None:
+    now = [0.0]
+    failed = FailedTokens(lambda: now[0])
+    assert [failed.add("a")[1] for _ in range(FAILURES_A_MINUTE + 1)] == [0] * FAILURES_A_MINUTE + [60]
+    assert failed.add("b") == (1, 0)
+    now[0] = 60.0
+    assert failed.add("a") == (1, 0)
 
 
 @pytest.mark.parametrize(

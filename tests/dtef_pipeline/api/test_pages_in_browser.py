@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.access import TOKEN_COOKIE
+from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.services import Services
 from resources.evaluations import AskedRun
 from tests.apt import NotInstalled
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.report.browser import Browser, running_browser, until
@@ -122,6 +122,6 @@ def test_a_live_page_says_that_the_login_has_ended_and_goes_on_after_a_new_one(b
             until(lambda: not browser.does("document.getElementById('logged-out').hidden"))
             assert browser.does("document.getElementById('lost').hidden")
             assert browser.does("document.querySelector('#logged-out a').getAttribute('href')") == f"/login?next={path}"
-            browser.call("Network.setCookie", name=TOKEN_COOKIE, value=ROLE_TOKENS["operator"], url=api.address)
+            browser.call("Network.setCookie", name=SESSION_COOKIE, value=session_in(services, "operator"), url=api.address)
             until(lambda: browser.does("document.getElementById('logged-out').hidden"))
             assert browser.does("document.getElementById('lost').hidden")

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.games.persona_lines import new_personas, persona_lines, read_persona_lines
@@ -102,3 +103,19 @@ def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
         match="x:7: is there already with other content; got 'calm:v1'; allowed: ",
     ):
         new_personas({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"system_prompt": "x" * 32_001},
+        {"traits": {f"t{n}": 1 for n in range(51)}},
+        {"traits": {"a": "x" * 1_001}},
+        {"traits": {"a" * 101: 1}},
+    ],
+)
+def test_a_persona_has_a_greatest_length(given: dict[str, object]) -> None:
+    whole = {"id": "calm", "version": 1, "display_name": "Calm", "system_prompt": "x" * 32_000, "traits": {"a": "x" * 1_000}}
+    Persona.model_validate(whole)
+    with pytest.raises(ValidationError):
+        Persona.model_validate(whole | given)
