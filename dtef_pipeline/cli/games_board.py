@@ -13,6 +13,7 @@ import pyarrow as pa
 from assets.games.known_games import known_persona_versions, known_scenarios
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.mixed_served import say_mixed
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -106,6 +107,8 @@ def show(
     shown = (frame.drop(columns=_told_alike(frame)) if output == "table" else frame).drop(columns=[GAMES_NOTE, UNPLAYED_NOTE])
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(GamesView(who=(*GamesView().who, *of_a_player)), shown, output, lines, {**meanings, **_PLAYER_TOLD})
+    if output == "table":
+        say_mixed(reader, "episode_turns", snapshot=snapshot)
 
 
 def _results(reader: TableReader, snapshot: str | None) -> pd.DataFrame:

@@ -225,6 +225,11 @@ chooses_a_board = options(
     ),
     click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
     click.option(
+        "--served",
+        is_flag=True,
+        help="A row of its own for each model that the provider served under one name in one snapshot.",
+    ),
+    click.option(
         "--resamples",
         type=click.IntRange(min=0),
         help="Bootstrap resamples that intervals are made of; 0: no intervals.  [default: 2000]",

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.mixed_served import say_mixed
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
@@ -37,6 +38,8 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> No
         print_qa_view(view, retrieval_means(frame), output, {RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD})
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
+    if output == "table" and view.table == "qa_board":
+        say_mixed(reader, "qa_responses")
 
 
 def require_qa_table(reader: TableReader, table: str) -> None:

@@ -17,10 +17,13 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
+from dtef_pipeline.cli.mixed_served import say_mixed
+from dtef_pipeline.cli.run_warnings import SAME_RESPONSE
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
@@ -58,12 +61,13 @@ MOST_ROWS = 60
 
 
 @reads_tables
-def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, **options: Any) -> None:
+def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, served: bool, **options: Any) -> None:
     warehouse = reader.warehouse
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
-    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader), HELD, chosen.rounds)
+    held = [*HELD, *(["predictions"] if served else [])]
+    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader, served), held, chosen.rounds)
     if "excess" in frame:
         frame = by_significance(frame)
     if "family" in frame:
@@ -82,13 +86,17 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     if by == "overall" and shown["rank"].isna().any():
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))
+    if not served:
+        say_mixed(reader, "predictions", chosen.rounds, chosen.snapshot, "; --served gives each a row of its own")
     click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))
 
 
 def _shown_view(
-    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, reader: TableReader
+    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, reader: TableReader, served: bool
 ) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions."""
+    """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
+    if served:
+        split_served(connection, "scores", "predictions", SAME_RESPONSE)
     frame = view(connection, by, chosen)
     if not len(frame):
         if reader.left_out and connection.execute("SELECT 1 FROM scores LIMIT 1").fetchone() is None:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.mixed_served import say_mixed
 from dtef_pipeline.cli.rubric_labels import board as corrected_board
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
@@ -59,6 +60,8 @@ def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str,
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
     print_view(view, frame, output, _lines_of(reader, view, blueprints, consistency))
+    if output == "table" and "rank" in view.columns:
+        say_mixed(reader, "rubric_responses")
 
 
 def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> pd.DataFrame:

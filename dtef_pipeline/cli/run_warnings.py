@@ -7,10 +7,12 @@ import duckdb
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.asking.snapshot_label import label_time
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.boards.served import mixed_served
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.counted import counted
 
-_SAME_RESPONSE = "prompt_id, question_id, context_level, model_variant, snapshot, draw"
+SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
+"""Columns by which rows of `scores` and `predictions` are of one response."""
 _OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
 
 
@@ -20,6 +22,7 @@ def run_warnings(
     """A line for each thing to warn of; `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
     given = [list(rounds), list(variants)]
     yield from _unread(connection, snapshot, given)
+    yield from mixed_served(connection, "predictions", snapshot)
     yield from _counts_as_earlier(connection, snapshot, given)
 
 
@@ -39,7 +42,7 @@ def _unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[li
             ("none", ", so that its scores say little") if unread == answered else (f"only {answered - unread:,}", "")
         )
         texts = (
-            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({_SAME_RESPONSE}) "
+            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
             f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
         )
         yield (

@@ -242,24 +242,6 @@ def test_a_model_without_its_key_is_refused_as_the_commands_refuse_it(
         FAMILIES[family](settings)
 
 
-@pytest.mark.parametrize("family", ["survey", "qa"])
-def test_settings_that_are_not_sent_are_told_and_two_models_of_one_request_refused(settings: Settings, family: str) -> None:
-    """Both were paid for and ranked, without a word."""
-    low, high = (f"{MODEL}@reasoning_effort={one}" for one in ("low", "high"))
-    plan = FAMILIES[family](settings, models=[low])
-    assert [line.partition(",")[0] for line in plan.warnings] == [f"{low}: the provider takes no reasoning_effort"]
-    assert plan.as_json()["warnings"] == list(plan.warnings)
-    with pytest.raises(UnfitManifest, match="reasoning_effort=high is not sent"):
-        FAMILIES[family](settings, models=[low, high])
-
-
-@pytest.mark.parametrize("name", ["custom/x", "petals/x"])
-def test_a_model_whose_provider_cannot_be_asked_is_refused(settings: Settings, name: str) -> None:
-    """It was queued, and each of its calls failed."""
-    with pytest.raises(UnfitManifest, match="allowed: a provider that litellm asks"):
-        survey(settings, models=[name])
-
-
 def test_items_of_another_home_of_dagster_are_told(tmp_path: Path) -> None:
     """It was said that none were ever added."""
     place = settings_in(tmp_path)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.dtef_pipeline.cli.commands import REFERENCES, ok, refused
@@ -72,3 +75,22 @@ class TestLeaderboard:
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
         for command in (["leaderboard"], ["drift"], ["report", "--out", ingested / "r.html"]):
             assert re.search(r"no scores in .* yet: .*`dtef run", refused(*command))
+
+
+def test_two_served_models_of_one_snapshot_are_told_and_have_rows_of_their_own_on_request(scored: Path, state: Path) -> None:
+    """They were one row, without a word."""
+    shutil.copytree(scored, state, dirs_exist_ok=True)
+    for file in (state / "warehouse" / "predictions").rglob("*.parquet"):
+        rows = pq.read_table(file)
+        served = ["fake-new" if one and place // 2 % 2 else one for place, one in enumerate(rows["served_model"].to_pylist())]
+        column = pa.array(served, rows.schema.field("served_model").type)
+        pq.write_table(rows.set_column(rows.schema.get_field_index("served_model"), "served_model", column), file)
+    printed = " ".join(ok("leaderboard").split())
+    assert "fake in snapshot 2026-01-03 was served by 2 models" in printed
+    assert "--served gives each a row of its own" in printed
+    plain, split = (strict(ok("leaderboard", "--context", "0", "--format", "json", *given)) for given in ([], ["--served"]))
+    assert {row["model"] for row in split} - {row["model"] for row in plain} == {
+        "fake served by fake-new",
+        "fake served by fake-served",
+    }
+    assert "was served by" not in ok("leaderboard", "--served")
