@@ -9,26 +9,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
-from dtef_pipeline.survey.opposites import comparison, in_order, pole_family
+from dtef_pipeline.survey.opposites import (
+    comparison,
+    in_order_if_known,
+    is_between,
+    pole_family,
+    stands_between,
+    two_subjects,
+)
+from dtef_pipeline.survey.quantities import durations, number, times
 from dtef_pipeline.survey.scale_words import (
+    ACTION,
+    CLASS,
     DIFFICULTY,
+    ENOUGH,
+    EVER,
     EXTENT,
     FREQUENCY,
+    KEPT,
     LEVEL,
     LIKENESS,
     LIMITATION,
     LIVING,
+    PRIORITY,
     RATING,
     RECENCY,
+    RELATION,
+    SCHOOLING,
     SEVERITY,
     SHARE_OF_TIME,
     THAN_USUAL,
+    TIMING,
+    WORKING,
 )
+from dtef_pipeline.survey.shared_words import about_one_thing, adds_nothing, without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -57,15 +76,22 @@ _DOES_NOT = re.compile(
 )
 """`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
 
-_VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
+_VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
 class _Verdict(NamedTuple):
-    """Kind, reason, and the options (k,) that are off the scale."""
+    """Kind, reason, the options (k,) that are off the scale, and the positions of the others; None: those of the list."""
 
     kind: Kind
     reason: str
     off: tuple[bool, ...]
+    places: tuple[float, ...] | None = None
+
+    @property
+    def positions(self) -> tuple[float | None, ...]:
+        """(k,) positions, None off the scale."""
+        on_scale = iter(self.places or map(float, range(1, len(self.off) + 1)))
+        return tuple(None if is_off else next(on_scale) for is_off in self.off)
 
 
 def scale_of(
@@ -81,32 +107,25 @@ def scale_of(
     without one are off the scale.
     """
     texts, of_roles = [normalized(o) for o in options], tuple(roles) or (None,) * len(options)
-    if any(place is not None for place in positions):
-        kind, reason, off = _of_positions(positions)
-        places = tuple(positions)
-    else:
-        kind, reason, off = _verdict(texts, of_roles, stated == "ordinal")
-        places = _listed_positions(off)
+    is_stated = any(place is not None for place in positions)
+    verdict = _of_positions(positions) if is_stated else _verdict(texts, of_roles, stated == "ordinal")
+    kind, reason, off, _ = verdict
     aside = ", ".join(
         f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
     )
     note = f"; set aside: {aside}" if aside else ""
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, off, places if kind == "ordinal" else None)
+    return Scale(kind, reason + note, off, verdict.positions if kind == "ordinal" else None)
 
 
 def _of_positions(positions: Sequence[float | None]) -> _Verdict:
     """The verdict on a list whose positions the survey states."""
     off = tuple(place is None for place in positions)
-    if len({place for place in positions if place is not None}) < 2:
+    places = tuple(place for place in positions if place is not None)
+    if len(set(places)) < 2:
         return _Verdict("nominal", "positions stated by the survey, all of them the same", off)
-    return _Verdict("ordinal", "positions stated by the survey", off)
-
-
-def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
-    """1, 2, ... in the order of the list; None for what is off the scale."""
-    return tuple(None if aside else float(place) for place, aside in zip(accumulate(not o for o in off), off, strict=True))
+    return _Verdict("ordinal", "positions stated by the survey", off, places)
 
 
 def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
@@ -120,10 +139,10 @@ def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: boo
     others = [marks for marks in (degrees, _with_middle(texts, off)) if marks != off]
     for marks in (*others, off):
         answers = [_NEUTRAL if was and may_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
-        kind, reason = _judge(answers)
-        if kind == "ordinal" or (is_ordinal and marks == degrees != off):
-            return _Verdict(kind, reason, marks)
-    return _without_those_not_concerned(texts, off, keep) or _Verdict(kind, reason, off)
+        judged = _judge(answers)
+        if judged.kind == "ordinal" or (is_ordinal and marks == degrees != off):
+            return _Verdict(judged.kind, judged.reason, marks, judged.places)
+    return _without_those_not_concerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
 
 
 _NEUTRAL = "neutral"
@@ -159,38 +178,113 @@ def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...], ke
         if not ends:
             continue
         marks = tuple(is_off or i in ends for i, is_off in enumerate(off))
-        kind, reason = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
+        judged = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
-        if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_TIMES_COUNTED)):
-            return _Verdict(kind, reason, marks)
+        if judged.kind == "ordinal" and not (pattern is _DOES_NOT and judged.reason.startswith(_TIMES_COUNTED)):
+            return _Verdict(judged.kind, judged.reason, marks, judged.places)
     return None
 
 
-def _judge(texts: list[str]) -> tuple[Kind, str]:
+class _Judged(NamedTuple):
+    """What the words of the options on the scale say; `places` are their positions, None: those of the list."""
+
+    kind: Kind
+    reason: str
+    places: tuple[float, ...] | None = None
+
+
+def _judge(texts: list[str]) -> _Judged:
     if len(texts) < 2:
-        return "nominal", "fewer than two options on a scale"
+        return _Judged("nominal", "fewer than two options on a scale")
     heads = [_head(t) for t in texts]
     if len(set(heads)) < len(heads):
         heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
     if set(heads) <= {"yes", "no"}:
-        return "nominal", "yes or no: nothing between"
-    for name, place in _FAMILIES_OF_WORDS:
-        places = [place(h) for h in heads]
-        known = [p for p in places if p is not None]
-        if len(known) == len(places) and in_order(known):
-            return "ordinal", f"{name}, in order"
-    degrees = [_extent(h) for h in _with_plain_degree(heads)]
-    if all(d is not None for d in degrees) and in_order([d for d in degrees if d is not None]):
-        return "ordinal", "extent, in order"
-    poles = pole_family(heads)
-    if poles:
-        return "ordinal", f"{poles}, in order"
-    return "nominal", "no known scale in order"
+        return _Judged("nominal", "yes or no: nothing between")
+    name = _family(heads)
+    if name:
+        return _Judged("ordinal", f"{name}, in order")
+    return _with_middle_last(heads) or _Judged("nominal", "no known scale in order")
+
+
+def _family(heads: Sequence[str]) -> str | None:
+    """The family of words whose places put all options in order, by themselves or by what they do not share."""
+    name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
+    if name or not about_one_thing(heads):
+        return name
+    name = _family_of_degrees(heads)
+    if name or len(heads) < 3:
+        return name
+    if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
+        return _family([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
+    if len(heads) == 3 and _stands_between(heads[1], heads[0], heads[2]):
+        return "two opposites with a middle"
+    if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
+        return "in full, in part or never"
+    rest = without_shared_words(heads)
+    return _first_in_order(_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
+
+
+_NO = re.compile(r"^no(?:,? (?:never|none|not at all))?$")
+
+
+def _first_in_order(families: Families, heads: Sequence[str]) -> str | None:
+    """The first family that knows a place of every option and has them in order."""
+    return next((name for name, place in families if in_order_if_known([place(h) for h in heads])), None)
+
+
+def _family_of_degrees(heads: Sequence[str]) -> str | None:
+    """The family by words that stand beside others: `a little help`."""
+    name = _first_in_order(_PARTS_OF_OPTIONS, heads)
+    if name:
+        return name
+    if in_order_if_known([_extent(h) for h in _with_plain_degree(heads)]):
+        return "extent"
+    if len(heads) > 2 and in_order_if_known(durations(heads)):
+        return "length of time"
+    if in_order_if_known(times(heads)) and len(heads) > 1:
+        return "numbers of times"
+    return pole_family(heads)
+
+
+def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
+    """The verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
+    *ends, middle = heads
+    half = len(ends) // 2
+    if len(ends) < 2 or len(ends) % 2 or not is_between(middle) or any(map(is_between, ends)):
+        return None
+    if len(ends) == 2:
+        name = "two opposites with a middle" if _stands_between(middle, *ends) else None
+    else:
+        name = pole_family(ends) or pole_family(without_shared_words(heads)[:-1])
+    places = (*map(float, range(1, len(ends) + 1)), half + 0.5)
+    return _Judged("ordinal", f"{name}, the middle listed last", places) if name else None
+
+
+def _stands_between(middle: str, first: str, second: str) -> bool:
+    one_thing, nothing_else = about_one_thing([first, second]), adds_nothing(middle, first, second)
+    return stands_between(middle, first, second, one_thing=one_thing, adds_nothing=nothing_else)
+
+
+def _between_labelled_ends(heads: Sequence[str]) -> bool:
+    """`Very bad | 2 | 3 | 4 | Very good`: numbers one apart, of which the ends have words."""
+    inner = [number(h) for h in heads[1:-1]]
+    if (
+        number(heads[0]) is not None
+        or len(inner) < 3
+        or None in inner
+        or not all(re.fullmatch(r"\d+(?:\.0)?", h) for h in heads[1:-1])
+    ):
+        return False
+    steps = {b - a for a, b in pairwise(n for n in inner if n is not None)}
+    return steps in ({1.0}, {-1.0}) and not {heads[0], heads[-1]} & {"other", "none", "none of these", "all"}
 
 
 def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
-    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)$", text, maxsplit=1)[0]
+    head = re.split(
+        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as) .*(?:ago|before)$", text, maxsplit=1
+    )[0]
     return head.strip(" .,;!\"'“”")
 
 
@@ -207,21 +301,6 @@ def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str
     return lambda head: next((place for place, pattern in compiled if pattern.fullmatch(head)), None)
 
 
-def _number(head: str) -> float | None:
-    """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to $2,000`, `less than 5`, `more than 7`, `65+`, `2 hours`."""
-    bound = r"(less than|under|fewer than|up to|<|more than|over|at least|>)?"
-    number = r"[$€£]?(\d+(?:[.,]\d+)*)%?"
-    head = re.sub(r"^\w+", lambda word: _NUMERALS.get(word[0], word[0]), head)
-    rest = r"(\+| or more| or (?:over|older)| and (?:over|older|above))?"
-    match = re.fullmatch(rf"{bound}\s*{number}(?:\s*(?:-|–|to|or)\s*{number})?{rest}(?:\s*[a-z]+)?", head)
-    if match is None:
-        return None
-    edge = {"less than": -0.5, "under": -0.5, "fewer than": -0.5, "up to": -0.5, "<": -0.5, None: 0.0}.get(match[1], 0.5)
-    return float(match[2].replace(",", "")) + (0.5 if match[4] else edge)
-
-
-_NUMERALS = {word: str(number) for number, word in enumerate(("none", "one", "two", "three", "four", "five", "six"))}
-
 _place_of_extent = _looked_up(
     EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
 )
@@ -231,23 +310,60 @@ def _extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
     head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
     negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|know|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
+    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
+
+
+_ARTICLE = re.compile(
+    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day)"
+)
+_NOT_BARE = re.compile(
+    r"^(?:there|are|is|be|it|do|does|did|would|have|has|of|to|in|under)\s+|\s+(?:of|an?|the|in|on|for|to|is|are|be)$"
+)
+
+
+def _bare_degree(rest: str) -> str:
+    """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
+    rest = _ARTICLE.sub("", f"{re.sub(r',? but .*', '', rest)} ").strip(" .,;")
+    while (shorter := _NOT_BARE.sub("", rest)) != rest:
+        rest = shorter
+    return rest or "moderately"
 
 
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
-_FAMILIES_OF_WORDS: tuple[tuple[str, Callable[[str], float | None]], ...] = (
-    ("numbers", _number),
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?")),
+Families = tuple[tuple[str, Callable[[str], float | None]], ...]
+_WHOLE_OPTIONS: Families = (
+    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
     ("comparison", comparison),
     ("rating", _looked_up(RATING)),
     ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
     ("limitation", _looked_up(LIMITATION)),
-    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("likeness", _looked_up(LIKENESS)),
     ("comparison with the usual", _looked_up(THAN_USUAL)),
     ("difficulty", _looked_up(DIFFICULTY)),
-    ("living", _looked_up(LIVING, tail=r"(?: on .*)?")),
+    ("living", _looked_up(LIVING, prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
+    ("class", _looked_up(CLASS, tail=r"(?: class| income)?", prefix=r"(?:the )?")),
+    ("priority", _looked_up(PRIORITY)),
+    ("relation", _looked_up(RELATION)),
+    ("timing", _looked_up(TIMING)),
+    ("working time", _looked_up(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?")),
+    ("schooling", _looked_up(SCHOOLING)),
     ("recency", _looked_up(RECENCY)),
+)
+_PARTS_OF_OPTIONS: Families = (
+    ("numbers", number),
+    ("adequacy", _looked_up(ENOUGH)),
+    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
+    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("extent", _extent),
+)
+_STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
+_DEGREES: Families = (
+    ("extent", _looked_up(EXTENT)),
+    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
+    ("share of time", _looked_up(SHARE_OF_TIME)),
+    ("working time", _looked_up(WORKING)),
+    ("class", _looked_up(CLASS)),
+    ("rating", _looked_up(RATING)),
+    ("level", _looked_up(LEVEL)),
+    ("severity", _looked_up(SEVERITY)),
 )
