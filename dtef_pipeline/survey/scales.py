@@ -7,47 +7,15 @@ options stand in order, rising or falling. Everything else is nominal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
-from dtef_pipeline.survey.opposites import (
-    comparison,
-    in_order_if_known,
-    is_between,
-    pole_family,
-    stands_between,
-    two_subjects,
-)
-from dtef_pipeline.survey.quantities import durations, number, times
-from dtef_pipeline.survey.scale_words import (
-    ACTION,
-    CLASS,
-    DIFFICULTY,
-    ENOUGH,
-    EVER,
-    EXTENT,
-    FREQUENCY,
-    KEPT,
-    LEVEL,
-    LIKENESS,
-    LIMITATION,
-    LIVING,
-    PRIORITY,
-    RATING,
-    RECENCY,
-    RELATION,
-    SCHOOLING,
-    SEVERITY,
-    SHARE_OF_TIME,
-    THAN_USUAL,
-    TIMING,
-    WORKING,
-)
-from dtef_pipeline.survey.shared_words import about_one_thing, adds_nothing, without_shared_words
+from dtef_pipeline.survey.opposites import is_between, pole_family
+from dtef_pipeline.survey.scale_families import family_of, is_middle_of
+from dtef_pipeline.survey.shared_words import without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -75,8 +43,6 @@ _DOES_NOT = re.compile(
     r"|(?:never|not) (?:used|tried|had|been|needed|visited|seen|met)\b.*"
 )
 """`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
-
-_VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
 class _Verdict(NamedTuple):
@@ -201,50 +167,10 @@ def _judge(texts: list[str]) -> _Judged:
         heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
     if set(heads) <= {"yes", "no"}:
         return _Judged("nominal", "yes or no: nothing between")
-    name = _family(heads)
+    name = family_of(heads)
     if name:
         return _Judged("ordinal", f"{name}, in order")
     return _with_middle_last(heads) or _Judged("nominal", "no known scale in order")
-
-
-def _family(heads: Sequence[str]) -> str | None:
-    """The family of words whose places put all options in order, by themselves or by what they do not share."""
-    name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
-    if name or not about_one_thing(heads):
-        return name
-    name = _family_of_degrees(heads)
-    if name or len(heads) < 3:
-        return name
-    if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
-        return _family([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
-    if len(heads) == 3 and _stands_between(heads[1], heads[0], heads[2]):
-        return "two opposites with a middle"
-    if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
-        return "in full, in part or never"
-    rest = without_shared_words(heads)
-    return _first_in_order(_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
-
-
-_NO = re.compile(r"^no(?:,? (?:never|none|not at all))?$")
-
-
-def _first_in_order(families: Families, heads: Sequence[str]) -> str | None:
-    """The first family that knows a place of every option and has them in order."""
-    return next((name for name, place in families if in_order_if_known([place(h) for h in heads])), None)
-
-
-def _family_of_degrees(heads: Sequence[str]) -> str | None:
-    """The family by words that stand beside others: `a little help`."""
-    name = _first_in_order(_PARTS_OF_OPTIONS, heads)
-    if name:
-        return name
-    if in_order_if_known([_extent(h) for h in _with_plain_degree(heads)]):
-        return "extent"
-    if len(heads) > 2 and in_order_if_known(durations(heads)):
-        return "length of time"
-    if in_order_if_known(times(heads)) and len(heads) > 1:
-        return "numbers of times"
-    return pole_family(heads)
 
 
 def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
@@ -254,30 +180,11 @@ def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
     if len(ends) < 2 or len(ends) % 2 or not is_between(middle) or any(map(is_between, ends)):
         return None
     if len(ends) == 2:
-        name = "two opposites with a middle" if _stands_between(middle, *ends) else None
+        name = "two opposites with a middle" if is_middle_of(middle, *ends) else None
     else:
         name = pole_family(ends) or pole_family(without_shared_words(heads)[:-1])
     places = (*map(float, range(1, len(ends) + 1)), half + 0.5)
     return _Judged("ordinal", f"{name}, the middle listed last", places) if name else None
-
-
-def _stands_between(middle: str, first: str, second: str) -> bool:
-    one_thing, nothing_else = about_one_thing([first, second]), adds_nothing(middle, first, second)
-    return stands_between(middle, first, second, one_thing=one_thing, adds_nothing=nothing_else)
-
-
-def _between_labelled_ends(heads: Sequence[str]) -> bool:
-    """`Very bad | 2 | 3 | 4 | Very good`: numbers one apart, of which the ends have words."""
-    inner = [number(h) for h in heads[1:-1]]
-    if (
-        number(heads[0]) is not None
-        or len(inner) < 3
-        or None in inner
-        or not all(re.fullmatch(r"\d+(?:\.0)?", h) for h in heads[1:-1])
-    ):
-        return False
-    steps = {b - a for a, b in pairwise(n for n in inner if n is not None)}
-    return steps in ({1.0}, {-1.0}) and not {heads[0], heads[-1]} & {"other", "none", "none of these", "all"}
 
 
 def _head(text: str) -> str:
@@ -288,82 +195,4 @@ def _head(text: str) -> str:
     return head.strip(" .,;!\"'“”")
 
 
-def _with_plain_degree(heads: Sequence[str]) -> list[str]:
-    """`close` beside `very close` and `not close at all` is moderately so."""
-    return [
-        f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?$", o) for o in heads) else h
-        for h in heads
-    ]
-
-
-def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
-    compiled = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
-    return lambda head: next((place for place, pattern in compiled if pattern.fullmatch(head)), None)
-
-
-_place_of_extent = _looked_up(
-    EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
-)
-
-
-def _extent(head: str) -> float | None:
-    """`very much`, `trust completely`, `do not trust at all`."""
-    head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
-    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
-
-
-_ARTICLE = re.compile(
-    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day)"
-)
-_NOT_BARE = re.compile(
-    r"^(?:there|are|is|be|it|do|does|did|would|have|has|of|to|in|under)\s+|\s+(?:of|an?|the|in|on|for|to|is|are|be)$"
-)
-
-
-def _bare_degree(rest: str) -> str:
-    """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
-    rest = _ARTICLE.sub("", f"{re.sub(r',? but .*', '', rest)} ").strip(" .,;")
-    while (shorter := _NOT_BARE.sub("", rest)) != rest:
-        rest = shorter
-    return rest or "moderately"
-
-
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
-Families = tuple[tuple[str, Callable[[str], float | None]], ...]
-_WHOLE_OPTIONS: Families = (
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
-    ("comparison", comparison),
-    ("rating", _looked_up(RATING)),
-    ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("limitation", _looked_up(LIMITATION)),
-    ("likeness", _looked_up(LIKENESS)),
-    ("comparison with the usual", _looked_up(THAN_USUAL)),
-    ("difficulty", _looked_up(DIFFICULTY)),
-    ("living", _looked_up(LIVING, prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
-    ("class", _looked_up(CLASS, tail=r"(?: class| income)?", prefix=r"(?:the )?")),
-    ("priority", _looked_up(PRIORITY)),
-    ("relation", _looked_up(RELATION)),
-    ("timing", _looked_up(TIMING)),
-    ("working time", _looked_up(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?")),
-    ("schooling", _looked_up(SCHOOLING)),
-    ("recency", _looked_up(RECENCY)),
-)
-_PARTS_OF_OPTIONS: Families = (
-    ("numbers", number),
-    ("adequacy", _looked_up(ENOUGH)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
-    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
-    ("extent", _extent),
-)
-_STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
-_DEGREES: Families = (
-    ("extent", _looked_up(EXTENT)),
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
-    ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("working time", _looked_up(WORKING)),
-    ("class", _looked_up(CLASS)),
-    ("rating", _looked_up(RATING)),
-    ("level", _looked_up(LEVEL)),
-    ("severity", _looked_up(SEVERITY)),
-)
