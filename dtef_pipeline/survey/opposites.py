@@ -187,7 +187,7 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
     return 0.0 if is_between(head) else None
 
 
-_BETWEEN = re.compile(
+_BETWEEN_OPPOSITES = re.compile(
     r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
     r"|right (?:amount|number|level|balance|mix)"
     r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
@@ -196,7 +196,7 @@ _BETWEEN = re.compile(
     r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo)\b"
     r"|^(?:neutral|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)$"
 )
-_EQUAL = re.compile(
+_EQUAL_SHARES = re.compile(
     r"\b(?:equal(?:ly)?|same(?:$| (?:as|amount|way|for|in|on|number|level)\b)|no difference|neither (?:is|are|one|has|have)|even|balanced?"
     r"|mixed|mix|no preference)\b"
 )
@@ -230,13 +230,13 @@ def stands_between(middle: str, first: str, second: str, *, one_thing: bool, add
         return False
     is_both = re.search(r"\bboth\b.*\bequal", middle)
     return (one_thing and are_opposite(first, second)) or bool(
-        is_both or (_EQUAL.search(middle) and _comparable(first, second))
+        is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second))
     )
 
 
 def is_between(head: str) -> bool:
     """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
-    return bool(_BETWEEN.search(head))
+    return bool(_BETWEEN_OPPOSITES.search(head))
 
 
 def are_opposite(first: str, second: str) -> bool:
@@ -282,4 +282,4 @@ def in_order_if_known(places: Sequence[float | None]) -> bool:
 def patterns() -> list[str]:
     """The patterns of poles, middles and degrees."""
     poles = [pattern for _, *pair in _POLES for pattern in pair] + [pattern for pair in _OPPOSED for pattern in pair]
-    return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN.pattern]
+    return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

@@ -11,20 +11,20 @@ _NUMERALS = {
 }
 _BELOW = r"less than|fewer than|under|up to|below|no more than|at most|within|<"
 _ABOVE = r"more than|greater than|over|above|at least|longer than|>"
-_OPEN = r"(?P<more>\+| or more| or (?:over|older|above|higher|longer|greater)| and (?:over|older|above|up))"
-_CLOSED = r"(?P<less> or (?:less|fewer|under|below|younger)| and (?:under|below|younger))"
-_AMOUNT = r"[$€£]?(?P<{0}>\d+(?:[.,]\d+)*)(?P<{0}_k>k\b)?%?"
-_NUMBER = re.compile(
-    rf"(?:ages? |aged |about |around |only |just )?(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))?\s*{_AMOUNT.format('first')}"
-    rf"(?:(?: [a-z]+)?\s*(?:-|–|to|or|and)\s*(?:just |less than |under )*{_AMOUNT.format('second')})?"
-    rf"(?:{_OPEN}|{_CLOSED})?(?:\s*[a-z]+)?(?: old)?"
+_OR_MORE = r"(?P<more>\+| or more| or (?:over|older|above|higher|longer|greater)| and (?:over|older|above|up))"
+_OR_LESS = r"(?P<less> or (?:less|fewer|under|below|younger)| and (?:under|below|younger))"
+_AMOUNT_WRITTEN = r"[$€£]?(?P<{0}>\d+(?:[.,]\d+)*)(?P<{0}_k>k\b)?%?"
+_NUMBER_WRITTEN = re.compile(
+    rf"(?:ages? |aged |about |around |only |just )?(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))?\s*{_AMOUNT_WRITTEN.format('first')}"
+    rf"(?:(?: [a-z]+)?\s*(?:-|–|to|or|and)\s*(?:just |less than |under )*{_AMOUNT_WRITTEN.format('second')})?"
+    rf"(?:{_OR_MORE}|{_OR_LESS})?(?:\s*[a-z]+)?(?: old)?"
 )
 
 
 def number(head: str) -> float | None:
     """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to less than $2,000`, `under 5`, `more than 7`, `65+`, `2 hours`."""
     head = re.sub(r"^no (?=[a-z]+s\b)", "0 ", head)
-    match = _NUMBER.fullmatch(re.sub(r"\b[a-z]+\b", lambda word: _NUMERALS.get(word[0], word[0]), head))
+    match = _NUMBER_WRITTEN.fullmatch(re.sub(r"\b[a-z]+\b", lambda word: _NUMERALS.get(word[0], word[0]), head))
     if match is None:
         return None
     value = float(match["first"].replace(",", "")) * (1000 if match["first_k"] else 1)
@@ -33,12 +33,12 @@ def number(head: str) -> float | None:
 
 _DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0, "decade": 3650.0}
 _UNIT = r"(?P<{0}>minutes?|hours?|days?|weeks?|months?|years?|decades?)"
-_COUNT = r"(?P<{0}>\d+(?:\.\d+)?|an?|the|few|several|a few|a couple of)"
+_COUNT_OF_UNITS = r"(?P<{0}>\d+(?:\.\d+)?|an?|the|few|several|a few|a couple of)"
 _DURATION = re.compile(
     rf"(?:about |around |it was |yes,? )?(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE})|(?P<past>in|during|over))?\s*"
-    rf"(?:(?:the |my |this )?(?P<recent>past|last|previous) )?(?:{_COUNT.format('count')} )?(?:{_UNIT.format('unit')})?"
-    rf"(?:\s*(?:-|–|to|or|and|but)\s*(?:less than |under )?(?:{_COUNT.format('to')} )?{_UNIT.format('to_unit')})?"
-    rf"(?:{_OPEN}|{_CLOSED})?(?: ago| old| before)?"
+    rf"(?:(?:the |my |this )?(?P<recent>past|last|previous) )?(?:{_COUNT_OF_UNITS.format('count')} )?(?:{_UNIT.format('unit')})?"
+    rf"(?:\s*(?:-|–|to|or|and|but)\s*(?:less than |under )?(?:{_COUNT_OF_UNITS.format('to')} )?{_UNIT.format('to_unit')})?"
+    rf"(?:{_OR_MORE}|{_OR_LESS})?(?: ago| old| before)?"
 )
 
 

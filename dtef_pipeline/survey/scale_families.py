@@ -12,7 +12,6 @@ from dtef_pipeline.survey.scale_words import (
     ACTION,
     CLASS,
     DIFFICULTY,
-    ENOUGH,
     EVER,
     EXTENT,
     FREQUENCY,
@@ -28,6 +27,7 @@ from dtef_pipeline.survey.scale_words import (
     SCHOOLING,
     SEVERITY,
     SHARE_OF_TIME,
+    SUFFICIENCY,
     THAN_USUAL,
     TIMING,
     WORKING,
@@ -52,7 +52,7 @@ def family_of(heads: Sequence[str]) -> str | None:
     if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
     rest = without_shared_words(heads)
-    return _first_in_order(_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
+    return _first_in_order(_BARE_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
 
 
 _NO = re.compile(r"^no(?:,? (?:never|none|not at all))?$")
@@ -158,13 +158,13 @@ _WHOLE_OPTIONS: Families = (
 )
 _PARTS_OF_OPTIONS: Families = (
     ("numbers", number),
-    ("adequacy", _looked_up(ENOUGH)),
+    ("adequacy", _looked_up(SUFFICIENCY)),
     ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
     ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("extent", _extent),
 )
 _STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
-_DEGREES: Families = (
+_BARE_DEGREES: Families = (
     ("extent", _looked_up(EXTENT)),
     ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
     ("share of time", _looked_up(SHARE_OF_TIME)),

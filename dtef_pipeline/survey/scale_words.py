@@ -154,7 +154,7 @@ ACTION: Words = (
     (1, r"(?:i )?(?:might|may|could|would consider)(?: .*)?"),
     (2, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
 )
-ENOUGH: Words = (
+SUFFICIENCY: Words = (
     (0, r"(?:.* )?not (?:\w+ ){0,2}enough(?: .*)?|too (?:little|few)(?: .*)?"),
     (1, r"(?:just |barely |about |only )*(?:enough|adequate|the right amount)(?: .*)?"),
     (2, r"more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),

@@ -32,9 +32,9 @@ _OF_GRAMMAR = frozenset(
         """,
     )
 )
-_STEM = 5
+_STEM_LETTERS = 5
 """Letters by which two forms of a word are one: `problem` and `problems`."""
-_OTHER = re.compile(
+_OTHER_OPTION = re.compile(
     r"(?:something|someone|somewhere) else|(?:some |any )?other(?: \w+){0,2}(?: \(.*)?|another|none of the above"
 )
 
@@ -51,7 +51,7 @@ def about_one_thing(heads: Sequence[str]) -> bool:
     things = [_things(head) for head in heads]
     counts = Counter(thing for of_head in things for thing in of_head)
     own = sum(any(counts[thing] < 2 for thing in of_head) for of_head in things)
-    return own < 2 and not any(_OTHER.fullmatch(head) for head in heads)
+    return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 
 def adds_nothing(middle: str, first: str, second: str) -> bool:
@@ -61,11 +61,11 @@ def adds_nothing(middle: str, first: str, second: str) -> bool:
 
 def _things(head: str) -> set[str]:
     words = (w.replace("’", "'").partition("'")[0] for w in _words(head))
-    return {_stem(w) for w in words if w.isalpha()} - _KNOWN
+    return {_stem(w) for w in words if w.isalpha()} - _KNOWN_STEMS
 
 
 def _stem(word: str) -> str:
-    return word[:_STEM].rstrip("s")
+    return word[:_STEM_LETTERS].rstrip("s")
 
 
 def _words(head: str) -> list[str]:
@@ -73,4 +73,4 @@ def _words(head: str) -> list[str]:
 
 
 _PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
-_KNOWN = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_DEGREE, *_OF_GRAMMAR)}
+_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_DEGREE, *_OF_GRAMMAR)}
