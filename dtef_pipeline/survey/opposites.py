@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
@@ -234,6 +235,7 @@ def stands_between(middle: str, first: str, second: str, *, one_thing: bool, add
     )
 
 
+@lru_cache(maxsize=1000)
 def is_between(head: str) -> bool:
     """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
     return bool(_BETWEEN_OPPOSITES.search(head))

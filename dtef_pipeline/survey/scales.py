@@ -45,6 +45,10 @@ _DOES_NOT = re.compile(
 """`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
 
 
+_LONGEST_OPTION = 300
+"""Characters of an option that are read; a scale shows in fewer."""
+
+
 class _Verdict(NamedTuple):
     """Kind, reason, the options (k,) that are off the scale, and the positions of the others; None: those of the list."""
 
@@ -72,7 +76,8 @@ def scale_of(
     `roles` and `positions` are one per option, None where the survey states none. Where it states a position of any option, the options
     without one are off the scale.
     """
-    texts, of_roles = [normalized(o) for o in options], tuple(roles) or (None,) * len(options)
+    texts = [normalized(o)[:_LONGEST_OPTION] for o in options]
+    of_roles = tuple(roles) or (None,) * len(options)
     is_stated = any(place is not None for place in positions)
     verdict = _of_positions(positions) if is_stated else _verdict(texts, of_roles, stated == "ordinal")
     kind, reason, off, _ = verdict
