@@ -13,31 +13,36 @@ from dtef_pipeline.identity import normalized
 
 Role = Literal["substantive", "dont_know", "refused", "volunteered"]
 """What an option is: an answer, or one of three that have no place on the scale; volunteered ones are not read to respondents."""
-ROLES: tuple[Role, ...] = get_args(Role)
+OPTION_ROLES: tuple[Role, ...] = get_args(Role)
 
-_NOT_READ = (
+_NOT_READ_OUT = (
     r"(?:vol(?:\.|unteered)?|do not read(?: out)?|don't read(?: out)?|not read(?: out)?|dnr|spontaneous(?:ly)?|spont\.?)"
 )
-_MARK = re.compile(rf"[(\[{{]\s*{_NOT_READ}\s*[.:]?\s*[)\]}}]|^{_NOT_READ}\s*[:–—-]|\s[–—-]\s{_NOT_READ}\Z|\svol\.?\Z")
+_MARK_OF_NOT_READ = re.compile(
+    rf"[(\[{{]\s*{_NOT_READ_OUT}\s*[.:]?\s*[)\]}}]|^{_NOT_READ_OUT}\s*[:–—-]|\s[–—-]\s{_NOT_READ_OUT}\Z|\svol\.?\Z"
+)
 """`(VOL)`, `[DO NOT READ]`, `DO NOT READ: ...`, `... - volunteered`."""
 
 _QUANTITY = r"(?! (?:anything|nothing|anyone|anybody|any|much|many|a lot|a thing|very|ever|each other|how to)\b)"
 _NOT = r"(?:i )?(?:really |just |simply )?(?:don't|do not|didn't|did not|can't|can ?not|couldn't|could not|unable to)"
 _OF_TIME = r"(?: (?:yet|now|right now|at this (?:time|point)|at the moment))?"
-_REASONS = r"(?: (?:about|of|on|what|which|whether|if|how|who|why|i|that|this|it|enough|to)\b.*)?"
+_REST_OF_PHRASE = r"(?: (?:about|of|on|what|which|whether|if|how|who|why|i|that|this|it|enough|to)\b.*)?"
 # (pattern of a phrase, the word by which it is an answer where another option has it too)
-_PHRASES: tuple[tuple[str, str], ...] = (
+_NO_ANSWER_PHRASES: tuple[tuple[str, str], ...] = (
     (rf"{_NOT} (?:know|say|answer|tell|remember|recall|choose|judge|rate|decide|guess){_OF_TIME}", ""),
     (rf"{_NOT} know (?:the answer|yet|enough\b.*|for (?:sure|certain)|what .*|which .*|whether .*)", ""),
     (rf"{_NOT} know{_QUANTITY}\b.*", r"know\w*|aware|informed|familiar"),
     (rf"{_NOT} (?:say|answer|tell|choose|judge|rate|decide|guess)(?! (?:no|yes|the difference|apart)\b){_QUANTITY}\b.*", ""),
     (rf"{_NOT} (?:remember|recall){_QUANTITY}\b.*", r"remember\w*|recall\w*"),
     (
-        rf"(?:i'm |i am )?(?:still |really |just )?(?:not(?: very| really| quite| entirely)? sure|unsure){_OF_TIME}{_REASONS}",
+        rf"(?:i'm |i am )?(?:still |really |just )?(?:not(?: very| really| quite| entirely)? sure|unsure){_OF_TIME}{_REST_OF_PHRASE}",
         r"sure",
     ),
-    (rf"(?:i'm |i am )?(?:still |really )?(?:not(?: very| really| quite)? certain|uncertain){_OF_TIME}{_REASONS}", r"certain"),
-    (rf"(?:i'm |i am |have )?(?:still )?(?:undecided|not decided|not made up my mind){_OF_TIME}{_REASONS}", r"decided"),
+    (
+        rf"(?:i'm |i am )?(?:still |really )?(?:not(?: very| really| quite)? certain|uncertain){_OF_TIME}{_REST_OF_PHRASE}",
+        r"certain",
+    ),
+    (rf"(?:i'm |i am |have )?(?:still )?(?:undecided|not decided|not made up my mind){_OF_TIME}{_REST_OF_PHRASE}", r"decided"),
     (
         r"(?:it's |it is )?(?:hard|difficult|impossible|too (?:early|soon)) to (?:say|tell|answer|decide|judge|know|choose|distinguish)",
         "",
@@ -65,15 +70,15 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     (r"(?:i've |i have )?never heard of\b.*|(?:i )?(?:haven't|have not) heard (?:of|enough)\b.*", r"heard"),
     (r"dk|d\.k\.?|na|n\.a\.?|ref|rf|nsnc|nsnr|nspp|nsp", ""),
 )
-_COMPILED = tuple((re.compile(pattern), word and re.compile(rf"\b(?:{word})\b")) for pattern, word in _PHRASES)
+_COMPILED = tuple((re.compile(pattern), word and re.compile(rf"\b(?:{word})\b")) for pattern, word in _NO_ANSWER_PHRASES)
 _ABBREVIATED = (
     (r"\bn/a\b", "na"),
     (r"\bn\.?s\.?\s?[/-]\s?n\.?c\.?(?!\w)", "nsnc"),
     (r"\bn\.?s\.?\s?[/-]\s?n\.?r\.?(?!\w)", "nsnr"),
 )
-_CODE = re.compile(r"^-?\d{1,4}[.):]?\s+(?=\D)")
+_CODE_OF_LABEL = re.compile(r"^-?\d{1,4}[.):]?\s+(?=\D)")
 """The code before a label: `99 Refused`."""
-_BESIDE = re.compile(
+_BESIDE_A_PHRASE = re.compile(
     r"(?:it |this |that )?(?:all )?depends\b.*|multiple answers\b.*|other|nr|nc|it's hard\b.*|it is hard\b.*|don't care"
 )
 """What may follow a phrase behind a slash: `Unsure / It depends on the specifics`."""
@@ -112,13 +117,13 @@ _OTHER_LANGUAGES = re.compile(
 def is_non_answer(text: str) -> bool:
     """Whether an option, taken by itself, is no answer: `DK/Refused`, `Missing; Not available`, `Other (VOL)`, `No sabe / No contesta`."""
     plain = _plain(text)
-    return bool(_MARK.search(plain)) or _is_phrase(plain)
+    return bool(_MARK_OF_NOT_READ.search(plain)) or _is_phrase(plain)
 
 
 def may_be_middle(text: str) -> bool:
     """Whether a non-answer says that someone is between two answers, as `not sure` and `hard to say` do, and not that none is given."""
     plain = _plain(text)
-    return not _MARK.search(plain) and bool(_UNSURE.fullmatch(plain))
+    return not _MARK_OF_NOT_READ.search(plain) and bool(_UNSURE.fullmatch(plain))
 
 
 def word_of_degree(text: str) -> re.Pattern[str] | None:
@@ -131,7 +136,7 @@ def _plain(text: str) -> str:
     text = normalized(text).replace("’", "'").replace("‘", "'").rstrip(" .,!。")
     for pattern, short in _ABBREVIATED:
         text = re.sub(pattern, short, text)
-    return _CODE.sub("", text)
+    return _CODE_OF_LABEL.sub("", text)
 
 
 def _is_phrase(plain: str) -> bool:
@@ -140,7 +145,7 @@ def _is_phrase(plain: str) -> bool:
     first, *rest = [part.strip(" .'\"") for part in _SEPARATOR.split(plain) if part.strip(" .'\"")] or [""]
     if re.fullmatch(r"(?:other )?missing", first):
         return True
-    return _is_one(first) and all(_is_one(part) or _BESIDE.fullmatch(part) for part in rest)
+    return _is_one(first) and all(_is_one(part) or _BESIDE_A_PHRASE.fullmatch(part) for part in rest)
 
 
 def _is_one(phrase: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
@@ -12,13 +13,17 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("trust", r"trust(?:worthy)?", r"distrust|mistrust|untrustworthy"),
     ("likelihood", r"likely", r"unlikely"),
     ("acceptability", r"acceptable", r"unacceptable"),
-    ("change", r"better|improved?", r"worse|worsened?"),
+    ("change", r"better|improv(?:e|es|ed|ing)", r"worse|worsen(?:s|ed|ing)?|not as good|declin(?:e|es|ed|ing)"),
     ("importance", r"important", r"unimportant"),
     ("satisfaction", r"satisfied", r"dissatisfied|unsatisfied"),
     ("valence", r"positive(?:ly)?", r"negative(?:ly)?"),
     ("appeal", r"appealing", r"unappealing"),
     ("availability", r"available", r"unavailable"),
-    ("benefit", r"beneficial|helpful", r"harmful|unhelpful"),
+    (
+        "benefit",
+        r"beneficial|helpful|helps?|helped|benefits?|benefit(?:ed|ing)|strength|advantage|gains?",
+        r"harmful|unhelpful|harms?|harmed|hurts?|hurting|damages?|damaged|weakness|disadvantage|loss(?:es)?|burden",
+    ),
     ("interest", r"interested", r"disinterested|uninterested"),
     ("belief", r"believe", r"skeptical|sceptical|disbelieve"),
     ("support", r"support", r"oppose[ds]?|against"),
@@ -30,21 +35,37 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("tendency to trust", r"tend to trust", r"tend not to trust"),
     ("liking", r"like", r"dislike"),
     ("quality", r"good|well", r"bad|badly|poor|poorly"),
-    ("amount", r"more|increased?|higher|rise", r"less|fewer|decreased?|lower|fall"),
+    (
+        "amount",
+        r"more|increas(?:e|es|ed|ing)|higher|rise|rising|risen|up|grow(?:s|n|ing)?|expand(?:s|ed)?|larger|bigger|greater|faster|longer|raised?|widen(?:s|ed|ing)?",
+        r"less|fewer|decreas(?:e|es|ed|ing)|lower(?:ed)?|fall(?:s|en|ing)?|down|shrink(?:s|ing)?|reduc(?:e|es|ed)|smaller|slower|shorter|narrow(?:s|ed|ing)?|lessen(?:s|ed)?|diminish(?:es|ed)?"
+        r"|cut|eliminated?|abolish(?:ed)?",
+    ),
+    ("strength", r"strong(?:er)?|strengthen(?:s|ed|ing)?", r"weak(?:er)?|weaken(?:s|ed|ing)?"),
+    ("rank", r"superior|above|ahead|winning|success(?:ful)?|succeed", r"inferior|below|behind|losing|failure|fail"),
+    ("law", r"legal|allow(?:ed)?|permit(?:ted)?", r"illegal|ban(?:ned)?|forbid(?:den)?|prohibit(?:ed)?|not allow(?:ed)?"),
+    ("likeness", r"similar|alike", r"different|dissimilar"),
+    ("unity", r"united|peaceful", r"divided|violent"),
+    ("price", r"expensive|costly", r"cheap|inexpensive"),
+    ("mood", r"excited|calm|relaxed|hopeful", r"worried|afraid|anxious|stressed|nervous|fearful"),
+    ("interest shown", r"interesting|active|strict|clear|simple", r"boring|inactive|lenient|unclear|complicated|confusing"),
+    ("distance", r"near|close to", r"far from|far away|far"),
+    ("morals", r"moral(?:ly)?|ethical|honest|proud", r"immoral(?:ly)?|unethical|dishonest|ashamed|embarrassed"),
+    ("relation", r"friends?|ally|allies|partner|warm(?:er)?|closer?", r"enem(?:y|ies)|adversary|rival|cold(?:er)?|distant"),
     ("comfort", r"comfortable", r"uncomfortable"),
     ("confidence", r"confident", r"unconfident"),
-    ("safety", r"safer?", r"unsafe|dangerous"),
+    ("safety", r"safer?", r"unsafe|less safe|dangerous"),
     ("outlook", r"optimistic|hopeful", r"pessimistic|hopeless"),
     ("ease", r"easy|easier", r"difficult|hard|harder"),
     ("happiness", r"happy", r"unhappy"),
     ("fairness", r"fair", r"unfair"),
     (
         "adequacy",
-        r"too (?:much|many|fast|high|strict|harsh(?:ly)?|long)",
-        r"too (?:little|few|slow|low|lax|short)|not (?:\w+ )?enough",
+        r"too (?!little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)\w+",
+        r"too (?:little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)|(?:not|n['’]t) (?:\w+ ){0,3}enough",
     ),
     ("spread", r"widespread|common", r"rare|uncommon"),
-    ("ideology", r"conservative", r"liberal"),
+    ("ideology", r"conservatives?|republicans?", r"liberals?|democrats?"),
     ("yes and no", r"yes", r"no"),
     (
         "certainty",
@@ -52,21 +73,47 @@ _POLES: tuple[tuple[str, str, str], ...] = (
         r"(?:definitely|certainly|probably|maybe|perhaps) (?:\w+ )?(?:no|not|won['’]?t)",
     ),
 )
+# Words that are opposite in two statements with a middle, and say little in other lists.
+_OPPOSED: tuple[tuple[str, str], ...] = (
+    (r"earlier|sooner|before|younger|young|past", r"later|after|older|old|future"),
+    (r"in|inside|within|with", r"out|outside|without"),
+    (r"men|man|boys?|fathers?|male", r"women|woman|girls?|mothers?|female"),
+    (r"rich(?:er)?|wealthy|wealthier", r"poor(?:er)?"),
+    (r"public|government", r"private"),
+    (r"urban|cit(?:y|ies)", r"rural|countryside"),
+    (r"win(?:s|ning)?|won|first", r"los(?:e|es|ing)|lost|second|last"),
+    (r"start(?:s|ed)?|open(?:ed)?|keep|stay|enter|join", r"stop(?:s|ped)?|end(?:ed)?|closed?|leave|quit|exit"),
+    (r"all|always|every(?:one|body)?|most|many", r"none|never|no one|nobody|few"),
+    (r"simple|simpler", r"complex|complicated"),
+)
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|(?:maybe|perhaps)(?! (?:will|won|would|should|not|yes|no)\b)"
     r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road"
-    r"|not sure|unsure|undecided|might or might not)\b"
+    r"|not sure|unsure|undecided|might or might not|no more (?:or|no|nor) less)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
     (2, r"^too (?:much|many)\b"),
-    (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|partly|mildly"),
+    (
+        3,
+        r"(?:in|under) (?:all|any) (?:cases|circumstances)|(?:no|any) (?:restrictions|exceptions|limits|conditions)|eliminated?|abolish(?:ed)?",
+    ),
+    (
+        1,
+        r"some (?:restrictions|exceptions|limits)|(?:most|some|certain) (?:cases|circumstances|situations)|with (?:limits|conditions)",
+    ),
+    (
+        1,
+        r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|leans?|partly|mildly",
+    ),
     (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),
     (1.8, r"mostly|moderately"),
     (2.5, r"very|quite|noticeably|considerably|highly|generally"),
 )
+_DEGREE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for _, words in _INTENSITY if not words.startswith("^")))
 _PLAIN_INTENSITY = 2.0
+_LONGEST_MIDDLE = 10
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
 _BALANCED = re.compile(
@@ -97,7 +144,7 @@ def _intensity(text: str) -> float:
 
 def pole_family(heads: Sequence[str]) -> str | None:
     """The family of opposites whose signed intensities put all options in order."""
-    for name, positive, negative in _POLES:
+    for name, positive, negative in (*_POLES, *_negated_words(heads)):
         places = [_signed(h, positive, negative) for h in heads]
         known = [p for p in places if p is not None]
         if len(known) == len(places) and min(known) < 0 < max(known) and in_order(known):
@@ -105,16 +152,136 @@ def pole_family(heads: Sequence[str]) -> str | None:
     return None
 
 
+def _negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Poles that the words of the options make: `effective` and `ineffective`, `stricter` and `less strict`."""
+    words = {word for head in heads for word in re.findall(r"[a-z]+", head)}
+    for word in sorted(words):
+        opposite = next((word[len(p) :] for p in ("un", "in", "im", "ir", "il", "dis", "non") if word.startswith(p)), "")
+        if len(opposite) > _SHORTEST_STEM and opposite in words:
+            yield opposite, opposite, word
+    for adjective in sorted({match for head in heads for match in re.findall(r"\bless (\w+)", head)}):
+        yield adjective, rf"more {adjective}|{adjective[:-1]}\w{{0,2}}er", f"less {adjective}"
+
+
+def two_subjects(heads: Sequence[str]) -> str | None:
+    """`definitely A`, `probably A`, `probably B`, `definitely B`: degrees of the one, then of the other of two things."""
+    subjects = [_DEGREE_WORDS.sub(" ", head).split() for head in heads]
+    named = [" ".join(words) for words, head in zip(subjects, heads, strict=True) if not is_between(head)]
+    if len(set(named)) != 2 or min(map(named.count, set(named))) < 2 or "" in named:
+        return None
+    places = [
+        0.0 if is_between(head) else _intensity(head) * (1 if " ".join(words) == named[0] else -1)
+        for words, head in zip(subjects, heads, strict=True)
+    ]
+    return "degrees of two things" if in_order(places) else None
+
+
 def _signed(head: str, positive: str, negative: str) -> float | None:
     if len(head.split()) > _LONGEST_HEAD:
-        return None
+        return 0.0 if is_between(head) and len(head.split()) <= _LONGEST_MIDDLE else None
     if _MIDDLE.search(head):
         return 0.0
     if re.search(rf"\b(?:{negative})\b", head):
         return -_intensity(head)
-    return _intensity(head) if re.search(rf"\b(?:{positive})\b", head) else None
+    if re.search(rf"\b(?:{positive})\b", head):
+        return _intensity(head)
+    return 0.0 if is_between(head) else None
+
+
+_BETWEEN_OPPOSITES = re.compile(
+    r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
+    r"|right (?:amount|number|level|balance|mix)"
+    r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
+    r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
+    r"|(?:kept|keeps?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
+    r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo)\b"
+    r"|^(?:neutral|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
+)
+_EQUAL_SHARES = re.compile(
+    r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)|no difference|neither (?:is|are|one|has|have)|even|balanced?"
+    r"|mixed|mix|no preference)\b"
+)
+_NEGATIONS = {
+    "not",
+    "no",
+    "never",
+    "without",
+    "do",
+    "does",
+    "did",
+    "don't",
+    "doesn't",
+    "didn't",
+    "cannot",
+    "can't",
+    "isn't",
+    "aren't",
+}
+_SHORTEST_STEM = 3
+_SHORT = 6
+"""Words of what can be compared by itself: `men`, `the federal government`."""
+
+
+def stands_between(middle: str, first: str, second: str, *, one_thing: bool, adds_nothing: bool) -> bool:
+    """Whether an option is the middle of two others: both, neither or about the same, beside two opposites or two that are compared.
+
+    `one_thing`: the two are about the same, so that their words can make them opposite. `adds_nothing`: the middle names nothing else.
+    """
+    if not is_between(middle) or is_between(first) or is_between(second):
+        return False
+    is_both = re.search(r"\bboth\b.*\bequal", middle)
+    return (one_thing and are_opposite(first, second)) or bool(
+        is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second))
+    )
+
+
+@lru_cache(maxsize=1000)
+def is_between(head: str) -> bool:
+    """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
+    return bool(_BETWEEN_OPPOSITES.search(head))
+
+
+def are_opposite(first: str, second: str) -> bool:
+    """`more regulation` and `less regulation`, `A than B` and `B than A`, `has` and `has not`."""
+    derived = _negated_words([first, second])
+    poles = [(plus, minus) for name, plus, minus in (*_POLES, *derived) if name not in ("yes and no", "certainty")]
+    if any((_pole(first, *pair) or 0) * (_pole(second, *pair) or 0) < 0 for pair in (*poles, *_OPPOSED)):
+        return True
+    only_first, only_second = _differences(first, second)
+    changed = only_first | only_second
+    return first != second and (not changed or changed <= _NEGATIONS)
+
+
+def _pole(text: str, positive: str, negative: str) -> int | None:
+    """1 or -1 for a text that names one pole, None where it names none or both."""
+    rest, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
+    positives = bool(re.search(rf"\b(?:{positive})\b", rest))
+    return (-1 if negatives else 1) if bool(negatives) != positives else None
+
+
+def _comparable(first: str, second: str) -> bool:
+    """Two short names, or two statements that say one thing of two subjects."""
+    only_first, only_second = _differences(first, second)
+    return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
+
+
+def _differences(first: str, second: str) -> tuple[set[str], set[str]]:
+    one, other = (set(re.findall(r"[\w'’]+", text.replace("’", "'"))) for text in (first, second))
+    return one - other, other - one
 
 
 def in_order(places: Sequence[float]) -> bool:
     steps = [b - a for a, b in pairwise(places)]
     return all(s > 0 for s in steps) or all(s < 0 for s in steps)
+
+
+def in_order_if_known(places: Sequence[float | None]) -> bool:
+    """Whether all places are known and rise, or fall."""
+    known = [p for p in places if p is not None]
+    return len(known) == len(places) and in_order(known)
+
+
+def patterns() -> list[str]:
+    """The patterns of poles, middles and degrees."""
+    poles = [pattern for _, *pair in _POLES for pattern in pair] + [pattern for pair in _OPPOSED for pattern in pair]
+    return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

@@ -14,17 +14,22 @@ FREQUENCY: Words = (
         r"(?:almost never or )?never|never,? practically never|not at all|none of the time|not (?:during|in) the (?:past|last) \w+",
     ),
     (1, r"hardly ever(?: or never)?|almost never|very rarely|less (?:often )?than (?:once a year|yearly|annually)"),
-    (1.5, r"less often"),
+    (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
     (1.8, r"(?:just |only )?once or twice"),
-    (2, r"rarely|seldom|annually|yearly|(?:about |at least )?once (?:a|per) year|every year"),
+    (1.2, r"(?:rarely|seldom) or never|less than a few times a year"),
+    (2, r"(?:rarely|seldom)|annually|yearly|(?:about |at least )?once (?:a|per) year|every year"),
     (2.2, r"(?:about )?once or twice (?:a|per) year"),
+    (2.6, r"every (?:few|other|two|couple of) months?"),
     (2.3, r"only on special (?:holy )?days|(?:a few|several) times(?: (?:a|per) year)?"),
     (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less"),
     (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
     (3.2, r"only when attending religious services"),
     (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
+    (3.7, r"every (?:few|other|two|couple of) weeks?"),
     (3.8, r"(?:nearly|almost) every week"),
-    (3.9, r"occasionally|now and then|from time to time|once in a while"),
+    (4.5, r"every (?:few|other|two|couple of) days?"),
+    (3.9, r"occasionally|now and then|from time to time|(?:every )?once in a while|on occasion"),
+    (3.4, r"not (?:very |so )?(?:often|regularly|frequently)"),
     (4, r"sometimes|some of the time"),
     (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
     (
@@ -32,10 +37,15 @@ FREQUENCY: Words = (
         rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per|each) week|once or twice (?:a|per) week|more than once (?:a|per) week",
     ),
     (5, r"about half (?:of )?the time|(?:fairly|quite) often|many times"),
-    (5.5, r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days|nearly every day|almost daily"),
+    (
+        5.5,
+        r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days"
+        r"|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily",
+    ),
     (
         6,
-        r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day|every ?day(?: or almost every ?day)?",
+        r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day"
+        r"|every ?day(?: or (?:almost|nearly) every ?day)?",
     ),
     (6, r"usually|most of the time"),
     (
@@ -49,15 +59,15 @@ SHARE_OF_TIME: Words = (
     (0, r"(?:none of the|at no) time|never|not at all(?: sure)?"),
     (0.3, r"(?:none or )?almost none of the time"),
     (0.5, r"rarely or none of the time"),
-    (1, r"a little of the time"),
+    (1, r"(?:only |just )?a little (?:bit )?of the time|(?:very |only a )?little of the time|hardly any of the time"),
     (1.5, r"some or a little of the time"),
-    (2, r"some(?: of the time|times)|several days|some days"),
+    (2, r"some(?: of the time|times)|only some of the time|several days|some days"),
     (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
     (3.5, r"about half (?:of )?the (?:time|days)"),
     (4, r"a good bit of the time|(?:more than|over) half (?:of )?the (?:time|days)"),
     (5, r"most (?:of the time|days)|nearly every day"),
-    (5.5, r"(?:most or|all or almost|almost) all of the time"),
-    (6, r"all (?:of )?the time|always|every day"),
+    (5.5, r"(?:most or|all or almost|almost|nearly) all of the time"),
+    (6, r"(?:all|all or (?:most|nearly all)) (?:of )?(?:the )?time|always|every day"),
 )
 SEVERITY: Words = (
     (0, r"no|none|not at all|never"),
@@ -80,6 +90,80 @@ LEVEL: Words = (
     (3, r"high|above|somewhat above"),
     (4, r"(?:very|extremely) high|(?:well|far|much) above"),
 )
+CLASS: Words = (
+    (0, r"lower|poor|bottom|(?:one of )?(?:the )?worst"),
+    (1, r"lower[- ]middle|working|below average"),
+    (2, r"middle|average"),
+    (3, r"upper[- ]middle|above average"),
+    (4, r"upper|rich|wealthy|top|(?:one of )?(?:the )?best"),
+)
+WORKING: Words = (
+    (0, r"not(?: at all)?|no|none|not (?:employed|working)|unemployed"),
+    (1, r"part[- ]time"),
+    (2, r"full[- ]time"),
+)
+PRIORITY: Words = (
+    (
+        0,
+        r"(?:not an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done|not (?:at all )?important(?: at all)?",
+    ),
+    (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|not too important"),
+    (
+        2,
+        r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|important(?:,? but (?:not|lower|a lower)\b.*)",
+    ),
+    (3, r"(?:an? )?(?:high|major|important) (?:\w+ )?priority|important"),
+    (
+        4,
+        r"(?:an? |the )?(?:top|very high|highest|urgent) (?:\w+ )?priority|(?:absolutely )?(?:essential|critical|crucial|vital)",
+    ),
+)
+RELATION: Words = (
+    (0, r"(?:an? )?(?:enem(?:y|ies)|adversary)"),
+    (1, r"(?:an? )?(?:competitor|rival|unfriendly)"),
+    (2, r"neither|neutral"),
+    (3, r"(?:an? )?(?:partner|friend(?:ly)?)"),
+    (4, r"(?:an? )?(?:ally|close (?:ally|friend))"),
+)
+SCHOOLING: Words = (
+    (0, r"(?:no (?:formal )?(?:education|schooling)|none|less than primary)(?: school)?"),
+    (1, r"primary(?: school| education)?|elementary(?: school)?|less than (?:a )?high school(?: diploma)?"),
+    (2, r"(?:some )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
+    (3, r"some college(?: or .*)?|vocational.*|associate.*"),
+    (
+        4,
+        r"(?:college|university|bachelor['’]?s?|undergraduate)(?: degree| graduates?| education)?(?: or (?:more|higher|above))?|college grad\+?",
+    ),
+    (5, r"(?:post-?graduate|graduate|master['’]?s?|advanced|doctorate)(?: or professional)?(?: degree| education)?.*"),
+)
+TIMING: Words = (
+    (0, r"(?:has )?already(?: .*)?"),
+    (1, r"(?:right )?now|immediately|at once|today"),
+    (2, r"soon|shortly|in the near future|(?:with)?in the next (?:few )?(?:weeks|months)"),
+    (3, r"(?:with)?in the next (?:few|five|ten|5|10) years"),
+    (4, r"later|eventually|some ?day|not for (?:many|some) years|in the (?:distant|far) future"),
+    (5, r"never"),
+)
+KEPT: Words = (
+    (0, r"(?:.* )?(?:no|none|not)(?: .*)?"),
+    (1, r"(?:.* )?(?:reduced|lower|partial|part)(?: .*)?"),
+    (2, r"(?:.* )?(?:current|present|full|same)(?: .*)?"),
+)
+ACTION: Words = (
+    (0, r"(?:.* )?(?:would|will) never(?: .*)?"),
+    (1, r"(?:i )?(?:might|may|could|would consider)(?: .*)?"),
+    (2, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
+)
+SUFFICIENCY: Words = (
+    (0, r"(?:.* )?not (?:\w+ ){0,2}enough(?: .*)?|too (?:little|few)(?: .*)?"),
+    (1, r"(?:just |barely |about |only )*(?:enough|adequate|the right amount)(?: .*)?"),
+    (2, r"more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),
+)
+EVER: Words = (
+    (0, r"(?:.* )?never(?: .*)?"),
+    (1, r"(?:.* )?(?:used to|in the past|previously|formerly|no longer|not any more)(?: .*)?"),
+    (2, r"(?:yes,? )?(?:i )?(?:is|are|am|do|does|have|has|currently|still|now|already|at present)(?: .*)?"),
+)
 LIKENESS: Words = (
     (0, r"not like me at all|not at all like me"),
     (1, r"not like me"),
@@ -100,24 +184,41 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
     (1, r"(?:a )?not (?:very|too|so|particularly)(?: much)?|not much|minimally|hardly(?: any(?: \w+)? at all)?"),
     (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|slightly"),
-    (0.5, r"(?:almost|nearly) none"),
-    (1, r"(?:very )?little|(?:a )?few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak"),
+    (0.5, r"(?:almost|nearly) none|rarely|seldom|hardly ever"),
+    (0, r"not any(?: \w+)*|(?:no|not) at all"),
+    (
+        1,
+        r"(?:very |only )?little|(?:only |just |very )?(?:a )?few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak",
+    ),
     (0.5, r"not(?= )(?! at all)"),
     (0, r"no|none|nothing|not|not at all|no one|nobody|never|i know (?:no one|nobody)"),
     (1.5, r"neutral|not really"),
     (1.8, r"more or less|(?:\w+ )?only sometimes"),
-    (2, r"somewhat|(?:only )?some|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty"),
-    (2.5, r"an? fair amount|reasonably|sufficiently"),
-    (3, r"(?:an? )?moderately|moderate|medium|a moderate amount|about half|acceptable"),
+    (2, r"(?:some|a few) and (?:some|others|a few) not|sometimes|occasionally"),
+    (
+        2,
+        r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty",
+    ),
+    (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
+    (3, r"(?:an? )?moderately|moderate|medium(?:-sized?)?|mid-?sized?|a moderate amount|(?:about )?half|acceptable"),
     (3.2, r"quite a (?:bit|lot)|quite"),
-    (3.4, r"mostly|a lot|many|much|well|severely"),
-    (4, r"(?:an? |to an? )?(?:large|major|big|high|strong|great)|very|very much|a great deal|very well|most|considerably|yes"),
+    (2.3, r"(?:a )?minority"),
+    (3.3, r"more than half|(?:a )?majority"),
+    (3.4, r"mostly|usually|a lot|a good deal|good deal|many|much|well|severely|frequently|often|strong"),
+    (
+        4,
+        r"(?:an? |to an? )?(?:large|major|big|high|strong|great|top)|very|very much|(?:a )?great deal|very well|most|considerably|yes",
+    ),
     (4, r"to a (?:great|large) extent"),
     (
         4.5,
         r"(?:almost|nearly) (?:all|always|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great|serious)",
     ),
-    (5, r"extremely|an extreme amount|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
+    (
+        5,
+        r"extremely|an extreme amount|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|(?:absolutely )?essential"
+        r"|all(?: or (?:most|nearly all|almost all))?|everyone|always",
+    ),
 )
 THAN_USUAL: Words = (
     (0, r"not at all|much (?:less|worse)(?: \w+)? than usual"),
@@ -141,8 +242,14 @@ LIVING: Words = (
     (0, r"(?:finding it|it is) very difficult"),
     (1, r"(?:finding it|it is) (?:quite )?difficult"),
     (2, r"(?:just about )?getting by|coping"),
+    (
+        0.5,
+        r"(?:(?:do|does|did) not|don['’]t|didn['’]t|doesn['’]t|cannot|can['’]t)(?: even)? (?:have enough to )?(?:meet|cover|pay)\b.*",
+    ),
+    (1.5, r"(?:just|barely|only just) (?:meet|meeting|met|cover|covering)\b.*"),
+    (2.5, r"(?:meet|meeting|met|cover|covering)\b.* left(?: over)?\b.*"),
     (3, r"doing (?:al|all )right|doing okay"),
-    (4, r"living (?:very )?comfortably"),
+    (4, r"liv(?:e|ing|ed) (?:very )?comfortably"),
 )
 RECENCY: Words = (
     (0, r"within (?:the )?(?:past|last) (?:week|month)"),
@@ -157,3 +264,9 @@ RECENCY: Words = (
     ),
     (10, r"never|no"),
 )
+
+
+def patterns() -> list[str]:
+    """The patterns of all families."""
+    tables = [value for name, value in globals().items() if name.isupper() and isinstance(value, tuple)]
+    return [pattern for table in tables for _, pattern in table]

@@ -7,28 +7,15 @@ options stand in order, rising or falling. Everything else is nominal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
-from dtef_pipeline.survey.opposites import comparison, in_order, pole_family
-from dtef_pipeline.survey.scale_words import (
-    DIFFICULTY,
-    EXTENT,
-    FREQUENCY,
-    LEVEL,
-    LIKENESS,
-    LIMITATION,
-    LIVING,
-    RATING,
-    RECENCY,
-    SEVERITY,
-    SHARE_OF_TIME,
-    THAN_USUAL,
-)
+from dtef_pipeline.survey.opposites import is_between, pole_family
+from dtef_pipeline.survey.scale_families import family_of, is_middle_of
+from dtef_pipeline.survey.shared_words import without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -57,15 +44,24 @@ _DOES_NOT = re.compile(
 )
 """`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
 
-_VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
+
+_LONGEST_OPTION = 300
+"""Characters of an option that are read; a scale shows in fewer."""
 
 
 class _Verdict(NamedTuple):
-    """Kind, reason, and the options (k,) that are off the scale."""
+    """Kind, reason, the options (k,) that are off the scale, and the positions of the others; None: those of the list."""
 
     kind: Kind
     reason: str
     off: tuple[bool, ...]
+    places: tuple[float, ...] | None = None
+
+    @property
+    def positions(self) -> tuple[float | None, ...]:
+        """(k,) positions, None off the scale."""
+        on_scale = iter(self.places or map(float, range(1, len(self.off) + 1)))
+        return tuple(None if is_off else next(on_scale) for is_off in self.off)
 
 
 def scale_of(
@@ -80,33 +76,27 @@ def scale_of(
     `roles` and `positions` are one per option, None where the survey states none. Where it states a position of any option, the options
     without one are off the scale.
     """
-    texts, of_roles = [normalized(o) for o in options], tuple(roles) or (None,) * len(options)
-    if any(place is not None for place in positions):
-        kind, reason, off = _of_positions(positions)
-        places = tuple(positions)
-    else:
-        kind, reason, off = _verdict(texts, of_roles, stated == "ordinal")
-        places = _listed_positions(off)
+    texts = [normalized(o)[:_LONGEST_OPTION] for o in options]
+    of_roles = tuple(roles) or (None,) * len(options)
+    is_stated = any(place is not None for place in positions)
+    verdict = _of_positions(positions) if is_stated else _verdict(texts, of_roles, stated == "ordinal")
+    kind, reason, off, _ = verdict
     aside = ", ".join(
         f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
     )
     note = f"; set aside: {aside}" if aside else ""
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, off, places if kind == "ordinal" else None)
+    return Scale(kind, reason + note, off, verdict.positions if kind == "ordinal" else None)
 
 
 def _of_positions(positions: Sequence[float | None]) -> _Verdict:
     """The verdict on a list whose positions the survey states."""
     off = tuple(place is None for place in positions)
-    if len({place for place in positions if place is not None}) < 2:
+    places = tuple(place for place in positions if place is not None)
+    if len(set(places)) < 2:
         return _Verdict("nominal", "positions stated by the survey, all of them the same", off)
-    return _Verdict("ordinal", "positions stated by the survey", off)
-
-
-def _listed_positions(off: Sequence[bool]) -> tuple[float | None, ...]:
-    """1, 2, ... in the order of the list; None for what is off the scale."""
-    return tuple(None if aside else float(place) for place, aside in zip(accumulate(not o for o in off), off, strict=True))
+    return _Verdict("ordinal", "positions stated by the survey", off, places)
 
 
 def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
@@ -120,10 +110,10 @@ def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: boo
     others = [marks for marks in (degrees, _with_middle(texts, off)) if marks != off]
     for marks in (*others, off):
         answers = [_NEUTRAL if was and may_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
-        kind, reason = _judge(answers)
-        if kind == "ordinal" or (is_ordinal and marks == degrees != off):
-            return _Verdict(kind, reason, marks)
-    return _without_those_not_concerned(texts, off, keep) or _Verdict(kind, reason, off)
+        judged = _judge(answers)
+        if judged.kind == "ordinal" or (is_ordinal and marks == degrees != off):
+            return _Verdict(judged.kind, judged.reason, marks, judged.places)
+    return _without_those_not_concerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
 
 
 _NEUTRAL = "neutral"
@@ -159,95 +149,55 @@ def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...], ke
         if not ends:
             continue
         marks = tuple(is_off or i in ends for i, is_off in enumerate(off))
-        kind, reason = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
+        judged = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
-        if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_TIMES_COUNTED)):
-            return _Verdict(kind, reason, marks)
+        if judged.kind == "ordinal" and not (pattern is _DOES_NOT and judged.reason.startswith(_TIMES_COUNTED)):
+            return _Verdict(judged.kind, judged.reason, marks, judged.places)
     return None
 
 
-def _judge(texts: list[str]) -> tuple[Kind, str]:
+class _Judged(NamedTuple):
+    """What the words of the options on the scale say; `places` are their positions, None: those of the list."""
+
+    kind: Kind
+    reason: str
+    places: tuple[float, ...] | None = None
+
+
+def _judge(texts: list[str]) -> _Judged:
     if len(texts) < 2:
-        return "nominal", "fewer than two options on a scale"
+        return _Judged("nominal", "fewer than two options on a scale")
     heads = [_head(t) for t in texts]
     if len(set(heads)) < len(heads):
         heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
     if set(heads) <= {"yes", "no"}:
-        return "nominal", "yes or no: nothing between"
-    for name, place in _FAMILIES_OF_WORDS:
-        places = [place(h) for h in heads]
-        known = [p for p in places if p is not None]
-        if len(known) == len(places) and in_order(known):
-            return "ordinal", f"{name}, in order"
-    degrees = [_extent(h) for h in _with_plain_degree(heads)]
-    if all(d is not None for d in degrees) and in_order([d for d in degrees if d is not None]):
-        return "ordinal", "extent, in order"
-    poles = pole_family(heads)
-    if poles:
-        return "ordinal", f"{poles}, in order"
-    return "nominal", "no known scale in order"
+        return _Judged("nominal", "yes or no: nothing between")
+    name = family_of(heads)
+    if name:
+        return _Judged("ordinal", f"{name}, in order")
+    return _with_middle_last(heads) or _Judged("nominal", "no known scale in order")
+
+
+def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
+    """The verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
+    *ends, middle = heads
+    half = len(ends) // 2
+    if len(ends) < 2 or len(ends) % 2 or not is_between(middle) or any(map(is_between, ends)):
+        return None
+    if len(ends) == 2:
+        name = "two opposites with a middle" if is_middle_of(middle, *ends) else None
+    else:
+        name = pole_family(ends) or pole_family(without_shared_words(heads)[:-1])
+    places = (*map(float, range(1, len(ends) + 1)), half + 0.5)
+    return _Judged("ordinal", f"{name}, the middle listed last", places) if name else None
 
 
 def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
-    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)\Z", text, maxsplit=1)[0]
+    head = re.split(
+        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as) .*(?:ago|before)\Z", text, maxsplit=1
+    )[0]
     return head.strip(" .,;!\"'“”")
 
 
-def _with_plain_degree(heads: Sequence[str]) -> list[str]:
-    """`close` beside `very close` and `not close at all` is moderately so."""
-    return [
-        f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?\Z", o) for o in heads) else h
-        for h in heads
-    ]
-
-
-def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
-    compiled = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
-    return lambda head: next((place for place, pattern in compiled if pattern.fullmatch(head)), None)
-
-
-def _number(head: str) -> float | None:
-    """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to $2,000`, `less than 5`, `more than 7`, `65+`, `2 hours`."""
-    bound = r"(less than|under|fewer than|up to|<|more than|over|at least|>)?"
-    number = r"[$€£]?(\d+(?:[.,]\d+)*)%?"
-    head = re.sub(r"^\w+", lambda word: _NUMERALS.get(word[0], word[0]), head)
-    rest = r"(\+| or more| or (?:over|older)| and (?:over|older|above))?"
-    match = re.fullmatch(rf"{bound}\s*{number}(?:\s*(?:-|–|to|or)\s*{number})?{rest}(?:\s*[a-z]+)?", head)
-    if match is None:
-        return None
-    edge = {"less than": -0.5, "under": -0.5, "fewer than": -0.5, "up to": -0.5, "<": -0.5, None: 0.0}.get(match[1], 0.5)
-    return float(match[2].replace(",", "")) + (0.5 if match[4] else edge)
-
-
-_NUMERALS = {word: str(number) for number, word in enumerate(("none", "one", "two", "three", "four", "five", "six"))}
-
-_place_of_extent = _looked_up(
-    EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
-)
-
-
-def _extent(head: str) -> float | None:
-    """`very much`, `trust completely`, `do not trust at all`."""
-    head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
-    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|know|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
-
-
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
-_FAMILIES_OF_WORDS: tuple[tuple[str, Callable[[str], float | None]], ...] = (
-    ("numbers", _number),
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?")),
-    ("comparison", comparison),
-    ("rating", _looked_up(RATING)),
-    ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
-    ("limitation", _looked_up(LIMITATION)),
-    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
-    ("likeness", _looked_up(LIKENESS)),
-    ("comparison with the usual", _looked_up(THAN_USUAL)),
-    ("difficulty", _looked_up(DIFFICULTY)),
-    ("living", _looked_up(LIVING, tail=r"(?: on .*)?")),
-    ("recency", _looked_up(RECENCY)),
-    ("extent", _extent),
-)

@@ -10,7 +10,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
-from dtef_pipeline.survey.non_answers import ROLES, Role
+from dtef_pipeline.survey.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.text.counted import and_more
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -104,9 +104,11 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
 def stated_role(cell: object, *, where: str, line: int | None) -> Role | None:
     """The role that a cell states for an option; None where it is blank."""
     text = normalized(str(cell)) if cell is not None else ""
-    known = next((role for role in ROLES if role == text), None)
+    known = next((role for role in OPTION_ROLES if role == text), None)
     if text and known is None:
-        raise SurveyError("this is no role", where=where, line=line, arrived=cell, allowed=f"{', '.join(ROLES)}, or blank")
+        raise SurveyError(
+            "this is no role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank"
+        )
     return known
 
 

@@ -20,7 +20,7 @@ from dtef_pipeline.survey.adapters.counted_cells import Cells, are_weighted, cou
 from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
-from dtef_pipeline.survey.non_answers import ROLES, Role
+from dtef_pipeline.survey.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import (
     check_places,
@@ -50,7 +50,7 @@ LONG_COLUMNS = {
     "n_effective": "optional: effective respondents of weighted data, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
     "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
-    "role": f"optional: {', '.join(ROLES)}, the same in all rows of an option; blank: the option's words tell",
+    "role": f"optional: {', '.join(OPTION_ROLES)}, the same in all rows of an option; blank: the option's words tell",
     "position": "optional number: the option's place on the scale, such as 1.5; blank where it has none",
     "battery": "optional name of the block that the question was asked in, the same in all rows of a question; blank: the rule tells",
 }

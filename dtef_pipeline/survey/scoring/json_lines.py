@@ -176,7 +176,10 @@ def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[
 def _ranks(options: tuple[str, ...]) -> Places:
     """(k,) place of each label on the scale that they make, -1 for don't know and the like."""
     scale = scale_of(options, "ordinal")
-    return scale_ranks(pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options))[0]
+    ranks: Places = scale_ranks(pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options))[
+        0
+    ]
+    return ranks
 
 
 def _object(line: str) -> dict[str, Any]:

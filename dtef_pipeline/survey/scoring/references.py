@@ -97,6 +97,7 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
             f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
             "allowed: one list of options for a question of a round"
         )
+    off, positions = (taken[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_others = lists["others"].is_valid().to_numpy(zero_copy_only=False)[rows]
     return _Question(
         name=(first["round"], first["question_id"]),
@@ -108,7 +109,7 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
         others=matrix(lists["others"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
-        ranks=scale_ranks(*(taken[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions")), k)[0],
+        ranks=scale_ranks(off, positions, k)[0],
     )
 
 

@@ -135,8 +135,8 @@ class _Truth:
         self.observed = survey["observed"].combine_chunks()
         self.n = pc.cast(survey["n"], pa.float64()).to_numpy()
         self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
-        places = [survey[name].combine_chunks() for name in ("dont_know", "positions")]
-        distinct = {k: np.unique(scale_ranks(*places, k), axis=0, return_inverse=True) for k in ks}
+        off, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
+        distinct = {k: np.unique(scale_ranks(off, positions, k), axis=0, return_inverse=True) for k in ks}
         self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
 
 

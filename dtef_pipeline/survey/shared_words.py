@@ -1,0 +1,76 @@
+"""Words that the options of a list share, such as `priority` in `top priority`, `some priority`, `no priority`, and those they do not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from dtef_pipeline.survey import opposites, scale_words
+
+_OF_DEGREE = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        all any most some few several none no not nothing never every everyone always often sometimes rarely usually occasionally seldom hardly
+        almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
+        moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
+        month monthly year once twice per or and more less fewer than least major minor big small large top low high only just yes good bad
+        better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
+        decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
+        """,
+    )
+)
+"""Words that carry the place of an option, and are left where they are even if several options have them."""
+_OF_GRAMMAR = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        the of in on for to from by with as it its this that these those them they their there i me my we our you your he she who what which
+        is are am be been being was were will would should could can may might must do
+        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things
+        """,
+    )
+)
+_STEM_LETTERS = 5
+"""Letters by which two forms of a word are one: `problem` and `problems`."""
+_OTHER_OPTION = re.compile(
+    r"(?:something|someone|somewhere) else|(?:some |any )?other(?: \w+){0,2}(?: \(.*)?|another|none of the above"
+)
+
+
+def without_shared_words(heads: Sequence[str]) -> list[str]:
+    """The heads without those words that two of them or more have, but for words of degree."""
+    words = [_words(head) for head in heads]
+    counts = Counter(stem for of_head in words for stem in {_stem(w) for w in of_head})
+    return [" ".join(w for w in of_head if counts[_stem(w)] < 2 or w in _OF_DEGREE) for of_head in words]
+
+
+def about_one_thing(heads: Sequence[str]) -> bool:
+    """Whether no two options speak of things of their own, as `a little help` and `some money` do, and none is `other`."""
+    things = [_things(head) for head in heads]
+    counts = Counter(thing for of_head in things for thing in of_head)
+    own = sum(any(counts[thing] < 2 for thing in of_head) for of_head in things)
+    return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
+
+
+def adds_nothing(middle: str, first: str, second: str) -> bool:
+    """Whether an option names no thing of its own beside two others, as `about the same` does and `same job` beside `better pay` does not."""
+    return _things(middle) <= _things(first) | _things(second)
+
+
+def _things(head: str) -> set[str]:
+    words = (w.replace("’", "'").partition("'")[0] for w in _words(head))
+    return {_stem(w) for w in words if w.isalpha()} - _KNOWN_STEMS
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM_LETTERS].rstrip("s")
+
+
+def _words(head: str) -> list[str]:
+    return re.findall(r"[\w'’$%-]+", head)
+
+
+_PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
+_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_DEGREE, *_OF_GRAMMAR)}

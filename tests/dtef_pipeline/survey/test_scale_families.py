@@ -1,0 +1,123 @@
+"""Scales that show by what their options do not share, and by two opposites with a middle; nominal lists in ordered words."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.survey.scales import scale_of
+
+BY_WHAT_IS_NOT_SHARED = [
+    "Top priority | Some priority | No priority",
+    "Essential | Important, but not essential | Not important",
+    "Essential | Important, but not essential | Not too important | Not at all important",
+    "All or most of the time | Some of the time | Only a little of the time | None of the time",
+    "Always wrong | Usually wrong | Sometimes wrong | Never wrong",
+    "All of the fields are mown | Some are mown and some are not | None of the fields are mown",
+    "Very useful tool | Somewhat useful tool | Not too useful of a tool | Not a tool at all",
+    "Worried a lot | Worried a little | Not worried",
+    "Contributes a lot | Contributes a little | Does not contribute",
+    "Excellent job | Good job | Only fair job | Poor job",
+    "Large boat | Midsize boat | Small boat",
+    "Working full-time | Working part-time | Not working at all",
+    "Yes, often | Yes, on occasion | No",
+    "Grow a lot | Grow a little | Stay as it is | Shrink a little | Shrink a lot",
+    "Allowed in all cases | Allowed in most cases | Banned in most cases | Banned in all cases",
+    "Upper class | Middle class | Lower class",
+    "Very similar | Somewhat similar | Somewhat different | Very different",
+    "Very effective | Somewhat effective | Somewhat ineffective | Very ineffective",
+    "Definitely apples | Probably apples | Probably pears | Definitely pears",
+    "Within the past year | 1 to 5 years ago | More than 5 years ago | Never",
+    "Less than 30 minutes | 30 minutes to 1 hour | 1 to 2 hours | More than 2 hours",
+    "Never | Once | 2-3 times | 4 or more times",
+    "Less than $30,000 | $30,000 to less than $50,000 | $50,000 or more",
+    "Very bad | 2 | 3 | 4 | Very good",
+    "I do this now | I used to do this | I have never done this",
+    "More than enough | Just enough | Not enough",
+    "Friend | Competitor | Enemy",
+    "Increase | Keep as it is | Decrease",
+]
+MIDDLE_LAST = [
+    "Better | Worse | Same",
+    "Too much | Not enough | About right",
+    "Too many trees in this street | Too few trees in this street | About the right number of trees in this street",
+    "A good thing | A bad thing | Neither a good thing nor a bad thing",
+    "Benefits the town | Harms the town | Has no impact on the town",
+    "Makes it easier | Makes it harder | Makes no difference",
+    "Better than it is now | Not as good as it is now | About the same as it is now",
+    "Stricter than today | Less strict than today | About right",
+    "Gone too far | Not gone far enough | Been about right",
+    "Cats like dogs more than dogs like cats | Dogs like cats more than cats like dogs | Neither",
+    "Older people work harder | Younger people work harder | Both work equally hard",
+    "Inside the house | Outside of the house | Both",
+    "Humans are superior | Humans are inferior | Humans are equal",
+    "Mostly positive | Mostly negative | A mix of both",
+    "Has too much influence | Has too little influence | Has about the right amount of influence",
+]
+SEVERAL_THINGS = [  # ordered words, of things that are not one
+    "No plan | A little help | Some money | A lot of time",
+    "Very tall building | Some parks | No cars",
+    "All animals | Some plants | No fungi",
+    "Some college students | Most teachers | All parents",
+    "Often by car | Sometimes by bus | Never by plane",
+    "Big dog | Small cat | No pets",
+    "A lot of books | Some music | No films",
+    "Better schools | More jobs | Less crime",
+    "More jobs | Less crime | Both",
+    "More jobs | Less crime",
+    "Better pay | Shorter hours | Same job",
+    "Increase taxes | Cut spending | Both",
+    "Reduce waste | Increase recycling | Neither",
+    "Too many visitors | Too few beds | About right",
+    "Agree with Smith | Disagree with Jones | Neither",
+    "Apple | Android | Both",
+    "Cats | Dogs | Neither",
+    "Currently employed | Previously a student | Never went to school",
+    "Have a dog | Might get a cat | Would never own a snake",
+    "Used to smoke | Drinks alcohol | Never exercises",
+    "Plan 1 | Plan 2 | Plan 3",
+    "None of these | One of these | Some other",
+    "A major reason | A minor reason | Some other reason",
+    "Own | Rent | Live with family",
+    "Male | Female | Non-binary",
+    "North | South | East | West",
+    "Urban | Suburban | Rural",
+    "Republican | Democrat | Independent",
+    "Employed | Unemployed | Retired",
+    "Local government | State government | Federal government",
+    "First, family | Second, work | Third, friends",
+    "Christian | Muslim | Hindu | None",
+]
+
+
+@pytest.mark.parametrize("options", BY_WHAT_IS_NOT_SHARED)
+def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
+    """`Top priority | Some priority | No priority` was nominal."""
+    texts = options.split(" | ")
+    for listed in (texts, texts[::-1]):
+        scale = scale_of(listed)
+        assert (scale.kind, scale.positions) == ("ordinal", tuple(range(1, len(texts) + 1)))
+
+
+@pytest.mark.parametrize("options", SEVERAL_THINGS)
+def test_lists_of_several_things_are_nominal(options: str) -> None:
+    assert scale_of(options.split(" | ")).kind == "nominal"
+
+
+@pytest.mark.parametrize("options", MIDDLE_LAST)
+def test_a_middle_that_is_listed_last_stands_between_the_others(options: str) -> None:
+    """`Too much | Not enough | About right` was nominal."""
+    for texts in (options.split(" | "), [*options.split(" | "), "Refused"]):
+        scale = scale_of(texts)
+        assert (scale.kind, scale.positions) == ("ordinal", (1, 2, 1.5, None)[: len(texts)])
+
+
+def test_a_middle_that_is_listed_last_stands_between_four_others() -> None:
+    options = ["Helps a lot", "Helps a little", "Hurts a little", "Hurts a lot", "Neither helps nor hurts"]
+    assert scale_of(options).positions == (1, 2, 3, 4, 2.5)
+
+
+@pytest.mark.parametrize("word", ["kept ", "no ", "not sure ", "don't know / ", "than ago ", "yes, ", "1 "])
+def test_very_long_options_are_cut(word: str) -> None:
+    """Patterns that look for two words far apart took minutes over one option of 10,000 characters."""
+    texts = [word * 2000, word * 2000 + "x", word * 1999 + "y", "Agree"]
+    assert len(scale_of(texts).dont_know) == 4
