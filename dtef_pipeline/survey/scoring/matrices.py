@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.scoring.metrics import Floats
 
+EFFECTIVE = "n_effective"
+"""Column of `survey_responses` that tables of earlier versions do not have."""
 Places = npt.NDArray[np.int64]
 """Row numbers."""
 
@@ -23,6 +25,19 @@ def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
     for option in range(k):
         values[:, option] = flat[starts + option]
     return values
+
+
+def with_effective(survey: pa.Table) -> pa.Table:
+    """The rows with the column EFFECTIVE, which is null where the table has none."""
+    nothing = pa.nulls(len(survey), pa.float64())
+    return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nothing)
+
+
+def sample_sizes(survey: pa.Table) -> Floats:
+    """Respondents (rows,) that a row's answers count for in what rests on sampling: the effective ones where stated, else n; NaN: unknown."""
+    n = survey["n"].cast(pa.float64())
+    known = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
+    return np.asarray(known.to_numpy(), dtype=np.float64)
 
 
 def dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
