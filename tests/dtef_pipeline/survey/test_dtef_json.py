@@ -231,3 +231,18 @@ def test_a_picture_named_json_is_no_survey(tmp_path: Path) -> None:
     path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
     with pytest.raises(SurveyError, match="not JSON in UTF-8"):
         read_survey(path)
+
+
+def test_effective_n_and_unknown_n_are_read(write: Write) -> None:
+    data = example()
+    first, *_ = data["segments"]
+    first["n_effective"] = 12.5
+    first["responses"][0]["n_effective"] = 9
+    survey = read_survey(write(json.dumps(data)))
+    assert survey.segments[0].n_effective == 12.5
+    assert [a.n_effective for a in survey.answers[:2]] == [9, None]
+    first["n_effective"] = 0
+    with pytest.raises(
+        SurveyError, match=r"n_effective of segment .* is no number of people; got 0; allowed: a number above 0"
+    ):
+        read_survey(write(json.dumps(data)))
