@@ -94,6 +94,7 @@ def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[s
         "bytes": size,
         "segment_n": rows["segment_n"][0].as_py() or 0,
         "smallest_n": pc.min(rows["n"]).as_py(),
+        "unknown_n": rows["n"].null_count,
         "circular_questions": pc.sum(pc.cast(rows["circular"], pa.int64())).as_py(),
         "mean_ceiling": pc.mean(pc.struct_field(references["ceiling"], "js")).as_py(),
         "ceiling_seed": CEILING_SEED,
@@ -125,29 +126,30 @@ def one_row_a_question(context: dg.AssetCheckExecutionContext, store: SurveyStor
 
 @asset_check(asset=survey_responses, blocking=True)
 def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """Every distribution rests on at least the minimum number of respondents the round was ingested with."""
+    """Every distribution rests on at least the minimum number of respondents the round was ingested with, where n is known."""
     offenders, checked = list[Offender](), 0
     rounds = store.warehouse.values("survey_responses", "round")
     minima = {one: source.min_n if (source := store.sources.get(one)) else 1 for one in rounds}
     for key, rows in read_keys(store, "survey_responses", ["question_id", "n"]):
         checked += len(rows)
         minimum = minima[split_partition_key(key)[0]]
-        offenders += [
-            (key, f"{row['question_id']}: n={row['n']} < {minimum}") for row in rows.to_pylist() if row["n"] < minimum
-        ]
+        few = (row for row in rows.to_pylist() if row["n"] is not None and row["n"] < minimum)
+        offenders += [(key, f"{row['question_id']}: n={row['n']} < {minimum}") for row in few]
     return partition_verdict(context, offenders, checked=checked)
 
 
 @asset_check(asset=survey_responses, blocking=True)
 def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1."""
+    """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1 where that is known."""
     offenders, checked = list[Offender](), 0
     references = {key: rows.to_pylist() for key, rows in read_keys(store, "reference_scores", ["question_id", "n", "ceiling"])}
-    for key, rows in read_keys(store, "survey_responses", ["question_id", "n"]):
+    for key, rows in read_keys(store, "survey_responses", ["question_id", "n", "n_effective"]):
         checked += len(rows)
         ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in references.get(key, [])}
-        for question_id, n in zip(rows["question_id"].to_pylist(), rows["n"].to_pylist(), strict=True):
+        for question_id, n, effective in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True):
             ceiling = ceilings.get((question_id, n))
+            if n is None and effective is None and (question_id, n) in ceilings:
+                continue
             if ceiling is None or not 0 <= ceiling <= 1:
                 offenders.append((key, f"{question_id}: " + ("none" if ceiling is None else f"ceiling {ceiling}")))
     return partition_verdict(context, offenders, checked=checked)

@@ -1,4 +1,4 @@
-"""What boards on the terminal say of the design effects that were stated when their rounds were ingested."""
+"""What boards on the terminal say of the n of their rounds: stated design effects, and pairs without n."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.report.column_lines import in_width
-from dtef_pipeline.survey.design_effects import design_effects, in_words
+from dtef_pipeline.survey.design_effects import about_n
 from resources.table_reader import TableReader
 
 _OF_CEILINGS = {"ceiling", "skill", "expected_gap", "segment_sd_expected"}
@@ -16,8 +16,8 @@ _OF_CEILINGS = {"ceiling", "skill", "expected_gap", "segment_sd_expected"}
 
 
 def lines_of_design_effects(reader: TableReader, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
-    """One line on the design effects of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
+    """Lines on the design effects and unknown n of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
     if not _OF_CEILINGS & {*frame.columns}:
         return ""
-    effects = reader.query(lambda connection: design_effects(connection, rounds), only=["survey_findings"], first=rounds)
-    return in_width(in_words(effects), terminal_fit().width)
+    lines = reader.query(lambda connection: about_n(connection, rounds), only=["survey_findings"], first=rounds)
+    return "\n".join(in_width(line, terminal_fit().width) for line in lines)

@@ -1,4 +1,4 @@
-"""The design effects that were stated of rounds (Kish 1965): kept as a finding of the round, and told wherever ceilings or skill are shown."""
+"""What is known of the n of rounds: design effects that were stated (Kish 1965), and pairs without n, both kept as findings of the round."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.model import Finding
 
 _CODE = "design-effect"
+_WITHOUT_N = "no ceiling, skill, worth, corrected error or expected gap of these pairs, and intervals for other questions alone"
 
 
 def stated(design_effect: float) -> tuple[Finding, ...]:
@@ -37,3 +38,14 @@ def in_words(effects: Mapping[str, float]) -> str:
         if told
         else ""
     )
+
+
+def about_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
+    """Lines on the n of the `rounds` (none: of all): the design effects that were stated, and where n is unknown; empty without either."""
+    lines = [in_words(design_effects(connection, rounds))]
+    if has_table(connection, "survey_findings"):
+        found = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()
+        unknown = {round_id: pairs for round_id, pairs in found if not rounds or round_id in rounds}
+        named = ", ".join(f"{round_id} ({unknown[round_id]})" for round_id in sorted(unknown, key=round_order))
+        lines.append(f"n is unknown in {named}: {_WITHOUT_N}" if named else "")
+    return [line for line in lines if line]

@@ -85,7 +85,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """One round, as an adapter read it."""
+    """One round, as an adapter read it. `requires_n`: its layout states n, so a pair without n has lost it and is set aside."""
 
     round: str
     name: str
@@ -95,3 +95,4 @@ class Survey:
     segments: tuple[Segment, ...]
     answers: tuple[Answer, ...]
     findings: tuple[Finding, ...] = ()
+    requires_n: bool = False

@@ -16,10 +16,11 @@ from dtef_pipeline.survey.attributes import canonical, vocabulary
 from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
-from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
+from dtef_pipeline.survey.quarantine import no_respondents, pair_fault, segment_fault
 from dtef_pipeline.survey.scales import scale_of
 from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+from dtef_pipeline.text.counted import counted
 
 MIN_N = 10
 """Smallest number of respondents behind a distribution that is used."""
@@ -29,6 +30,11 @@ CIRCULAR_SHARE = 0.8
 
 SHUFFLE_SEED = 20_240_917
 """Default seed of the `shuffled` reference: which other segment stands in for a segment."""
+
+_N_UNKNOWN = (
+    "The file does not state how many people answered: these pairs are scored and ranked, and what needs n (ceilings, skill, corrected "
+    "errors, expected gaps, intervals for other people) is empty"
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -45,12 +51,13 @@ class Observed:
 
 @dataclass(frozen=True)
 class _Usable:
-    """An answer that passed: its places in the survey's segments and questions, and its number of respondents."""
+    """An answer that passed: its places in the survey's segments and questions, and its number of respondents, where it is known."""
 
     segment: int
     question: int
     answer: Answer
-    n: int
+    n: int | None
+    n_effective: float | None
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,10 @@ class _References:
 
     observed: Floats
     population: Floats
-    population_n: int
+    population_n: int | None
     others: Floats
-    others_n: Ints
+    others_n: Sequence[int | None]
+    has_others: npt.NDArray[np.bool_]
     shuffled: Ints  # row of the segment that stands in
     circular: npt.NDArray[np.bool_]
 
@@ -70,7 +78,8 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> 
     """Check every pair, and give each usable one its reference distributions.
 
     `population` is the n-weighted mean over all usable segments that answered the question; `others` the same over the other
-    usable segments of the segment's attribute; `shuffled` the answer of any other segment, drawn with `seed`.
+    usable segments of the segment's attribute; in either, segments count alike where the n of one is unknown. `shuffled` is the answer of any
+    other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
     usable, quarantined = _usable_and_quarantined(survey, min_n)
@@ -109,11 +118,20 @@ def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], 
             n = a.n if a.n is not None else size
             options = len(survey.questions[question].options)
             fault = pair_fault(a.percentages, options, n, min_n, tolerance[a.question_id])
+            if n is None and survey.requires_n:
+                fault = no_respondents(min_n)
             if fault:
                 quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
-            elif n is not None:
-                usable.append(_Usable(index, question, a, n))
+            else:
+                usable.append(_Usable(index, question, a, n, _effective(segment, a, n)))
     return usable, quarantined
+
+
+def _effective(segment: Segment, answer: Answer, n: int | None) -> float | None:
+    """Effective respondents to the question: as stated, or else by the design effect of the segment; None where neither says it."""
+    if answer.n_effective is not None or segment.n_effective is None:
+        return answer.n_effective
+    return segment.n_effective * n / segment.n if n is not None and segment.n else segment.n_effective
 
 
 def _size(segment: Segment, answers: Sequence[Answer]) -> int | None:
@@ -155,17 +173,19 @@ def _references(
     answering = [segments[p.segment] for p in pairs]
     percentages = np.array([p.answer.percentages for p in pairs], dtype=np.float64).reshape(len(pairs), len(question.options))
     observed = percentages / percentages.sum(axis=1, keepdims=True)
-    n = np.array([p.n for p in pairs], dtype=np.int64)
+    known = np.array([p.n is not None for p in pairs], dtype=bool)
+    n = np.array([p.n or 0 for p in pairs], dtype=np.int64)
     attributes = np.array([s.attribute for s in answering], dtype=object)
     same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
-    others_n = same @ n
-    population_n = int(n.sum())
+    all_known = ~(same & ~known).any(axis=1)
+    weights = np.where(all_known[:, None], same * n, same)
     return _References(
         observed=observed,
-        population=_normalised(n @ observed) if pairs else observed.sum(axis=0),
-        population_n=population_n,
-        others=_normalised((same * n) @ observed),
-        others_n=others_n,
+        population=_normalised((n if known.all() else np.ones_like(n)) @ observed) if pairs else observed.sum(axis=0),
+        population_n=int(n.sum()) if known.all() else None,
+        others=_normalised(weights @ observed),
+        others_n=[int(total) if is_known else None for total, is_known in zip(same @ n, all_known, strict=True)],
+        has_others=weights.any(axis=1),
         shuffled=_other_rows(len(pairs), rng),
         circular=_circular(question, answering, observed),
     )
@@ -218,7 +238,6 @@ def _responses(
     def picked(name: str) -> list[Any]:
         return [getattr(references[question], name)[row] for question, row in places]
 
-    others_n = picked("others_n")
     stand_ins = [
         (question, other if other != row else None) for (question, row), other in zip(places, picked("shuffled"), strict=True)
     ]
@@ -228,13 +247,14 @@ def _responses(
         **_question_columns(survey.questions, [p.question for p in usable]),
         "observed": picked("observed"),
         "n": [p.n for p in usable],
-        "n_source": ["segment" if p.answer.n is None else "question" for p in usable],
+        "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
+        "n_effective": [p.n_effective for p in usable],
         "segment_n": _sizes(survey, usable),
         "circular": picked("circular"),
         "population": [references[question].population for question, _ in places],
         "population_n": [references[question].population_n for question, _ in places],
-        "others": [o if n else None for o, n in zip(picked("others"), others_n, strict=True)],
-        "others_n": others_n,
+        "others": [o if has else None for o, has in zip(picked("others"), picked("has_others"), strict=True)],
+        "others_n": picked("others_n"),
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
         "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
     }
@@ -252,12 +272,12 @@ def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int]:
-    """The segment's size beside each pair: as stated, but never below the n of one of its questions."""
+def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
+    """The segment's size beside each pair: as stated, but never below the n of one of its questions; None where nothing is known of it."""
     sizes = [s.n or 0 for s in survey.segments]
     for p in usable:
-        sizes[p.segment] = max(sizes[p.segment], p.n)
-    return [sizes[p.segment] for p in usable]
+        sizes[p.segment] = max(sizes[p.segment], p.n or 0)
+    return [sizes[p.segment] or None for p in usable]
 
 
 def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dict[str, Any]:
@@ -301,6 +321,8 @@ def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
     if duplicates:
         message = "Asked before in the same round, with the same text and options."
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
+    if unknown := responses["n"].null_count:
+        yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {counted(len(responses), 'pair')}",))
     if responses.num_rows == 0:
         yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
 

@@ -46,6 +46,11 @@ def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
     return None
 
 
+def no_respondents(min_n: int) -> Fault:
+    """The fault of a pair of a survey that has to state n, where it does not."""
+    return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
+
+
 def pair_fault(
     percentages: Sequence[float | Unreadable | None],
     options: int,
@@ -55,11 +60,9 @@ def pair_fault(
 ) -> Fault | None:
     """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves.
 
-    `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
+    An n that is not known (None) is no fault. `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
     """
-    if n is None:
-        return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
-    if n < min_n:
+    if n is not None and n < min_n:
         return Fault("n-below-minimum", f"{counted(n, 'respondent')}; at least {min_n} are needed")
     if len(percentages) != options:
         return Fault(

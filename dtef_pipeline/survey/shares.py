@@ -26,7 +26,7 @@ _SEVERAL_ANSWERS = re.compile(
     (?:^|[.?!:;,(\[*/–—-]|\bplease|\byou\s+(?:can|may|could|should)|\band)\s*{_VERBS}\s+(?:
         (?:any\s+and\s+)?all\s+(?:of\s+)?(?:that|which|those|the\s+(?:\w+\s+)?(?:that|which)|answers|options|responses)
         |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_NUMBER}\b
-        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER}\b)
+        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER}\b(?!\s*(?:if|for|when|to|means|as|=|–|-)))
     |\ball\s+that\s+appl(?:y|ies)\b
     |\b(?:multiple|several)\s+(?:answers|responses|selections|mentions)\b
     |\bmore\s+than\s+one\s+(?:answer|response)\b
@@ -37,6 +37,9 @@ _SEVERAL_ANSWERS = re.compile(
     |\bvárias\s+respostas|多选|複数回答|可多選
     """,
     re.IGNORECASE | re.VERBOSE,
+)
+_NOT_CHOSEN = re.compile(
+    r"(?:not|un)[\s-]?(?:mentioned|selected|chosen|checked|marked|ticked|picked|named|listed)", re.IGNORECASE
 )
 _DROPPED = (
     "A respondent could choose several answers to these questions, or one segment's percentages sum to more than rounding explains, so the "
@@ -89,9 +92,16 @@ def _times_100(share: float | Unreadable | None) -> float | Unreadable | None:
     return share if share is None or isinstance(share, Unreadable) else round(100 * share, 9)
 
 
-def has_several_answers(text: str) -> bool:
-    """Whether the text of a question asks for several answers: select all that apply, choose up to three."""
-    return _SEVERAL_ANSWERS.search(text) is not None
+def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
+    """Whether the text of a question asks for several answers: select all that apply, choose up to three.
+
+    Not where its `options` ask of one item of the list alone: mentioned or not mentioned, yes or no.
+    """
+    return _SEVERAL_ANSWERS.search(text) is not None and not _is_of_one_item([option.strip() for option in options])
+
+
+def _is_of_one_item(options: Sequence[str]) -> bool:
+    return {"yes", "no"} <= {option.casefold() for option in options} or any(map(_NOT_CHOSEN.fullmatch, options))
 
 
 def without_multi_select(survey: Survey) -> Survey:
@@ -105,7 +115,7 @@ def without_multi_select(survey: Survey) -> Survey:
         if is_readable(a.percentages):
             places[a.question_id, len(shares[a.question_id])] = a.segment
             shares[a.question_id].append(a.percentages)
-    why = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text)}
+    why = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text, q.options)}
     for question_id, of_question in shares.items():
         for place, total in _above(of_question):
             why.setdefault(question_id, f"{places[question_id, place]}: {total:.6g} %")

@@ -40,7 +40,7 @@ TARGETS_FIELD = field("targets", pa.string(), "Questions that count: clean (circ
 _ORDER = field("question_order", pa.int32(), "Place of the question in the survey, from 0")
 _OPTIONS = field("options", pa.list_(pa.string()), "Answer options in the survey's order")
 _CIRCULAR = field("circular", pa.bool_(), "Flag: true where the question defines the segment's own attribute")
-_N = field("n", pa.int32(), "Respondents behind the observed distribution")
+_N = field("n", pa.int32(), "Respondents behind the observed distribution; null: the survey does not say")
 _BLUEPRINT = field("blueprint_hash", pa.string(), "Hash of the sorted prompt ids of this round and segment")
 _PAIR_FIELDS = (ROUND_FIELD, SEGMENT_FIELD, QUESTION_FIELD)
 _ASKED_FIELDS = (LEVEL_FIELD, CONDITION_FIELD)
@@ -61,17 +61,28 @@ SURVEY_RESPONSES = pa.schema(
         field("positions", pa.list_(pa.float64()), "Places of the options on the scale, null off it; null on a nominal one"),
         field("observed", DISTRIBUTION, "Distribution of the segment's answers: fractions in option order that sum to 1"),
         _N,
-        field("n_source", pa.string(), "Source of n: question (its own count) or segment (its stated size)"),
-        field("segment_n", pa.int32(), "Stated size of the segment"),
+        field(
+            "n_source", pa.string(), "Source of n: question (its own count) or segment (its stated size); null: n is unknown"
+        ),
+        field(
+            "n_effective",
+            pa.float64(),
+            "Effective respondents as stated, which ceilings, corrected errors and intervals take for n; null: none stated",
+        ),
+        field("segment_n", pa.int32(), "Stated size of the segment; null: the survey does not say"),
         _CIRCULAR,
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
         field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
-        field("population", DISTRIBUTION, "Population marginal: n-weighted answer of all segments of the round"),
-        field("population_n", pa.int64(), "Respondents behind the population marginal"),
+        field(
+            "population",
+            DISTRIBUTION,
+            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown",
+        ),
+        field("population_n", pa.int64(), "Respondents behind the population marginal; null: some n is unknown"),
         field(
             "others", DISTRIBUTION, "Leave-one-out marginal: n-weighted answer of the attribute's other segments; null: none"
         ),
-        field("others_n", pa.int64(), "Respondents behind the leave-one-out marginal"),
+        field("others_n", pa.int64(), "Respondents behind the leave-one-out marginal; null: some n is unknown"),
         field("shuffled", DISTRIBUTION, "Answer of another segment of the round, drawn by a seed; null if there is none"),
         field("shuffled_segment", pa.string(), "Segment whose answer stands in shuffled"),
     ]
@@ -204,8 +215,8 @@ SCORES = pa.schema(
         field("tv", pa.float64(), "Total variation distance, 0-1: lower is better"),
         field("mae", pa.float64(), "Mean absolute error of the fractions, 0-1: lower is better"),
         field("top_hit", pa.float64(), "Share of predicted top options that are observed ones, 0-1: higher is better"),
-        field("l2_corrected", pa.float64(), f"Squared error {_CHANCE}; null when n < 2"),
-        field("rps_corrected", pa.float64(), f"Ranked probability score {_CHANCE}; null when n < 2 or nominal"),
+        field("l2_corrected", pa.float64(), f"Squared error {_CHANCE}; null when n < 2 or unknown"),
+        field("rps_corrected", pa.float64(), f"Ranked probability score {_CHANCE}; null when n < 2 or unknown, or nominal"),
         ANSWERED_AT_FIELD,
     ]
 )
@@ -229,7 +240,7 @@ REFERENCE_SCORES = pa.schema(
         field(
             "ceiling",
             SIMILARITIES,
-            "Score of the true distribution on average over samples of n / design effect, 0-1: the best there is",
+            "Score of the true distribution on average over samples of n_effective or n / design effect, 0-1; null: n is unknown",
         ),
         field("ceiling_low", SIMILARITIES, "Ceiling less its estimated bias, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),

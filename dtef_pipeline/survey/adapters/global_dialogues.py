@@ -86,6 +86,7 @@ class GlobalDialogues:
             segments=tuple(c.segment for c in segment_columns),
             answers=tuple(_answers(questions, segment_columns, counts, where)),
             findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *uncounted, *guideless, *misnamed),
+            requires_n=True,
         )
 
 

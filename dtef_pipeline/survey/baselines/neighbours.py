@@ -42,7 +42,7 @@ class RoundAnswers:
     """What the segments of a round answered, as arrays.
 
     `shares` (segments, questions, options) are fractions, 0 beyond a question's own options; `n` (segments, questions) are respondents, 0
-    where a segment has no answer.
+    where a segment has no answer; 1 in each segment of an attribute where the n of one of them is unknown.
     """
 
     segments: npt.NDArray[np.object_]
@@ -64,9 +64,11 @@ class RoundAnswers:
         shares = np.zeros((len(segments), len(questions), observed.shape[1]))
         shares[rows, places] = observed
         n = np.zeros((len(segments), len(questions)), dtype=np.int64)
-        n[rows, places] = survey["n"].to_numpy()
-        named = np.array(list(segments), dtype=object)
-        return cls(named, np.array([attribute[name] for name in segments], dtype=object), questions, shares, n)
+        attributes = np.array([attribute[name] for name in segments], dtype=object)
+        size = survey["n"].cast(pa.float64()).to_numpy()
+        group = np.unique(attributes, return_inverse=True)[1][rows] * len(questions) + places
+        n[rows, places] = np.where(np.isin(group, group[np.isnan(size)]), 1, np.nan_to_num(size))
+        return cls(np.array(list(segments), dtype=object), attributes, questions, shares, n)
 
     def beside(self, survey: pa.Table) -> Neighbours:
         """The other segments of the attribute. `survey`: the segment's own `survey_responses`."""

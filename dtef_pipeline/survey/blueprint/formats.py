@@ -23,7 +23,7 @@ def context_heading(form: str, people: People, *, population_known: bool) -> str
 
 def context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
     """One context question with the people's answers; `row`: its `survey_responses` row."""
-    asked = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n else "")
+    asked = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
     return f"{asked}\n{_answers(row, form, people)}"
 
 

@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.boards.redrawn import effective_sql
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import matrix, scale_ranks
+from dtef_pipeline.survey.scoring.matrices import matrix, sample_sizes, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
@@ -40,6 +41,8 @@ Scores = npt.NDArray[np.float32]
 
 def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> Scores:
     """Scores (cells, NULL_DRAWS) under the null hypothesis of this module, under the policy and metric of the board.
+
+    NaN where the n of a segment of the question and attribute is unknown: what equal groups of its size would show cannot be said.
 
     `cells`: rows of `load_cells` that have a score, with an index from 0; `connection` has `scores`, `survey_responses` and, or not,
     `reference_scores`. Responses that were not parsed keep their constant score: they are no sampling noise. Raises DtefError when a cell
@@ -62,7 +65,9 @@ def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, opti
             known = np.isfinite(values)
             total[where, np.arange(NULL_DRAWS)] += np.where(known, values, 0)
             count[where, np.arange(NULL_DRAWS)] += known
-    return _with_policy(_means(total[:-1], count[:-1]), cells)
+    scores = _with_policy(_means(total[:-1], count[:-1]), cells)
+    scores[pairs.is_unknown[pairs.of_cell]] = np.nan
+    return scores
 
 
 def numbered(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
@@ -103,7 +108,8 @@ class _Pairs:
     of_cell: Ints  # (cells,): the pair of each
     question: Ints  # (pairs,): number of the question and attribute
     target: Ints  # (pairs, NULL_DRAWS): the pair that is given this one's truth and predictions, in each draw
-    n: Ints
+    n: Ints  # respondents that the answers count for
+    is_unknown: npt.NDArray[np.bool_]  # (pairs,): a segment of the question and attribute has no n
     shrinkage: Floats  # weight of the pooled distribution in the truth, 0-1
     observed: pa.Array
     dont_know: pa.Array
@@ -119,11 +125,14 @@ class _Pairs:
         place[wanted.index] = np.arange(len(wanted))
         survey = _survey(connection, wanted[list(KEYS.pair)].reset_index(drop=True))
         question = numbered(wanted, _COMPARED_ON)
+        size = sample_sizes(survey)
+        unknown = np.isin(question, question[~(size > 0)])
         return cls(
             place[number],
             question,
             _targets(question),
-            survey["n"].to_numpy(),
+            np.maximum(np.rint(np.where(size > 0, size, 1)), 1).astype(np.int64),
+            unknown,
             survey["shrinkage"].to_numpy(),
             survey["observed"].combine_chunks(),
             survey["dont_know"].combine_chunks(),
@@ -161,7 +170,7 @@ def _survey(connection: duckdb.DuckDBPyConnection, wanted: pd.DataFrame) -> pa.T
     connection.register("wanted_pairs", wanted.assign(place=np.arange(len(wanted))))
     survey = connection.sql(
         f"""
-        SELECT place, s.n::BIGINT AS n, s.observed, s.dont_know, s.positions, coalesce(r.shrinkage, 1)::DOUBLE AS shrinkage
+        SELECT place, s.n, {effective_sql(connection)}, s.observed, s.dont_know, s.positions, coalesce(r.shrinkage, 1)::DOUBLE AS shrinkage
         FROM wanted_pairs JOIN survey_responses s USING ({", ".join(KEYS.pair)}) LEFT JOIN {reference} r USING ({", ".join(KEYS.pair)})
         ORDER BY place
         """

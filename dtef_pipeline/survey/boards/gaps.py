@@ -28,6 +28,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 _NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: ingest the round again"
+_NO_N = "n is unknown, so the gap of equal groups is not known"
 _JUDGED = ["score", "parsed_score", "n_ok", "n_answered", "ceiling"]
 _NOT_OF_THESE = ("gap_low", "gap_high", "excess_low", "excess_high", "expected_low", "expected_high", "p", "parsed_p")
 
@@ -43,7 +44,8 @@ def gaps(
     groups differ in size alone, below 0 by chance. `expected_low` to `expected_high` hold 95 % of the gaps between equal groups;
     p = (b + 1) / (m + 1) with b of m such gaps at least as large (one-sided), `p_holm` and `p_bh` adjusted over the rows of the same context
     level and condition. `excess_low` to `excess_high`: see `range_of_means`; `gap_low` and `gap_high` are `expected_gap` plus these. Of fewer
-    than MIN_CLUSTERS batteries, and of a baseline that contains the segments' own answers, neither range nor interval nor p: `note` says so.
+    than MIN_CLUSTERS batteries, where a segment's n is unknown, and of a baseline that contains the segments' own answers, neither range nor
+    interval nor p: `note` says so. Without n there is no `expected_gap` either.
     """
     is_scored = cells["score"].notna()
     scored = cells[is_scored].reset_index(drop=True)
@@ -53,7 +55,7 @@ def gaps(
     of_people = None if noise is None else of_second_order(noise[is_scored.to_numpy()], scored)
     evidence = CellDraws(null, of_people, _ceilings(scored))
     tables = _attribute_gaps(scored, evidence, options), _question_gaps(scored, null, options)
-    if scored["ceiling"].isna().all():
+    if scored["ceiling"].isna().all() and not np.isnan(null).all():
         for table in tables:
             table["note"] = [f"{note}; {_NO_CEILINGS}" if note else _NO_CEILINGS for note in table["note"]]
     return tables
@@ -126,6 +128,8 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
 
 def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: CellDraws, normal: Floats, seed: int) -> dict[str, object]:
     """The gap beside those of equal groups, and the same over parsed draws alone; `normal`: (segments or more, sets)."""
+    if np.isnan(evidence.null).any():
+        return {"note": _NO_N}
     found = _tested(group.layout, cells["score"].to_numpy(), evidence, normal, seed)
     unread = (cells["n_ok"] < cells["n_answered"]).to_numpy()
     parsed = found if not unread.any() else _over_parsed(group.layout, cells, evidence, normal, seed)
@@ -224,7 +228,8 @@ def _question_gaps(cells: pd.DataFrame, null: Draws, options: BoardOptions) -> p
         frame[name] = np.add.reduceat(is_end[order].astype(np.int64), start)
     frame["n_segments"], frame["best_score"], frame["worst_score"] = size, score[best], score[worst]
     frame["gap"], frame["expected_gap"] = score[best] - score[worst], drawn.mean(axis=1, dtype=np.float64)
-    frame["excess"], frame["note"] = frame["gap"] - frame["expected_gap"], ""
+    frame["excess"] = frame["gap"] - frame["expected_gap"]
+    frame["note"] = np.where(frame["expected_gap"].isna(), _NO_N, "")
     return _table(frame[several], QUESTION_GAPS, options)
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
 from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, Redrawn, redrawn
+from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, Redrawn, effective_sql, redrawn, with_size
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, matrix
+from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, Places, has_listed_order, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps_on_scale, gini
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES
@@ -69,9 +69,8 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     """
     if not has_table(connection, "survey_responses"):
         return None
-    survey: pa.Table = connection.sql(
-        f"SELECT {', '.join(DRAWN_FROM)} FROM survey_responses WHERE n > 0 ORDER BY ALL"
-    ).to_arrow_table()
+    names = ", ".join(effective_sql(connection) if name == EFFECTIVE else name for name in DRAWN_FROM)
+    survey = with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
     pair = _pairs(survey, cells)
     samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _predictions(connection, cells)
@@ -177,7 +176,7 @@ def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> 
 
 def _errors(name: str, predicted: Floats, sample: Redrawn, places: Places) -> Floats:
     """Corrected errors (places x replicates,), NaN where there is none."""
-    answers, n = sample.rows(places), np.repeat(sample.n[places], REPLICATES)
+    answers, n = sample.rows(places), np.repeat(sample.sampled[places], REPLICATES)
     if name == "l2_corrected":
         return corrected_l2(predicted, answers, n)
     values = np.full(len(answers), np.nan)
@@ -216,7 +215,7 @@ def _references(survey: pa.Table, samples: list[Redrawn], metric: str) -> tuple[
         if len(some):
             given = _moved(matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
             others[sample.pairs[some]] = _of_pairs(sample, metric, some, given)
-        n = np.repeat(sample.n, REPLICATES)
+        n = np.repeat(sample.sampled, REPLICATES)
         spread[sample.pairs] = _deviations(gini(sample.rows(every), n).reshape(-1, REPLICATES))
     return uniform, others, spread
 

@@ -1,8 +1,9 @@
 """The answers to every question drawn anew, and what is made of the same answers: leave-one-out means and the population marginal.
 
-An observed distribution is a sample of n people. Samples of the same size are drawn from it (parametric bootstrap: Efron & Tibshirani 1993,
-ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The people of a country are those of the ages
-and genders too: what a sample of one attribute has in excess of an answer, the samples of the others have as well.
+An observed distribution is a sample of n people, of weighted answers of n_effective. Samples of the same size are drawn from it (parametric
+bootstrap: Efron & Tibshirani 1993, ch. 6.5), one set per pair (round, segment, question) for all models, contexts and conditions. The people
+of a country are those of the ages and genders too: what a sample of one attribute has in excess of an answer, the samples of the others have
+as well.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,12 +19,12 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, matrix, scale_ranks
+from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, Places, matrix, sample_sizes, scale_ranks
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
-DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n")
+DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n", EFFECTIVE)
 """Columns of `survey_responses` that are needed."""
 
 
@@ -33,7 +35,8 @@ class Redrawn:
     k: int
     pairs: Places  # (pairs,) rows of the survey
     place: Places  # row of the survey -> place among `pairs`, -1: another number of options
-    n: Floats
+    n: Floats  # (pairs,) respondents, by whom means are weighted
+    sampled: Floats  # (pairs,) respondents that the answers count for, as of `sample_sizes`
     observed: Floats  # (pairs, k)
     answers: Floats  # (pairs, replicates, k) fractions
     ordinal: npt.NDArray[np.bool_]
@@ -68,11 +71,22 @@ class _Groups:
     moved: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
 
 
+def effective_sql(connection: duckdb.DuckDBPyConnection) -> str:
+    """SQL: the effective n of `survey_responses`, null in tables of earlier versions."""
+    return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
+
+
+def with_size(survey: pa.Table) -> pa.Table:
+    """The rows whose answers are a sample of known size."""
+    return survey.filter(pa.array(sample_sizes(survey) > 0))
+
+
 def redrawn(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[Redrawn]:
-    """Samples by number of options. `survey`: DRAWN_FROM, n above 0; `asked`: rows whose questions are drawn, in every segment."""
+    """Samples by number of options. `survey`: DRAWN_FROM, as of `with_size`; `asked`: rows whose questions are drawn, in every segment."""
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
-    n = survey["n"].to_numpy().astype(np.int64)
+    sampled = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
+    n = pc.coalesce(survey["n"].cast(pa.float64()), pa.array(sampled.astype(np.float64))).to_numpy()
     question, group = (_codes(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
     chosen = np.flatnonzero(np.isin(question, question[asked]))
     for k in np.unique(sizes[chosen]).tolist():
@@ -80,16 +94,16 @@ def redrawn(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterat
         place = np.full(len(survey), -1)
         place[pairs] = np.arange(len(pairs))
         observed = metrics.distributions(matrix(lists["observed"], k, pairs))
-        counts = rng.multinomial(np.broadcast_to(n[pairs], (REPLICATES, len(pairs))), observed)
-        answers = np.ascontiguousarray((counts / n[pairs][:, None]).transpose(1, 0, 2))
+        counts = rng.multinomial(np.broadcast_to(sampled[pairs], (REPLICATES, len(pairs))), observed)
+        answers = np.ascontiguousarray((counts / sampled[pairs][:, None]).transpose(1, 0, 2))
         off, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
         ranks = scale_ranks(off, positions, k)
         ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
-        size = n[pairs].astype(np.float64)
+        size = n[pairs]
         groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
         answers = _of_same_people(answers, groups)
         groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
-        yield Redrawn(k, pairs, place, size, observed, answers, ordinal, ranks, groups)
+        yield Redrawn(k, pairs, place, size, sampled[pairs].astype(np.float64), observed, answers, ordinal, ranks, groups)
 
 
 def _codes(survey: pa.Table, names: tuple[str, ...]) -> Places:

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.boards.noise import Predictions, scored_anew
-from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, redrawn
+from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, redrawn, with_size
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, with_effective
 
 NEEDED = (*DRAWN_FROM, "others_n", "population", "population_n")
 """Columns of `survey_responses` that are needed."""
@@ -26,9 +27,10 @@ SCORED_AGAIN = (KEYS.item, "model", "status", "predicted", "metric")
 def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     """Deviations (scores, replicates) of each of a segment's `scores` under its own metric, 0 on average.
 
-    `survey`: the columns NEEDED of the segment. 0 where nothing was read, and where the survey has no such question with as many options.
+    `survey`: the columns NEEDED of the segment. 0 where nothing was read, where the survey has no such question with as many options, and
+    where its n is unknown.
     """
-    known = survey.select(NEEDED).filter(pc.greater(survey["n"], 0)).sort_by(KEYS.item)
+    known = with_size(with_effective(survey).select(NEEDED)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
     pair = pc.fill_null(pc.index_in(scores[KEYS.item], known[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
     options, given = (
@@ -54,6 +56,7 @@ def _others(survey: pa.Table) -> pa.Table:
         pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
     )
     rows = survey.select(DRAWN_FROM)
-    for name, column in (("observed", answers), ("n", people.cast(pa.int32()))):
+    nobody = pa.nulls(len(rows), pa.float64())
+    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nobody)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows.filter(pc.and_kleene(pc.greater(rows["n"], 0), pc.is_valid(rows["observed"])))

@@ -75,7 +75,16 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
     columns |= {"vs_marginal_low": advantage.low, "vs_marginal_high": advantage.high}
     errors = _plain_mean(grid, "l2_corrected")
     no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & ~np.isnan(score.low)
-    return Measured(columns, adjusted, _notes({**columns, "l2_corrected": errors}, no_end))
+    notes = _notes({**columns, "l2_corrected": errors}, no_end, *_without_n(grid))
+    return Measured(columns, adjusted, notes)
+
+
+def _without_n(grid: Grid) -> tuple[Floats, Floats]:
+    """Of each row the scored cells of which no n is known, though their references are, and all scored cells."""
+    scored = np.isfinite(grid.column("score"))
+    unknown = scored & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    ones = np.ones(len(scored))
+    return grid.totals(ones, unknown), grid.totals(ones, scored)
 
 
 def _plain_mean(grid: Grid, name: str, chosen: Chosen | bool = True) -> Floats:
@@ -212,13 +221,18 @@ def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) 
     return advantage, Ratios(value, np.where(led, added, score.replicates), score.spread)
 
 
-def _notes(columns: Mapping[str, Floats], no_end: Chosen) -> list[list[str]]:
-    """Why a row has no skill or no worth, or skill `no_end` of an interval, in words; empty where it has all."""
+def _notes(columns: Mapping[str, Floats], no_end: Chosen, unknown: Floats, scored: Floats) -> list[list[str]]:
+    """Why a row has no skill or no worth, or skill `no_end` of an interval, in words; empty where it has all.
+
+    `unknown`: of how many of its `scored` pairs no n is known.
+    """
     why: list[list[str]] = [[] for _ in columns["ceiling"]]
     no_ceiling, no_error = np.isnan(columns["ceiling"]), np.isnan(columns["l2_corrected"])
     no_skill, no_worth = np.isnan(columns["skill"]), np.isnan(columns["worth"])
-    for place in np.flatnonzero(no_skill | no_worth | no_end):
-        if no_ceiling[place]:
+    for place in np.flatnonzero(no_skill | no_worth | no_end | (unknown > 0)):
+        if unknown[place]:
+            why[place].append(_n_unknown(int(unknown[place]), int(scored[place])))
+        elif no_ceiling[place]:
             why[place].append("no ceiling known")
         elif no_skill[place]:
             why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
@@ -227,3 +241,11 @@ def _notes(columns: Mapping[str, Floats], no_end: Chosen) -> list[list[str]]:
         if not no_ceiling[place] and no_worth[place] and not no_error[place]:
             why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
     return why
+
+
+def _n_unknown(unknown: int, scored: int) -> str:
+    """What a row lacks where no n is known of some of its scored pairs, or of all."""
+    if unknown == scored:
+        return "n is unknown: no ceiling, skill, worth or corrected error, and intervals for other questions alone"
+    left = f"n is unknown of {unknown:,} of {scored:,} pairs"
+    return f"{left}: ceiling, skill, worth and corrected errors are of the others, as is what intervals add for other people"

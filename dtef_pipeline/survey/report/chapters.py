@@ -16,7 +16,7 @@ from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.report.preference_chapter import preference_chapters
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
-from dtef_pipeline.survey.design_effects import design_effects, in_words
+from dtef_pipeline.survey.design_effects import about_n
 from dtef_pipeline.survey.experiments import Experiment
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
@@ -54,8 +54,8 @@ def survey_report(
     found = boards(connection)
     metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
     title = f"DTEF: {', '.join(rounds) or 'no round'}"
-    effects = in_words({name: effect for name, effect in design_effects(connection).items() if name in rounds})
-    introduction = _introduction(metric) + (paragraph(f"{effects[0].upper()}{effects[1:]}.") if effects else "")
+    about = [paragraph(f"{line[0].upper()}{line[1:]}.") for line in (about_n(connection, rounds) if rounds else [])]
+    introduction = _introduction(metric) + "".join(about)
     return build_report(title, introduction + incomplete(left_out), _chapters(connection, found, metric, known))
 
 

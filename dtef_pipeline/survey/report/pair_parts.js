@@ -11,8 +11,12 @@ const inThousandths = thousandths => thousandths === null ? "unknown" : (thousan
 // Two characters a share: thousandths in base 36.
 const sharesOf = text => (text.match(/../g) || []).map(two => parseInt(two, 36) / 1000);
 
-// Wilson score interval of a share of n answers.
+// Respondents that an interval goes by: of weighted answers the effective ones.
+const sampled = row => row[6] || row[1];
+
+// Wilson score interval of a share of n answers; none where n is unknown.
 function wilson(share, n, z) {
+  if (n === null) return [null, null];
   const whole = 1 + z * z / n, middle = share + z * z / (2 * n);
   const half = z * Math.sqrt(share * (1 - share) / n + z * z / (4 * n * n));
   return [Math.max(0, (middle - half) / whole), Math.min(1, (middle + half) / whole)];
@@ -50,7 +54,7 @@ function bar(value, kind, range) {
   const track = make("span", undefined, "track"), fill = make("span", undefined, "fill " + kind);
   fill.style.width = 100 * value + "%";
   track.append(fill);
-  if (range) {
+  if (range && range[0] !== null) {
     const mark = make("span", undefined, "range");
     mark.style.left = 100 * range[0] + "%";
     mark.style.width = 100 * (range[1] - range[0]) + "%";
@@ -66,7 +70,7 @@ function shareCells(observed, predicted, range) {
   bars.append(bar(observed, "seen", range));
   if (predicted !== undefined) bars.append(bar(predicted, "said"));
   const said = predicted === undefined ? "–" : inPercent(predicted);
-  return [bars, make("td", inPercent(observed)), make("td", inPercent(range[0]) + " to " + inPercent(range[1])), make("td", said)];
+  return [bars, make("td", inPercent(observed)), make("td", range[0] === null ? "–" : inPercent(range[0]) + " to " + inPercent(range[1])), make("td", said)];
 }
 
 // A narrow column breaks a name after its parts before it breaks a word.

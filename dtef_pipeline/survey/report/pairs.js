@@ -117,11 +117,11 @@ function explorePairs(data) {
     const row = question.s.find(([at]) => String(at) === field("segment").value), [, n, ceiling, others, seen] = row;
     const observed = sharesOf(seen), said = answerOf(saidOf(row, model(), way()), data.statuses);
     const isCircular = definesSegment(question, row[0]);
-    const facts = `n = ${n}. Score of ${name}: ${said.words}; leave-one-out marginal: ${inThousandths(others)}; ceiling: ${inThousandths(ceiling)}.`
+    const facts = `n = ${n === null ? "unknown" : n}. Score of ${name}: ${said.words}; leave-one-out marginal: ${inThousandths(others)}; ceiling: ${inThousandths(ceiling)}.`
       + (isCircular ? " The question defines this segment, so that the pair is on no board." : "");
     const titles = ["Answer", "Observed above, predicted below", "Observed", "95 % interval", "Predicted"];
-    const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, observed, said, isCircular}]);
-    const table = boxed(titles, optionRows(question, observed, said, n), "Predicted against observed", "bars", content);
+    const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, size: sampled(row), observed, said, isCircular}]);
+    const table = boxed(titles, optionRows(question, observed, said, sampled(row)), "Predicted against observed", "bars", content);
     chart.replaceChildren(make("h3", question.t), make("p", facts), key(), ...table);
     drawTexts(question, row[0], wasAsked(saidOf(row, model(), way()), data.statuses));
     drawSegments(question);

@@ -19,9 +19,11 @@ from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.redrawn import effective_sql
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.pair_texts import MOST_TEXT_BYTES, Places, texts
+from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.counted import counted
 
@@ -111,9 +113,10 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     """What the script draws from. Rounds, questions and segments in a fixed order.
 
     `questions`: round, id, text, options, the places of segments that it defines (`c`, only where there are such), and rows of segments:
-    [segment, n, ceiling, leave-one-out, observed, predictions], where `;` stands between the predictions of two models, and `|` between
-    those of two ways of asking, where these differ. A prediction is shares, then the score; or `!`, the number of a status in `statuses`,
-    and the score that the policy gives it, if any. After several draws follow `*`, how many could be read, `/`, how many there were.
+    [segment, n (null: unknown), ceiling, leave-one-out, observed, predictions, effective n where one is stated], where `;` stands
+    between the predictions of two models, and `|` between those of two ways of asking, where these differ. A prediction is shares, then the
+    score; or `!`, the number of a status in `statuses`, and the score that the policy gives it, if any. After several draws follow `*`, how
+    many could be read, `/`, how many there were.
     `said`: of each model, the pairs that it was asked in each way; `pairs`: of each way, the pairs of the rounds in which it was used. Both
     count the questions that did not fit, too.
     """
@@ -127,11 +130,18 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     of_question = dict(iter(rows_of_pairs.groupby(["round", "question_id"], sort=False)))
     for question in kept.to_dict("records"):
         rows = of_question.get((question["round"], question["question_id"]), rows_of_pairs[:0])
-        columns = zip(
-            rows["segment"], rows["n"], rows["ceiling"], rows["others"], rows["observed"], rows["predictions"], strict=True
-        )
+        names = ("segment", "n", "ceiling", "others", "observed", "predictions", "n_effective")
         listed = [
-            [place[segment], int(n), _thousandths(c), _thousandths(o), seen, said] for segment, n, c, o, seen, said in columns
+            [
+                place[segment],
+                _whole(n),
+                _thousandths(c),
+                _thousandths(o),
+                seen,
+                said,
+                *([] if pd.isna(size) else [_whole(size)]),
+            ]
+            for segment, n, c, o, seen, said, size in zip(*(rows[name] for name in names), strict=True)
         ]
         circular = [place[segment] for segment, is_own in zip(rows["segment"], rows["circular"], strict=True) if is_own]
         marked = {"c": circular} if circular else {}
@@ -166,6 +176,10 @@ def _counts(connection: duckdb.DuckDBPyConnection, models: Sequence[Model], aske
     }
 
 
+def _whole(value: Any) -> int | None:
+    return None if pd.isna(value) else round(float(value))
+
+
 def _thousandths(value: Any) -> int | None:
     return None if pd.isna(value) else round(1000 * float(value))
 
@@ -198,7 +212,9 @@ def _kept_questions(
         "SELECT coalesce(sum(2 + 2 * length(draws::VARCHAR)), 0) FROM "
         "(SELECT count(DISTINCT draw) AS draws FROM scores GROUP BY model_variant HAVING draws > 1)"
     ).fetchall()[0][0]
-    a_pair = 30 + 2 * questions["k"] + asked * (models * (2 * questions["k"] + 3) + int(counts))
+    effective = f"SELECT 8 * (count({EFFECTIVE}) > 0)::INT FROM (SELECT {effective_sql(connection)} FROM survey_responses)"
+    of_effective = connection.execute(effective).fetchall()[0][0]
+    a_pair = 30 + of_effective + 2 * questions["k"] + asked * (models * (2 * questions["k"] + 3) + int(counts))
     size = (200 + questions["question_text"].str.len() + 40 * questions["k"] + questions["segments"] * a_pair).cumsum()
     kept = questions[size <= most_bytes].sort_values(["round", "place", "question_id"], kind="stable")
     return kept, len(questions) - len(kept)
@@ -257,7 +273,7 @@ def _packed_sql(connection: duckdb.DuckDBPyConnection) -> str:
         LEFT JOIN said USING ({pair}, model_variant, context_level, condition) GROUP BY ALL
     ), predictions AS (SELECT {pair}, string_agg(said, ';' ORDER BY place) AS predictions FROM ways GROUP BY ALL)
     , reference AS ({reference if has_table(connection, "reference_scores") else nothing})
-    SELECT {pair}, n, circular, reference.ceiling, reference.others,
+    SELECT {pair}, n, {effective_sql(connection)}, circular, reference.ceiling, reference.others,
         array_to_string(list_transform(observed, lambda x: {_code("x")}), '') AS observed, predictions
     FROM predictions JOIN survey_responses USING ({pair}) LEFT JOIN reference USING ({pair}) ORDER BY round, question_id, segment
     """

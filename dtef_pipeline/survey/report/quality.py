@@ -41,7 +41,8 @@ def _rounds(connection: duckdb.DuckDBPyConnection) -> str:
         return ""
     kept = connection.execute(
         "SELECT round, count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions, count(*) AS pairs, min(n) AS smallest_n, "
-        "median(n) AS median_n, avg((n_source = 'question')::INT) AS own_n, count(*) FILTER (circular) AS circular "
+        "median(n) AS median_n, count(*) FILTER (n IS NULL) AS unknown_n, "
+        "avg((n_source = 'question')::INT) AS own_n, count(*) FILTER (circular) AS circular "
         "FROM survey_responses GROUP BY 1 ORDER BY 1"
     ).df()
     columns = [
@@ -51,6 +52,7 @@ def _rounds(connection: duckdb.DuckDBPyConnection) -> str:
         Column("pairs", "Pairs", whole),
         Column("smallest_n", "Smallest n", whole),
         Column("median_n", "Median n", whole),
+        Column("unknown_n", "Pairs of unknown n", whole, "Without ceiling, skill and corrected errors"),
         Column("own_n", "Pairs with their own n", percent, "The others take the size of their segment"),
         Column("circular", "Circular pairs", whole, "The question defines the segment: left out of all boards here"),
     ]

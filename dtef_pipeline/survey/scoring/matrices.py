@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.scoring.metrics import Floats
 
+EFFECTIVE = "n_effective"
+"""Column of `survey_responses` that tables of earlier versions do not have."""
 Places = npt.NDArray[np.int64]
 """Row numbers."""
 
@@ -48,6 +50,19 @@ def _dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
 def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """(rows,) whether all options are on the scale, in the order in which they are listed: what plain metrics take for granted."""
     return np.asarray((ranks == np.arange(ranks.shape[-1])).all(axis=-1))
+
+
+def with_effective(survey: pa.Table) -> pa.Table:
+    """The rows with the column EFFECTIVE, which is null where the table has none."""
+    nothing = pa.nulls(len(survey), pa.float64())
+    return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nothing)
+
+
+def sample_sizes(survey: pa.Table) -> Floats:
+    """Respondents (rows,) that a row's answers count for in what rests on sampling: the effective ones where stated, else n; NaN: unknown."""
+    n = survey["n"].cast(pa.float64())
+    known = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
+    return np.asarray(known.to_numpy(), dtype=np.float64)
 
 
 def _dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:

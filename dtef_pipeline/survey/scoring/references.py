@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.ceilings import DRAWS, OUTER, ceilings, excess, prior_strengths, truths
-from dtef_pipeline.survey.scoring.matrices import Places, matrix, scale_ranks
+from dtef_pipeline.survey.scoring.matrices import Places, matrix, sample_sizes, scale_ranks, with_effective
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions
 from dtef_pipeline.survey.scoring.policy import similarities
 from dtef_pipeline.survey.scoring.unbiased import gini
@@ -24,6 +24,7 @@ from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
+_OF_QUESTION = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
 _STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
 Columns = dict[str, dict[str, Floats]]
 
@@ -34,12 +35,13 @@ def reference_scores(
     """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
-    segment's observed distribution is believed. `ceiling`: of n / `design_effect` respondents (Kish 1965; 1 or more). Neither the order of
+    segment's observed distribution is believed. `ceiling`: of the stated n_effective respondents, or else of n / `design_effect`
+    (Kish 1965; 1 or more). Where neither is known, `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of
     the rows nor other questions change a pair's values, but for `ceiling_low`: the ceiling less its estimated bias, in which the pairs of
     a round are pooled.
     Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
     """
-    responses = responses.combine_chunks()
+    responses = with_effective(responses).combine_chunks()
     _check_lengths(responses)
     numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
@@ -61,13 +63,24 @@ class _Question:
     name: tuple[str, str]  # round and question id
     rows: Places
     attributes: npt.NDArray[np.str_]
-    n: npt.NDArray[np.int64]
+    n: Floats  # respondents, of weighted answers the effective ones; NaN: unknown
+    is_effective: npt.NDArray[np.bool_]
     observed: Floats
     population: Floats
     others: Floats  # of the segments `has_others` alone
     has_others: npt.NDArray[np.bool_]
     ordinal: bool
     ranks: Places  # (k,) on the scale, -1 off it
+
+    def with_n(self) -> _Question:
+        """The segments whose n is known, without their `others`."""
+        known = np.isfinite(self.n)
+        if known.all():
+            return self
+        parts = {
+            name: getattr(self, name)[known] for name in ("rows", "attributes", "n", "is_effective", "observed", "population")
+        }
+        return replace(self, **parts)
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
         return similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
@@ -87,8 +100,7 @@ def _questions(responses: pa.Table) -> Iterator[_Question]:
 
 
 def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
-    names = ["round", "question_id", "attribute", "n", "scale", "options", "dont_know", "positions"]
-    taken = responses.select(names).take(pa.array(rows))
+    taken = responses.select(_OF_QUESTION).take(pa.array(rows))
     first = taken.slice(0, 1).to_pylist()[0]
     k = len(first["options"])
     lengths = set(pc.list_value_length(taken["options"]).to_pylist())
@@ -103,7 +115,8 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
         name=(first["round"], first["question_id"]),
         rows=rows,
         attributes=np.array(taken["attribute"].to_pylist(), dtype=np.str_),
-        n=taken["n"].to_numpy().astype(np.int64),
+        n=sample_sizes(taken),
+        is_effective=pc.is_valid(taken["n_effective"]).to_numpy(),
         observed=distributions(matrix(lists["observed"], k, rows), "observed"),
         population=distributions(matrix(lists["population"], k, rows), "population"),
         others=matrix(lists["others"], k, rows[has_others]),
@@ -128,7 +141,8 @@ class _Ceilings(NamedTuple):
 
 def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
     """For as many respondents as n is worth by the design effect."""
-    worth = np.maximum(np.rint(question.n / simulated.design_effect), 1).astype(np.int64)
+    of_all = np.where(question.is_effective, question.n, question.n / simulated.design_effect)
+    worth = np.maximum(np.rint(of_all), 1).astype(np.int64)
     n = worth.astype(np.float64)
     strength = prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
@@ -142,14 +156,16 @@ def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
 def _fill(
     numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulated: _Simulated
 ) -> None:
-    rows, observed, n = question.rows, question.observed, question.n.astype(np.float64)
-    strength = prior_strengths(observed, n, question.attributes)
-    numbers["gini"][rows] = gini(observed, n)
-    numbers["shrinkage"][rows] = strength / (n + strength)
-    best = _ceilings(question, simulated)
+    rows, observed, sized = question.rows, question.observed, question.with_n()
+    best = _Ceilings({}, {})
+    if len(sized.rows):
+        strength = prior_strengths(sized.observed, sized.n, sized.attributes)
+        numbers["gini"][sized.rows] = gini(sized.observed, sized.n)
+        numbers["shrinkage"][sized.rows] = strength / (sized.n + strength)
+        best = _ceilings(sized, simulated)
     found = {
-        "ceiling": (rows, best.values),
-        "ceiling_low": (rows, best.values),
+        "ceiling": (sized.rows, best.values),
+        "ceiling_low": (sized.rows, best.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
         "population": (rows, question.similarities(question.population, observed)),
     }
@@ -159,7 +175,7 @@ def _fill(
         for metric, value in values.items():
             structs[name][metric][places] = value
     for metric, value in best.excess.items():
-        above[metric][rows] = value
+        above[metric][sized.rows] = value
 
 
 def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:

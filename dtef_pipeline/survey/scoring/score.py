@@ -15,7 +15,15 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
 from dtef_pipeline.survey.row_blocks import distinct, in_blocks
-from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, matrix, scale_ranks
+from dtef_pipeline.survey.scoring.matrices import (
+    EFFECTIVE,
+    Places,
+    has_listed_order,
+    matrix,
+    sample_sizes,
+    scale_ranks,
+    with_effective,
+)
 from dtef_pipeline.survey.scoring.metrics import Compared, Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_errors, corrected_rps_on_scale
@@ -35,7 +43,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     question_id). Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is
     refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
     scales and where no mass is on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
-    where n < 2. `score` is the published policy under `metric`.
+    where n < 2 or unknown. `score` is the published policy under `metric`.
 
     Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
     status or an observed distribution that does not fit its options; ConfigError for an unknown metric.
@@ -65,8 +73,10 @@ def _nullable(values: Floats) -> pa.Array:
 
 def _truth_ids(survey: pa.Table) -> pa.Array:
     """One hash per survey row, of what is scored against: equal in another ingest exactly when that is equal."""
-    columns = (survey[name].to_pylist() for name in ("options", "observed", "n"))
-    return pa.array([digest(*row) for row in zip(*columns, strict=True)], pa.string())
+    columns = (with_effective(survey)[name].to_pylist() for name in ("options", "observed", "n", EFFECTIVE))
+    # Without an effective n the hash is the one of surveys that could not state it.
+    rows = ((*row, effective) if effective else row for *row, effective in zip(*columns, strict=True))
+    return pa.array([digest(*row) for row in rows], pa.string())
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:
@@ -133,7 +143,7 @@ class _Truth:
 
     def __init__(self, survey: pa.Table, ks: list[int]) -> None:
         self.observed = survey["observed"].combine_chunks()
-        self.n = pc.cast(survey["n"], pa.float64()).to_numpy()
+        self.n = sample_sizes(survey)
         self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
         off, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
         distinct = {k: np.unique(scale_ranks(off, positions, k), axis=0, return_inverse=True) for k in ks}

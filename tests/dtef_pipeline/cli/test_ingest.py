@@ -209,6 +209,34 @@ class TestIngest:
         assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
+    def test_a_survey_without_n_is_scored_and_ranked_and_says_what_n_would_tell(self, state: Path) -> None:
+        """Pairs without n were refused, so that users invented one."""
+        rows = [
+            f"T1,{question},Question {question}{more},{option},country,{country},{share + step},"
+            for at, (question, more) in enumerate([*((f"q{i}", "?") for i in range(6)), ("many", " (Select all that apply)")])
+            for step, country in ((0, "Kenya"), (9, "Chile"), (4, "Peru"))
+            for option, share in (("Tea", 40 + 3 * at), ("Coffee", 60 - 3 * at - 2 * step))
+        ]
+        header = "round,question_id,question,option,attribute,value,percent,n"
+        (state / "t1.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+        said = ok("ingest", state / "t1.csv")
+        assert "T1: 3 segments, 6 questions, 18 pairs, 0 pairs and 0 whole segments in quarantine" in said
+        assert "(Select all that apply) (its text says so)" in said
+        assert re.search(r"warning: The file does not state how many people answered.*: 18 of 18 pairs", said)
+        said = ok("run", "--round", "T1", "--model", "baseline/uniform", "--model", "baseline/leave-one-out-marginal")
+        assert "n is unknown in T1 (18 of 18 pairs)" in said
+        for row in query("SELECT * FROM leaderboard"):
+            assert row["score"] > 0.5
+            assert row["interval_kind"] == "questions alone"
+            assert {row[name] for name in ("ceiling", "skill", "worth", "l2_corrected", "rps_corrected")} == {None}
+            assert "n is unknown" in row["note"]
+        assert {row["expected_gap"] for row in query("SELECT expected_gap FROM gaps")} == {None}
+        of_segments = query("SELECT DISTINCT interval_kind, score_low IS NULL AS nothing FROM segment_results")
+        assert of_segments == [{"interval_kind": "questions alone", "nothing": False}]
+        page = state / "report.html"
+        ok("report", "--out", page)
+        assert "N is unknown in T1 (18 of 18 pairs)" in page.read_text(encoding="utf-8")
+
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [

@@ -260,3 +260,18 @@ def test_wrong_roles_and_positions_are_refused_with_their_place(write: Write, fi
     data["questions"]["q1"][field] = value
     with pytest.raises(SurveyError, match=message):
         read_survey(write(data))
+
+
+def test_effective_n_and_unknown_n_are_read(write: Write) -> None:
+    data = example()
+    first, *_ = data["segments"]
+    first["n_effective"] = 12.5
+    first["responses"][0]["n_effective"] = 9
+    survey = read_survey(write(json.dumps(data)))
+    assert survey.segments[0].n_effective == 12.5
+    assert [a.n_effective for a in survey.answers[:2]] == [9, None]
+    first["n_effective"] = 0
+    with pytest.raises(
+        SurveyError, match=r"n_effective of segment .* is no number of people; got 0; allowed: a number above 0"
+    ):
+        read_survey(write(json.dumps(data)))

@@ -152,9 +152,10 @@ def test_a_file_of_tabs_is_read_by_its_suffix(tmp_path: Path) -> None:
         read_survey(as_csv)
 
 
-def test_a_pair_without_n_is_quarantined(table: Write) -> None:
+def test_a_pair_without_n_is_used(table: Write) -> None:
     observed = observe(read_survey(table(HEADER, *[[*row[:-1], ""] for row in ROWS])))
-    assert observed.quarantine["reason"].to_pylist() == ["n-unknown", "n-unknown"]
+    assert observed.responses["n"].to_pylist() == [None, None]
+    assert not len(observed.quarantine)
 
 
 def test_parquet_says_the_same_as_csv(table: Write, tmp_path: Path) -> None:

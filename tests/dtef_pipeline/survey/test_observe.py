@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,10 +78,10 @@ def naive_references(table: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
         others = [r for r in same_question if r["attribute"] == row["attribute"] and r["segment"] != row["segment"]]
         means = []
         for group in (same_question, others):
-            total = sum(r["n"] for r in group)
-            means.append(
-                [sum(r["n"] * r["observed"][i] for r in group) / total for i in range(len(row["observed"]))] if total else None
-            )
+            known = all(r["n"] is not None for r in group)
+            weights = [r["n"] if known else 1 for r in group]
+            shares = zip(*(r["observed"] for r in group), strict=True)
+            means.append([sum(map(operator.mul, weights, of)) / sum(weights) for of in shares] if group else None)
         found.append((means[0], means[1]))
     return found
 
@@ -116,7 +117,44 @@ def test_nothing_is_lost_and_references_follow_their_definitions(cells: list[tup
         assert sum(row["observed"]) == pytest.approx(1, abs=1e-12)
         assert row["population"] == pytest.approx(population, abs=1e-12)
         assert row["others"] == (None if others is None else pytest.approx(others, abs=1e-12))
-        assert row["n"] >= 10
+        assert row["n"] is None or row["n"] >= 10
+
+
+def test_a_pair_without_n_is_used_and_counts_like_any_other() -> None:
+    """Pairs without n were set aside, so users invented one, which then fed ceilings and intervals."""
+    made = survey(
+        {
+            ("country", "Kenya"): [((60, 40), None)],
+            ("country", "India"): [((20, 80), 300)],
+            ("gender", "Male"): [((50, 50), 100)],
+            ("gender", "Female"): [((40, 60), 300)],
+        }
+    )
+    observed = observe(made)
+    kenya, india, male, female = observed.responses.to_pylist()
+    assert [(r["n"], r["n_source"], r["segment_n"]) for r in (kenya, india)] == [(None, None, None), (300, "question", 300)]
+    assert kenya["population"] == pytest.approx([0.425, 0.575])
+    assert {r["population_n"] for r in (kenya, india, male, female)} == {None}
+    assert (india["others"], india["others_n"], kenya["others_n"]) == (pytest.approx([0.6, 0.4]), None, 300)
+    assert (male["others"], male["others_n"]) == (pytest.approx([0.4, 0.6]), 300)
+    assert [f["items"] for f in observed.findings.to_pylist() if f["code"] == "n-unknown"] == [["1 of 4 pairs"]]
+    assert not len(observed.quarantine)
+
+
+def test_a_layout_that_states_n_sets_pairs_without_aside() -> None:
+    made = replace(survey({("country", "Kenya"): [((60, 40), None)]}), requires_n=True)
+    assert observe(made).quarantine["reason"].to_pylist() == ["n-unknown"]
+
+
+def test_effective_n_is_that_of_the_pair_or_by_the_design_effect_of_the_segment() -> None:
+    made = survey({("country", "Kenya"): [((60, 40), 50), ((60, 40), 100)], ("country", "India"): [((20, 80), 30), None]})
+    first, second, third = made.answers
+    made = replace(
+        made,
+        segments=tuple(replace(s, n=100, n_effective=40.0) if s.value == "Kenya" else s for s in made.segments),
+        answers=(first, replace(second, n_effective=55.5), third),
+    )
+    assert [(r["n"], r["n_effective"]) for r in rows(made)] == [(50, 20), (100, 55.5), (30, None)]
 
 
 def test_rows_follow_the_survey_order_and_the_order_of_answers_does_not_matter() -> None:

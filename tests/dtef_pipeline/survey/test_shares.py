@@ -97,10 +97,20 @@ def test_texts_that_ask_for_several_answers(text: str) -> None:
         "Is there more than one option for peace?",
         "Please select the option that describes you best",
         "Do you check all doors at night?",
+        "How good is it? Please mark 5 if it is very good",
     ],
 )
 def test_texts_that_ask_for_one_answer(text: str) -> None:
     assert not has_several_answers(text)
+
+
+def test_a_question_on_one_item_of_a_list_has_one_answer() -> None:
+    """The World Values Survey asks which qualities are important, up to five, and publishes each of them as mentioned or not."""
+    text = "Which are especially important? Please choose up to five."
+    assert has_several_answers(text, ["Hard work", "Imagination"])
+    assert has_several_answers(text, ["Hard work", "Imagination", "No"])
+    assert not has_several_answers(text, ["Yes", "No"])
+    assert not has_several_answers(text, ["Important", "Not mentioned", "Don't know"])
 
 
 def test_one_segment_above_what_rounding_explains_drops_the_question(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def test_random_selection_is_seeded_and_the_same_for_every_segment() -> None:
 def test_n_is_shown_only_when_asked_for() -> None:
     assert "respondents" not in prompts(context_levels=("1",))[0]["user"]
     assert "Question number 1? (40 respondents)" in prompts(context_levels=("1",), show_n=True)[0]["user"]
+    unknown = survey_rows(*({"n": None} for _ in range(8)))
+    assert "Question number 1?\n" in prompts(unknown, context_levels=("1",), show_n=True)[0]["user"]
 
 
 def test_prompt_id_changes_with_every_part_and_with_nothing_else() -> None:

@@ -303,6 +303,21 @@ def test_few_questions_have_an_expectation_but_no_test() -> None:
     )
 
 
+def test_without_n_there_is_a_gap_but_nothing_to_hold_it_against() -> None:
+    half, sure = [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]
+    scored, asked = answered({"country:a": [(sure, sure)] * 6, "country:b": [(sure, half)] * 6, "age:a": [(sure, half)] * 6})
+    more, other = answered({"age:b": [(sure, sure)] * 6})
+    asked[0]["n"] = None
+    table, questions = measured(scores_table([*scored, *more]), survey_rows(*asked, *other))
+    without, known = (table.set_index("attribute").loc[name] for name in ("country", "age"))
+    assert without["gap"] == pytest.approx(known["gap"])
+    empty = ["expected_gap", "excess", "excess_low", "excess_high", "p"]
+    assert without[empty].isna().all()
+    assert known[empty].notna().all()
+    assert "n is unknown" in without["note"]
+    assert questions.groupby("attribute")["expected_gap"].count().to_dict() == {"age": 6, "country": 5}
+
+
 def test_a_gap_made_of_unparsed_answers_alone_is_no_excess() -> None:
     rows = [
         {

@@ -170,3 +170,41 @@ def test_one_question_with_two_lists_of_options_is_named() -> None:
     fewer |= {"observed": [0.5, 0.5], "population": [0.5, 0.5], "others": [0.5, 0.5], "dont_know": [False, False]}
     with pytest.raises(DtefError, match=r"S1/q0: options differ between segments"):
         reference_scores(survey_rows({"question_id": "q0"}, fewer))
+
+
+def with_column(survey: pa.Table, name: str, values: list[float | None]) -> pa.Table:
+    place = survey.schema.get_field_index(name)
+    return survey.set_column(place, survey.schema.field(place), pa.array(values, survey.schema.field(place).type))
+
+
+def test_what_needs_n_is_null_where_n_is_unknown() -> None:
+    survey = a_round()
+    unknown = survey["segment"].to_pylist()[0]
+    n = [
+        None if segment == unknown else size
+        for segment, size in zip(*(survey[c].to_pylist() for c in ("segment", "n")), strict=True)
+    ]
+    found = reference_scores(with_column(survey, "n", n)).to_pylist()
+    whole = reference_scores(survey).to_pylist()
+    for row, of_known in zip(found, whole, strict=True):
+        nothing = row["segment"] == unknown
+        assert {row[name] is None for name in ("gini", "shrinkage", "ceiling", "ceiling_low", "n")} == {nothing}
+        assert row["uniform"] == pytest.approx(of_known["uniform"])
+        assert row["population"] == pytest.approx(of_known["population"])
+    nobody = reference_scores(with_column(survey, "n", [None] * len(survey)))
+    assert nobody["ceiling"].null_count == len(survey)
+
+
+def test_ceilings_are_those_of_the_effective_respondents_that_are_stated() -> None:
+    survey = a_round()
+    halves = [size / 2 for size in survey["n"].to_pylist()]
+    stated = reference_scores(with_column(survey, "n_effective", halves))
+    as_n = reference_scores(with_column(survey, "n", [round(half) for half in halves]))
+    difference = by_pair(stated)["ceiling.js"] - by_pair(as_n)["ceiling.js"]
+    assert difference.abs().mean() < 0.005
+    assert stated["n"].to_pylist() == survey["n"].to_pylist()
+    assert (by_pair(stated)["ceiling.js"] < by_pair(reference_scores(survey))["ceiling.js"]).mean() > 0.9
+    again = reference_scores(with_column(survey, "n_effective", halves), design_effect=3)
+    assert_frame_equal(by_pair(again), by_pair(stated))
+    without_n = reference_scores(with_column(with_column(survey, "n_effective", halves), "n", [None] * len(survey)))
+    assert not without_n["ceiling"].null_count

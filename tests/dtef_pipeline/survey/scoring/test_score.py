@@ -226,6 +226,20 @@ def test_corrected_errors_are_of_the_pairs_own_n() -> None:
     assert (one["l2_corrected"], one["rps_corrected"], one["status"]) == (None, None, "ok")
 
 
+def test_corrected_errors_need_n_and_go_by_the_effective_one() -> None:
+    survey = [
+        survey_row("unknown", [0.2, 0.3, 0.5], n=None),
+        survey_row("weighted", [0.2, 0.3, 0.5], n=500, n_effective=11.0),
+        survey_row("effective", [0.2, 0.3, 0.5], n=None, n_effective=11.0),
+    ]
+    unknown, *others = scores([prediction(q, "[50, 30, 20]") for q in ("unknown", "weighted", "effective")], survey)
+    assert (unknown["l2_corrected"], unknown["rps_corrected"], unknown["n"]) == (None, None, None)
+    assert unknown["score"] == pytest.approx(others[0]["score"])
+    for row in others:
+        assert (row["l2_corrected"], row["rps_corrected"]) == (pytest.approx(0.18 - 0.062), pytest.approx(0.18 - 0.041))
+    assert len({row["truth_id"] for row in (unknown, *others)}) == 3
+
+
 def test_corrected_errors_of_what_could_not_be_read_are_null_whatever_the_policy() -> None:
     unreadable, short = scores([prediction("q3", "I do not know"), prediction("q3", "[50, 50]")], SURVEY)
     assert {row[name] for row in (unreadable, short) for name in CORRECTED} == {None}
