@@ -10,7 +10,7 @@ export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
 # install.py compiles nothing: where no bytecode may be kept, every process that a command or a test starts compiles all of Dagster again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test format ui docs lock wheel clean
+.PHONY: help setup demo test format ui docs lock picture wheel clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -92,6 +92,11 @@ docs: setup ## write what is generated of docs/ again: reference.md, house.svg, 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \
 		pyproject.toml --output-file requirements.lock
+
+picture: ## take the README's picture anew, of the report that `make demo` left (needs Chromium)
+	sed 's|</head>|<style>:has(> \#leaderboard) > :not(\#leaderboard), nav, header { display: none !important } section { margin: 0 !important; padding: 0 !important }</style></head>|' $(STATE)/report.html > $(STATE)/picture.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=980,765 --virtual-time-budget=8000 \
+		--screenshot=$(CURDIR)/docs/leaderboard.png "file://$(CURDIR)/$(STATE)/picture.html#leaderboard"
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

@@ -11,9 +11,9 @@ from assets.stage.dagster_internals import requested_backfills
 from assets.stage.partitions import process_of
 from assets.stage.resources import READ_AFTER_TAG
 
-LONGEST_WAIT_S = 600.0
+LONGEST_PATIENCE_S = 600.0
 """How long roll-ups wait, at most, for runs that are about to make more of what they read."""
-_UNFINISHED = [
+_TO_END = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -84,7 +84,7 @@ def boards_after_run(
 
     It looks at the state there is, not at how it came about: a partition that a command, a job, a backfill or a click made, in a run that
     succeeded or failed in part, makes the roll-ups older all the same, and so does one that lands while they are being made. They wait while
-    runs are about to make more, but no longer than LONGEST_WAIT_S. Roll-ups that were requested and failed are requested again when there is
+    runs are about to make more, but no longer than LONGEST_PATIENCE_S. Roll-ups that were requested and failed are requested again when there is
     something newer. `scores`: without it there is nothing to show.
     """
     boards = _Boards.of(roll_ups)
@@ -101,7 +101,7 @@ def boards_after_run(
             return _skip(f"run {run_ids[0]} is to make boards or makes them now", _Cursor(before.requested))
         if newest == before.requested:
             return _skip("the boards of what there is were requested, and not all were made: see their run", before)
-        if time.time() - waits_since < LONGEST_WAIT_S and (why := feeding or _command_at_work(instance, boards)):
+        if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _command_at_work(instance, boards)):
             return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
         some = None if len(outdated) == len(boards.inputs) else sorted(outdated)
         return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=some)], cursor=json.dumps(_Cursor(newest)))
@@ -122,7 +122,7 @@ def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
 def _unfinished(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
     """The runs that are to make roll-ups, and why to wait for others that make what the roll-ups read; empty: there are none."""
     rolling, feeding = list[str](), ""
-    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_TO_END)):
         run = record.dagster_run
         if _is_lost(record):
             continue
@@ -149,7 +149,7 @@ def _is_lost(record: dg.RunRecord) -> bool:
     process = process_of(record.dagster_run)
     if process is not None and process.is_dead():
         return True
-    is_old = time.time() - record.create_timestamp.timestamp() > LONGEST_WAIT_S
+    is_old = time.time() - record.create_timestamp.timestamp() > LONGEST_PATIENCE_S
     return is_old and record.dagster_run.status == dg.DagsterRunStatus.NOT_STARTED
 
 

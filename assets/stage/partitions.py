@@ -45,7 +45,7 @@ TAKEN_AWAY = "taken_away"
 OWNERS = ["team:data-engineering"]
 
 
-_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
+_PARTITION_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
 _PLACES: dict[str, tuple[str, int]] = {}
 """By stage, the pipeline that it is part of and its number among the stages of that pipeline."""
 
@@ -230,14 +230,16 @@ class PartitionRun:
 
 
 def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
-    """Tag the run with what its stage is about: the first levels of its partitions, such as `dtef/rounds`, its snapshot and its models.
+    """Tag the run with what its stage is about: the first levels of its partitions, its snapshot and its models.
 
     Here, as nothing else sees all runs: a backfill or a click takes no tags of a job.
     """
     config: Mapping[str, Any] = context.op_execution_context.op_config or {}
     partitions = context.assets_def.partitions_def
     space = next(
-        one for one in _SPACES if isinstance(partitions, dg.DynamicPartitionsDefinition) and one.name == partitions.name
+        one
+        for one in _PARTITION_SPACES
+        if isinstance(partitions, dg.DynamicPartitionsDefinition) and one.name == partitions.name
     )
     found = {
         f"dtef/{space.first}s": list(dict.fromkeys(space.levels(key)[space.first] for key in keys)),

@@ -12,7 +12,7 @@ from assets.games.automation import games_boards_after_run
 from assets.qa.automation import qa_boards_after_run
 from assets.rubric.automation import rubric_boards_after_run
 from assets.stage import boards_after
-from assets.stage.boards_after import LONGEST_WAIT_S, boards_after_run
+from assets.stage.boards_after import LONGEST_PATIENCE_S, boards_after_run
 from assets.stage.partitions import PROCESS_TAG
 from assets.stage.resources import Store
 from assets.survey.automation import survey_boards_after_run
@@ -159,7 +159,7 @@ def test_many_single_runs_are_few_roll_ups_and_none_is_put_off_for_ever(home: Ho
         if home.tick() == ALL:
             asked += 1
             home.roll_up()
-    assert 1 <= asked <= 49 * 30 // LONGEST_WAIT_S + 1
+    assert 1 <= asked <= 49 * 30 // LONGEST_PATIENCE_S + 1
     home.make(scores, key="s0")
     home.instance.report_run_canceled(waiting)
     assert home.tick() == ALL
