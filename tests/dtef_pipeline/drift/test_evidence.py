@@ -68,7 +68,7 @@ def path_by_definition(values: Floats, baseline: int, floors: Floats) -> list[fl
         e, known = 0.0, 0.0
         for change in range(1, n):
             factor = factor_by_definition(values[:n], change, floors[n - 1])
-            counts = n - change >= 3 and (change >= baseline or n >= 2 * baseline)
+            counts = n - change >= (3 if change >= baseline else 2 * baseline)
             e += prior(change, baseline) * (factor if counts else min(factor, 1))
             known += prior(change, baseline)
         path.append(e + 1 - known)
@@ -245,7 +245,7 @@ class TestPath:
         assert found.highest is not None
         assert found.highest > math.log10(20)
         assert found.first == before
-        assert (found.log10_e[: min(before + LONGEST_OUTAGE, 2 * BASELINE - 1)] <= 0).all()
+        assert (found.log10_e[: before + (LONGEST_OUTAGE if before >= BASELINE else 2 * BASELINE - 1)] < 0.5).all()
 
     def test_a_level_that_wanders_is_less_evidence_where_batteries_explain_a_part_of_it_than_where_responses_do(
         self,
