@@ -147,7 +147,7 @@ class _NothingToCompareError(ConfigError):
 def drift(
     reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
+    """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     try:
         checks = _checks(reader, rounds, by, since)
     except _NothingToCompareError as error:
