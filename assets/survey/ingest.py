@@ -25,7 +25,7 @@ from dtef_pipeline.survey.whole import whole
 from resources.sources import content_hash
 
 
-@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="6"))
+@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="7"))
 def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
 
@@ -111,7 +111,11 @@ def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Surv
         offenders += [
             f"{key} {row['question_id']}"
             for row in rows.to_pylist()
-            if any(min(row[name]) < 0 or abs(sum(row[name]) - 1) > 1e-9 for name in ("observed", "population"))
+            if any(
+                min(shares) < 0 or abs(sum(shares) - 1) > 1e-9
+                for shares in (row["observed"], row["population"])
+                if shares is not None
+            )
         ]
     return verdict(offenders, checked=checked)
 

@@ -57,7 +57,7 @@ class _References:
     """What is known of one question: for each answering segment the observed and the reference distributions."""
 
     observed: Floats
-    population: Floats
+    population: Floats | None
     population_n: int
     others: Floats
     others_n: Ints
@@ -68,8 +68,9 @@ class _References:
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> Observed:
     """Check every pair, and give each usable one its reference distributions.
 
-    `population` is the n-weighted mean over all usable segments that answered the question; `others` the same over the other
-    usable segments of the segment's attribute; `shuffled` the answer of any other segment, drawn with `seed`.
+    `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
+    whose own answer it would be. `others` is the same over the other usable segments of the segment's attribute; `shuffled` the answer of
+    any other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
     usable, quarantined = _usable_and_quarantined(survey, min_n)
@@ -154,11 +155,11 @@ def _references(
     attributes = np.array([s.attribute for s in answering], dtype=object)
     same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
     others_n = same @ n
-    population_n = int(n.sum())
+    is_known = len(pairs) > 1
     return _References(
         observed=observed,
-        population=_normalised(n @ observed) if pairs else observed.sum(axis=0),
-        population_n=population_n,
+        population=_normalised(n @ observed) if is_known else None,
+        population_n=int(n.sum()),
         others=_normalised((same * n) @ observed),
         others_n=others_n,
         shuffled=_other_rows(len(pairs), rng),

@@ -65,7 +65,9 @@ SURVEY_RESPONSES = pa.schema(
         _CIRCULAR,
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
         field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
-        field("population", DISTRIBUTION, "Population marginal: n-weighted answer of all segments of the round"),
+        field(
+            "population", DISTRIBUTION, "Population marginal: n-weighted answer of all segments of the round; null: one alone"
+        ),
         field("population_n", pa.int64(), "Respondents behind the population marginal"),
         field(
             "others", DISTRIBUTION, "Leave-one-out marginal: n-weighted answer of the attribute's other segments; null: none"
@@ -233,7 +235,7 @@ REFERENCE_SCORES = pa.schema(
         field("ceiling_low", SIMILARITIES, "Ceiling less its estimated bias, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
         field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: none"),
-        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better"),
+        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: none"),
     ]
 )
 """What the score of each pair could be at best, and what it is for those who know nothing of the segment, under each metric.

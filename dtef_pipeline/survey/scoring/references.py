@@ -63,7 +63,7 @@ class _Question:
     attributes: npt.NDArray[np.str_]
     n: npt.NDArray[np.int64]
     observed: Floats
-    population: Floats
+    population: Floats | None
     others: Floats  # of the segments `has_others` alone
     has_others: npt.NDArray[np.bool_]
     ordinal: bool
@@ -96,14 +96,16 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
             f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
             "allowed: one list of options for a question of a round"
         )
-    has_others = lists["others"].is_valid().to_numpy(zero_copy_only=False)[rows]
+    has_population, has_others = (
+        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "others")
+    )
     return _Question(
         name=(first["round"], first["question_id"]),
         rows=rows,
         attributes=np.array(taken["attribute"].to_pylist(), dtype=np.str_),
         n=taken["n"].to_numpy().astype(np.int64),
         observed=distributions(matrix(lists["observed"], k, rows), "observed"),
-        population=distributions(matrix(lists["population"], k, rows), "population"),
+        population=distributions(matrix(lists["population"], k, rows), "population") if has_population.all() else None,
         others=matrix(lists["others"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
@@ -130,7 +132,8 @@ def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
     n = worth.astype(np.float64)
     strength = prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
-    truth = truths(question.observed, n, question.population, strength, rng, simulated.draws)
+    centre = question.observed if question.population is None else question.population
+    truth = truths(question.observed, n, centre, strength, rng, simulated.draws)
     ordinal, dont_know = question.ordinal, question.dont_know
     values = ceilings(truth, worth, rng, ordinal=ordinal, dont_know=dont_know)
     above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, dont_know=dont_know)
@@ -149,8 +152,9 @@ def _fill(
         "ceiling": (rows, best.values),
         "ceiling_low": (rows, best.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
-        "population": (rows, question.similarities(question.population, observed)),
     }
+    if question.population is not None:
+        found["population"] = rows, question.similarities(question.population, observed)
     if question.has_others.any():
         found["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
     for name, (places, values) in found.items():
@@ -199,7 +203,7 @@ def _clusters(responses: pa.Table) -> pa.Array:
 def _check_lengths(responses: pa.Table) -> None:
     k = pc.list_value_length(responses["options"])
     for name in ("observed", "population", "others"):
-        wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name != "others"))
+        wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name == "observed"))
         if len(wrong):
             row = wrong.slice(0, 1).to_pylist()[0]
             raise DtefError(
