@@ -23,7 +23,7 @@ from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.cli.why_missing import reasons_without_score
+from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -82,6 +82,8 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     if by == "overall" and shown["rank"].isna().any():
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))
+    if silent := reader.query(lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds):
+        click.echo(silent)
     click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.attributes import canonical, vocabulary
+from dtef_pipeline.survey.attributes import canonical, is_non_answer, vocabulary
 from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
@@ -245,6 +245,7 @@ def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
         "segment": [s.key for s in segments],
         "attribute": [s.attribute for s in segments],
         "value": [s.value for s in segments],
+        "non_answer": [is_non_answer(s.key) for s in segments],
     }
 
 
@@ -296,6 +297,11 @@ def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
     if duplicates:
         message = "Asked before in the same round, with the same text and options."
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
+    if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
+        message = (
+            "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
+        )
+        yield Finding("warning", "non-answer-segment", message, tuple(silent))
     if responses.num_rows == 0:
         yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
 

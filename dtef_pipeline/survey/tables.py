@@ -51,6 +51,7 @@ SURVEY_RESPONSES = pa.schema(
         SEGMENT_FIELD,
         ATTRIBUTE_FIELD,
         VALUE_FIELD,
+        field("non_answer", pa.bool_(), "Flag: true for a segment of people who gave no answer, such as party:refused"),
         QUESTION_FIELD,
         _ORDER,
         field("question_text", pa.string(), "Text of the question as it was asked"),
