@@ -18,10 +18,14 @@ from assets.survey.rounds import ROUND_SEGMENT, refuse_losses, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
+from dtef_pipeline.survey.changes import COPY_COLUMNS, is_copy
 from dtef_pipeline.survey.design_effects import stated
+from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.shares import without_multi_select
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS
 from dtef_pipeline.survey.whole import whole
 from resources.sources import content_hash
 
@@ -77,8 +81,37 @@ def _observe_round(store: SurveyStore, round_id: str) -> _Round:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
         refuse_losses(store.sources, survey, observed, source.min_n, source.allowed)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
-    store.warehouse.write("survey_findings", observed.findings, round=round_id)
+    findings = pa.concat_tables([observed.findings, _beside_other_rounds(store, round_id, observed.responses)])
+    store.warehouse.write("survey_findings", findings, round=round_id)
     return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
+
+
+def _beside_other_rounds(store: SurveyStore, round_id: str, responses: pa.Table) -> pa.Table:
+    """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
+    others = [other for other in store.warehouse.values("survey_responses", "round") if other != round_id]
+    copies = [other for other in others if is_copy(responses, _answers(store, other))]
+    found = []
+    if copies:
+        message = "The same survey is stored under several ids, so a baseline that repeats one of them predicts the others without error."
+        found.append({"code": "same-survey", "message": message, "items": [round_id, *copies]})
+    if later := _predicted_without(store, round_id):
+        again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
+        message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
+        found.append({"code": "predicted-without-round", "message": message, "items": later})
+    return pa.Table.from_pylist([{"round": round_id, "level": "warning", **one} for one in found], schema=SURVEY_FINDINGS)
+
+
+def _answers(store: SurveyStore, round_id: str) -> pa.Table:
+    return store.reader.rows("survey_responses", columns=list(COPY_COLUMNS), round=round_id)
+
+
+def _predicted_without(store: SurveyStore, round_id: str) -> list[str]:
+    """The later rounds of the series that have predictions, where the round itself is not stored yet."""
+    if round_id in store.warehouse.values("survey_responses", "round"):
+        return []
+    this = round_order(round_id)
+    predicted = store.warehouse.values("predictions", "round")
+    return [other for other in predicted if round_order(other)[0] == this[0] and round_order(other) > this]
 
 
 def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[str, Any], str]:
@@ -113,7 +146,11 @@ def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Surv
         offenders += [
             (key, row["question_id"])
             for row in rows.to_pylist()
-            if any(min(row[name]) < 0 or abs(sum(row[name]) - 1) > 1e-9 for name in ("observed", "population"))
+            if any(
+                min(shares) < 0 or abs(sum(shares) - 1) > 1e-9
+                for shares in (row["observed"], row["population"])
+                if shares is not None
+            )
         ]
     return partition_verdict(context, offenders, checked=checked)
 

@@ -16,7 +16,7 @@ from dtef_pipeline.survey.boards.views import gap_tables
 from dtef_pipeline.survey.report.charts import gap_chart
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="4"))
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="5"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
@@ -49,7 +49,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="4"))
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="5"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
@@ -61,7 +61,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 
-@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="6"))
+@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="7"))
 def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
 
@@ -85,7 +85,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="3"))
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="4"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model that was asked repeatedly.
 

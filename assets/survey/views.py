@@ -26,12 +26,16 @@ class BoardConfig(Config):
     resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
     seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
 
+    non_answers: bool = Field(default=False, description="Also segments of people who gave no answer, such as party:refused.")
+
     def options(self, targets: str) -> BoardOptions:
-        return SurveyBoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
+        return SurveyBoardOptions(
+            metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed, non_answers=self.non_answers
+        )
 
     def recorded(self) -> dict[str, Any]:
         """As metadata."""
-        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
+        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed, "non_answers": self.non_answers}
 
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:

@@ -61,6 +61,11 @@ class BoardOptions:
         """The values of key columns that count, by column; none: all."""
         return {}
 
+    @property
+    def besides(self) -> str | None:
+        """SQL: which rows of `scores` count, besides what is chosen; None: all."""
+        return None
+
 
 def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
     """The published policy under a metric (none given: the board's), as an SQL expression over `scores` columns."""
@@ -76,6 +81,7 @@ def _where(options: BoardOptions) -> str:
     conditions = [
         *(f"list_contains(${name}, {name})" for name, values in options.chosen.items() if values),
         "snapshot = $snapshot" if options.snapshot is not None else None,
+        options.besides,
         f"NOT {left_out}" if left_out and options.targets == "clean" else None,
     ]
     return " AND ".join(condition for condition in conditions if condition) or "true"

@@ -16,7 +16,7 @@ from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.cli.why_missing import reasons_without_score
+from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render
@@ -94,6 +94,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
             table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
             said.append(f"\n{_over(connection, options, level)}:\n{table}")
             said += filter(None, [lines_of_few_pairs(board), lines_of_unranked(board, reasons)])
+        said.append(line_of_non_answers(connection, options))
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
         return said, boards, used, warnings
 

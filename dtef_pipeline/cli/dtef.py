@@ -233,7 +233,11 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     metavar="[MODEL=]DATE",
     help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift; may be repeated.",
 )
-@click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["watch", "drift"]),
+    help="Exit with code 3 at this verdict or a worse one; with 4 where it is too early to tell a drift.",
+)
 @writes_a_table
 @reports_errors
 @reads_families("by", "since", "fail_on", "output")
@@ -256,6 +260,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one;
+    4 --fail-on drift was given, no row says drift, and of one it is too early to tell (the baseline and one more snapshot are needed);
     5 --fail-on was given and no row could be compared.
     """
     from dtef_pipeline.cli import read

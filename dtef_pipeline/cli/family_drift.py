@@ -47,7 +47,7 @@ class WatchedFamily:
 
 @reads_tables
 def drift_of_models(reader: TableReader, watched: WatchedFamily, since: Sequence[str], fail_on: str | None, output: str) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
+    """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     subject = watched.names.subject
     options = _options(reader, watched, since)
     with waiting("comparing snapshots"):

@@ -223,6 +223,9 @@ chooses_a_board = options(
         show_default=True,
         help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
     ),
+    click.option(
+        "--non-answers", is_flag=True, default=None, help="Also segments of people who gave no answer, such as party:refused."
+    ),
     click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
     click.option(
         "--served",

@@ -26,7 +26,7 @@ from dtef_pipeline.cli.mixed_served import say_mixed
 from dtef_pipeline.cli.run_warnings import SAME_RESPONSE
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.cli.why_missing import reasons_without_score
+from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -88,6 +88,8 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
         click.echo(lines_of_unranked(shown, why))
     if not served:
         say_mixed(reader, "predictions", chosen.rounds, chosen.snapshot, "; --served gives each a row of its own")
+    if silent := reader.query(lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds):
+        click.echo(silent)
     click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))
 
 
@@ -155,7 +157,7 @@ class _NothingToCompareError(ConfigError):
 def drift(
     reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
+    """As `exit_code`; NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     try:
         checks = _checks(reader, rounds, by, since)
     except _NothingToCompareError as error:

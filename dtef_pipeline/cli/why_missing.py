@@ -89,3 +89,21 @@ def _place(row: Row) -> str:
 
 def _places(places: Sequence[str]) -> str:
     return and_more(places, _MOST_PLACES, "; ")
+
+
+def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
+    if options.besides is None:
+        return ""
+    left_out = [
+        f"{round_id}/{segment}"
+        for round_id, segment in connection.execute(
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.besides}) "
+            "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
+            [list(options.rounds)],
+        ).fetchall()
+    ]
+    if not left_out:
+        return ""
+    many, named = counted(len(left_out), "segment"), and_more(left_out, _MOST_PLACES)
+    return f"left out: {many} of people who gave no answer ({named}); `dtef leaderboard --non-answers` keeps them"

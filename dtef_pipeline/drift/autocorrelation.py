@@ -24,8 +24,8 @@ LASTING = 3
 PATIENCE = 3
 """Snapshots after the baseline within which a later change is to one half, by its prior weights."""
 EARLY = 0.2
-"""Prior weight of a change within the baseline, in equal parts. It counts for more than no change once twice the baseline's snapshots are known:
-the few before it may have been off, and nobody can tell."""
+"""Prior weight of a change within the baseline, in equal parts. It counts for more than no change once twice the baseline's snapshots are known
+since: the few before it may have been off, and nobody can tell."""
 PRIOR_VARIANCES = np.array([1.0, 4.0, 16.0, 64.0])
 """Of the shift, in units of the spread: a mixture finds small shifts and large ones nearly as fast as either prior alone would."""
 _DESIGN_ROWS = 32
@@ -105,8 +105,8 @@ def fits(means: Floats, baseline: int, floors: Floats, noise: Dependence, n: Pla
     factor[known] = log_bayes_factor(
         (all_in[:, None] / within - 1)[known], effective[known], np.broadcast_to(n[:, None], known.shape)[known]
     )
-    is_early = (change < baseline) & (n[:, None] < 2 * baseline)
-    factor = np.where(is_early | (n[:, None] - change < LASTING), np.minimum(factor, 0.0), factor)
+    lasting = np.where(change < baseline, 2 * baseline, LASTING)
+    factor = np.where(n[:, None] - change < lasting, np.minimum(factor, 0.0), factor)
     still = -design.volume[at] - 0.5 * np.log(design.ones[at]) - (n - 1) / 2 * np.log(all_in)
     # The change points that are still to come have the rest of the prior's weight, and a Bayes factor of 1.
     late, early = _prior(baseline)

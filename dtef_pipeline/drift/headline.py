@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, is_equal
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import night_headline, place_words
+from dtef_pipeline.drift.verdict_text import early_series, night_headline, place_words
 
 
 def headline(checks: pa.Table, subject: Subject) -> str:
@@ -39,15 +39,24 @@ def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
         if worst["gap"] is not None and not is_equal(worst["lowest"], worst["highest"]):
             size = f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
         where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
-        return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
+        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
     compared = sum(row["verdict"] is not None for row in rows)
-    if compared and all(row["log10_e"] is None for row in rows if row["verdict"] is not None):
-        return f"Too early to say: the evidence needs more snapshots ({compared} of {len(rows)} series could be compared)."
     if not compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
         why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
         return f"Nothing could be compared yet ({len(rows)} series){why}."
-    return f"No drift: {compared} of {len(rows)} series could be compared."
+    return f"{_none(rows)}: {compared} of {len(rows)} series could be compared."
+
+
+def _none(rows: Sequence[dict[str, Any]]) -> str:
+    """That no series drifted; or that it is too early to tell, of some or of all that could be compared."""
+    early = early_series(rows)
+    if not early:
+        return "No drift"
+    words = " and ".join(sorted(set(early)))
+    if len(early) == sum(row["verdict"] is not None for row in rows):
+        return f"{words[0].upper()}{words[1:]}"
+    return f"No drift in {sum(row['log10_e'] is not None for row in rows)} series, and {len(early)} {words}"
 
 
 def _where(row: dict[str, Any], subject: Subject) -> str:

@@ -59,11 +59,11 @@ class Paired:
 
     @property
     def split(self) -> int:
-        """Where one change explains the means best, by least squares: the first snapshot after it, from the second on. No test of anything."""
+        """Where one change explains the means best, by least squares: the first snapshot after it, from `begin` on. No test of anything."""
         sums, n = np.cumsum(self.means), len(self.means)
-        if n < 2:
-            return 1
-        after = np.arange(1, n)
+        if n <= self.begin:
+            return self.begin
+        after = np.arange(self.begin, n)
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 

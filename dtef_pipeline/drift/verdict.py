@@ -16,6 +16,7 @@ from dtef_pipeline.drift.night import Control, Scores, control_of, evidence_wher
 from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
 from dtef_pipeline.drift.paired import Moved, Paired, paired
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_text import early_words
 from dtef_pipeline.tables import EVIDENCE
 from dtef_pipeline.text.counted import and_more
 
@@ -246,7 +247,7 @@ def _notes(found: _Found, off: Off, *, baseline: int, threshold: float) -> tuple
     off and came back; and who moved, where it is not the series alone."""
     pairs, seen = found.pairs, found.seen
     if seen.first is None:
-        return (f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})",)
+        return (early_words(len(pairs.snapshots), baseline + 1),)
     notes = []
     lasts = found.drifted and seen.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:

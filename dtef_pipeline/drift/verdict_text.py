@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
@@ -65,6 +66,27 @@ def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
     """Whether a row has this verdict or a worse one, on its model or on the night."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
     return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
+
+
+def early_words(known: int, needed: int) -> str:
+    """What the reason of a series says that has fewer snapshots than the evidence needs: `too early: 3 of 6 snapshots`."""
+    return f"too early: {known} of {needed} snapshots"
+
+
+_TOLD_EARLY = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
+
+
+def told_too_early(row: Mapping[str, Any]) -> str | None:
+    """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
+    if row["verdict"] is None or row["log10_e"] is not None:
+        return None
+    found = _TOLD_EARLY.search(row["reason"] or "")
+    return found[0] if found else None
+
+
+def early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`told_too_early` of each row of which it is."""
+    return list(filter(None, map(told_too_early, rows)))
 
 
 def night_words(row: Mapping[str, Any]) -> str:

@@ -26,6 +26,19 @@ AI_CONCERN = "aiConcern"
 _PROFILE_COVERAGE = 0.8  # a profile question offers nearly all values of its attribute, an opinion about countries does not
 _EXAMPLES = re.compile(r"\s*\((?:e\.?\s?g\b|for example\b|such as\b|including\b|incl\b|i\.?\s?e\b).*\)\Z")
 _COMBINING_MARKS = re.compile("[\u0300-\u036f]")
+_NON_ANSWERS = (
+    r"(?:i-)?(?:don-t|dont|do-not|can-t|cant|cannot|did-not|didn-t)-(?:know|say|answer|tell|remember|recall)",
+    r"(?:i-am-|i-m-)?(?:not-sure|unsure|undecided)",
+    r"(?:i-)?(?:would-|d-)?(?:prefer|rather)-not(?:-to)?(?:-say|-answer|-disclose|-respond|-share)?|prefer-to-not-say",
+    r"(?:refuse|decline)[sd]?(?:-to-(?:say|answer))?|refusal|dk-(?:na|nr|ns|ref(?:used)?|no-answer)|n-a|missing|unknown|not-(?:stated|available|asked|applicable)",
+    r"(?:no|non)-?(?:answer|response|opinion)|not-answered|skipped",
+    r"no-(?:se|sabe|contesta|responde)|ns-n[cr]|prefiero-no-(?:decir|contestar|responder)(?:lo)?|nao-(?:sei|sabe|responde[ru]?)",
+    r"weiss(?:-ich)?-nicht|keine-(?:angabe|antwort)|(?:je-)?ne-sais?-pas|sans-reponse|refus|non-(?:so|sa|risponde)",
+    r"(?:я-)?не-знаю|затрудняюсь-ответить|отказ(?:-от-ответа)?|нет-ответа|不知道|不清楚|拒绝回答|无回答|わからない|無回答|答えたくない|لا-اعرف|لا-أعرف",
+)
+_NON_ANSWER = f"(?:{'|'.join(_NON_ANSWERS)})"
+NON_ANSWER_KEY = rf":{_NON_ANSWER}(?:-(?:or-|and-)?{_NON_ANSWER}|-vol(?:unteered)?)*(?:[+]|$)"
+"""Matches the key of a segment of people who gave no answer, or of one that joins it with another. Regular expression of Python and of RE2."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +176,11 @@ def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: i
             raise SurveyError(problem, where=where, line=line, arrived=dict(attributes))
     key = "+".join(segment_key(name, value) for name, value in parts)
     return Segment(key, "+".join(name for name, _ in parts), ", ".join(value for _, value in parts), n, parts)
+
+
+def is_non_answer(key: str) -> bool:
+    """Whether a segment is of people who gave no answer, by its key (`party:refused`, `pid3:not-sure`): nobody can describe such a group."""
+    return re.search(NON_ANSWER_KEY, key) is not None
 
 
 def unique_keys(segments: Sequence[Segment], *, where: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
@@ -122,3 +123,19 @@ def _added_and_dropped(old: Mapping[str, None], new: Mapping[str, None]) -> tupl
 
 def _name(pair: tuple[str, str | None]) -> str:
     return " ".join(filter(None, pair))
+
+
+COPY_COLUMNS = ("segment", "question_text", "options", "observed")
+"""Columns of `survey_responses` that `is_copy` reads."""
+_SAME_SHARE = 0.9
+"""Share of the smaller survey's pairs that have the same distribution in a copy: samples of two waves do not agree like that."""
+
+
+def is_copy(one: pa.Table, other: pa.Table) -> bool:
+    """Whether two rounds (COPY_COLUMNS) are one survey: nearly all pairs of the smaller one have the same distribution in the other."""
+    left, right = (
+        {(row["segment"], row["question_text"], *row["options"]): row["observed"] for row in table.to_pylist()}
+        for table in (one, other)
+    )
+    same = sum(np.allclose(shares, right[pair], rtol=0, atol=1e-9) for pair, shares in left.items() if pair in right)
+    return same > 0 and same >= _SAME_SHARE * min(len(left), len(right))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.attributes import canonical, vocabulary
+from dtef_pipeline.survey.attributes import canonical, is_non_answer, vocabulary
 from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
@@ -65,7 +65,7 @@ class _References:
     """What is known of one question: for each answering segment the observed and the reference distributions."""
 
     observed: Floats
-    population: Floats
+    population: Floats | None
     population_n: int | None
     others: Floats
     others_n: Sequence[int | None]
@@ -77,9 +77,9 @@ class _References:
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> Observed:
     """Check every pair, and give each usable one its reference distributions.
 
-    `population` is the n-weighted mean over all usable segments that answered the question; `others` the same over the other
-    usable segments of the segment's attribute; in either, segments count alike where the n of one is unknown. `shuffled` is the answer of any
-    other segment, drawn with `seed`.
+    `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
+    whose own answer it would be; `others` the same over the other usable segments of the segment's attribute; in either, segments count
+    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
     usable, quarantined = _usable_and_quarantined(survey, min_n)
@@ -179,9 +179,10 @@ def _references(
     same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
     all_known = ~(same & ~known).any(axis=1)
     weights = np.where(all_known[:, None], same * n, same)
+    population = _normalised((n if known.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
     return _References(
         observed=observed,
-        population=_normalised((n if known.all() else np.ones_like(n)) @ observed) if pairs else observed.sum(axis=0),
+        population=population,
         population_n=int(n.sum()) if known.all() else None,
         others=_normalised(weights @ observed),
         others_n=[int(total) if is_known else None for total, is_known in zip(same @ n, all_known, strict=True)],
@@ -269,6 +270,7 @@ def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
         "segment": [s.key for s in segments],
         "attribute": [s.attribute for s in segments],
         "value": [s.value for s in segments],
+        "non_answer": [is_non_answer(s.key) for s in segments],
     }
 
 
@@ -323,6 +325,11 @@ def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
     if unknown := responses["n"].null_count:
         yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {counted(len(responses), 'pair')}",))
+    if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
+        message = (
+            "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
+        )
+        yield Finding("warning", "non-answer-segment", message, tuple(silent))
     if responses.num_rows == 0:
         yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
 

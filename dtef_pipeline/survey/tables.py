@@ -51,6 +51,7 @@ SURVEY_RESPONSES = pa.schema(
         SEGMENT_FIELD,
         ATTRIBUTE_FIELD,
         VALUE_FIELD,
+        field("non_answer", pa.bool_(), "Flag: true for a segment of people who gave no answer, such as party:refused"),
         QUESTION_FIELD,
         _ORDER,
         field("question_text", pa.string(), "Text of the question as it was asked"),
@@ -76,7 +77,7 @@ SURVEY_RESPONSES = pa.schema(
         field(
             "population",
             DISTRIBUTION,
-            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown",
+            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown; null: one segment alone",
         ),
         field("population_n", pa.int64(), "Respondents behind the population marginal; null: some n is unknown"),
         field(
@@ -245,7 +246,7 @@ REFERENCE_SCORES = pa.schema(
         field("ceiling_low", SIMILARITIES, "Ceiling less its estimated bias, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
         field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: none"),
-        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better"),
+        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: none"),
     ]
 )
 """What the score of each pair could be at best, and what it is for those who know nothing of the segment, under each metric.

@@ -124,6 +124,7 @@ _PREDICT: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float]
 }
 
 _WHY_MISSING = {
+    POPULATION_MARGINAL: "no other segment of the round answered the question",
     LEAVE_ONE_OUT: "no other segment of this attribute answered the question",
     EMPIRICAL_BAYES: "no other segment of this attribute answered the question",
     NEAREST_SEGMENTS: NO_NEIGHBOUR,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.survey.attributes import NON_ANSWER_KEY
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,
     LEAVE_ONE_OUT,
@@ -53,7 +54,8 @@ SCORED = Scored(
 class SurveyBoardOptions(BoardOptions):
     """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
 
-    Under one condition (None: under each). `questions`: only the first so many of each survey; None: all.
+    Under one condition (None: under each). `questions`: only the first so many of each survey; None: all. `non_answers`: also segments of
+    people who gave no answer; those named in `segments` always count.
     """
 
     subject: Scored = SCORED
@@ -63,6 +65,11 @@ class SurveyBoardOptions(BoardOptions):
     condition: str | None = None
     segments: tuple[str, ...] = ()
     questions: int | None = None
+    non_answers: bool = False
+
+    @property
+    def besides(self) -> str | None:
+        return None if self.non_answers or self.segments else f"NOT regexp_matches(segment, '{NON_ANSWER_KEY}')"
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:

@@ -124,7 +124,7 @@ def held(rows: Iterable[_Row], places: Places, most_bytes: int) -> tuple[dict[st
     return {"pool": list(texts.pool)[:held_texts], "prompts": list(texts.prompts)[:held_prompts], "said": said}, kept
 
 
-_ALL_TEXTS = SurveyBoardOptions(targets="all")
+_ALL_TEXTS = SurveyBoardOptions(targets="all", non_answers=True)
 _CELL = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot"
 
 

@@ -29,7 +29,7 @@ from dtef_pipeline.text.counted import counted
 
 MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
-_ALL_TARGETS = SurveyBoardOptions(targets="all")
+_ALL_TARGETS = SurveyBoardOptions(targets="all", non_answers=True)
 _HOW_TO_READ_PAIRS = (
     "Choose a model, a question and a segment; pairs that the model was asked stand first. Bars are shares of answers. The whisker on an "
     "observed bar is its 95 % interval for "

@@ -66,7 +66,7 @@ class _Question:
     n: Floats  # respondents, of weighted answers the effective ones; NaN: unknown
     is_effective: npt.NDArray[np.bool_]
     observed: Floats
-    population: Floats
+    population: Floats | None
     others: Floats  # of the segments `has_others` alone
     has_others: npt.NDArray[np.bool_]
     ordinal: bool
@@ -77,10 +77,8 @@ class _Question:
         known = np.isfinite(self.n)
         if known.all():
             return self
-        parts = {
-            name: getattr(self, name)[known] for name in ("rows", "attributes", "n", "is_effective", "observed", "population")
-        }
-        return replace(self, **parts)
+        parts = {name: getattr(self, name)[known] for name in ("rows", "attributes", "n", "is_effective", "observed")}
+        return replace(self, **parts, population=None if self.population is None else self.population[known])
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
         return similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
@@ -110,7 +108,9 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
             "allowed: one list of options for a question of a round"
         )
     off, positions = (taken[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
-    has_others = lists["others"].is_valid().to_numpy(zero_copy_only=False)[rows]
+    has_population, has_others = (
+        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "others")
+    )
     return _Question(
         name=(first["round"], first["question_id"]),
         rows=rows,
@@ -118,7 +118,7 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
         n=sample_sizes(taken),
         is_effective=pc.is_valid(taken["n_effective"]).to_numpy(),
         observed=distributions(matrix(lists["observed"], k, rows), "observed"),
-        population=distributions(matrix(lists["population"], k, rows), "population"),
+        population=distributions(matrix(lists["population"], k, rows), "population") if has_population.all() else None,
         others=matrix(lists["others"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
@@ -146,7 +146,8 @@ def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
     n = worth.astype(np.float64)
     strength = prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
-    truth = truths(question.observed, n, question.population, strength, rng, simulated.draws)
+    centre = question.observed if question.population is None else question.population
+    truth = truths(question.observed, n, centre, strength, rng, simulated.draws)
     ordinal, ranks = question.ordinal, question.ranks
     values = ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
     above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
@@ -167,8 +168,9 @@ def _fill(
         "ceiling": (sized.rows, best.values),
         "ceiling_low": (sized.rows, best.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
-        "population": (rows, question.similarities(question.population, observed)),
     }
+    if question.population is not None:
+        found["population"] = rows, question.similarities(question.population, observed)
     if question.has_others.any():
         found["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
     for name, (places, values) in found.items():
@@ -217,7 +219,7 @@ def _clusters(responses: pa.Table) -> pa.Array:
 def _check_lengths(responses: pa.Table) -> None:
     k = pc.list_value_length(responses["options"])
     for name in ("observed", "population", "others"):
-        wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name != "others"))
+        wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name == "observed"))
         if len(wrong):
             row = wrong.slice(0, 1).to_pylist()[0]
             raise DtefError(

@@ -33,7 +33,7 @@ class TestSegmentsAndRounds:
             assert row["gap"] == pytest.approx(row["highest"] - row["lowest"])
             assert row["hours"] == pytest.approx(48)
             assert row["verdict"] == "watch"
-            assert "too few snapshots for evidence (2 of 6)" in row["reason"]
+            assert "too early: 2 of 6 snapshots" in row["reason"]
         assert {row["model"] for row in rows} == {"fake"}, "baselines do not drift"
 
     def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
@@ -61,9 +61,9 @@ class TestModels:
 
     def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
         text = ok("drift")
-        assert text.startswith("No drift; 2 of 2 series to watch. Largest: fake at context")
+        assert text.startswith("Too early: 2 of 6 snapshots; 2 of 2 series to watch. Largest: fake at context")
         assert "answers since 2026-01-03: parsed answers score 0." in text
-        assert "too few snapshots for evidence (2 of 6)" in text
+        assert "too early: 2 of 6 snapshots" in text
 
     def test_lists_are_json_in_csv(self, reading: Path) -> None:
         rows = list(csv.DictReader(io.StringIO(ok("drift", "--format", "csv"))))
@@ -98,8 +98,13 @@ class TestExitCodes:
             assert result.exit_code == 3
             assert "down by 0.2000 since 2026-01-07" in result.stdout
 
-    def test_what_is_only_to_be_watched_fails_on_watch_alone(self, reading: Path) -> None:
-        assert dtef("drift", "--fail-on", "drift").exit_code == 0
+    def test_where_it_is_too_early_to_tell_a_drift_the_exit_code_is_4(self, reading: Path) -> None:
+        """It ended with 0 and "No drift", whatever had changed."""
+        result = dtef("drift", "--fail-on", "drift")
+        assert result.exit_code == 4
+        assert "too early: 2 of 6 snapshots" in " ".join(result.stderr.split())
+        assert "No drift" not in result.stdout
+        assert dtef("drift").exit_code == 0
         assert dtef("drift", "--fail-on", "watch", "--format", "json").exit_code == 3
 
     @pytest.mark.parametrize("by", ["model", "round", "segment"])

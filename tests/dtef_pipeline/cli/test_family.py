@@ -121,7 +121,7 @@ def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
 
 def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blueprint(house: Warehouse) -> None:
     shown = ok("drift", "--family", "rubric")
-    assert "too few snapshots for evidence (2 of 6)" in shown
+    assert "too early: 2 of 6 snapshots" in shown
     assert "judges" in shown
     rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
     assert len(rows) == len(house.read("rubric_drift")) > 0
@@ -139,7 +139,7 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
 def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3_at_a_verdict(
     house: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 0
+    assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4
     checks = house.read("rubric_model_drift")
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
         rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]

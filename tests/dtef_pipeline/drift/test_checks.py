@@ -78,7 +78,7 @@ class TestVerdict:
     def test_too_few_snapshots_are_flagged_by_the_rule_and_say_that_evidence_lacks(self) -> None:
         row = only(nights(stepped(2, 1, 0.2)))
         assert (row["verdict"], row["log10_e"], row["shift"], row["moved"]) == ("watch", None, None, None)
-        assert row["reason"].endswith("; too few snapshots for evidence (2 of 6)")
+        assert row["reason"].endswith("; too early: 2 of 6 snapshots")
         assert only(nights(stepped(2, 2, 0)))["verdict"] == "none"
         enough = only(nights(stepped(3, 2, 0)), options=WatchOptions(baseline=2))
         assert "too few" not in enough["reason"]

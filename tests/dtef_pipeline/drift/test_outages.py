@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dtef_pipeline.drift.evidence import BASELINE, evidence
 from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NOT_OFF, Off, off_nights
 
 FLOOR = 0.005
@@ -94,3 +97,16 @@ def test_half_of_a_short_series_that_is_off_is_pending(before: int) -> None:
     """The usual spread was as large as the outage."""
     means = np.where(np.arange(2 * before) < before, 0.80, 0.69)
     assert off_nights(means, FLOOR) == Off(pending=tuple(range(before, 2 * before)))
+
+
+@pytest.mark.parametrize("before", range(1, 10))
+@pytest.mark.parametrize("by", [-0.1, 0.1])
+def test_a_shift_on_any_of_the_first_ten_nights_is_found_within_ten_nights(before: int, by: float) -> None:
+    """A shift within the baseline was never found."""
+    means = np.random.default_rng(before).normal(0, 0.005, before + 10)
+    means[before:] += by
+    found = evidence(means, np.full(before + 10, 0.005), threshold=math.log10(20))
+    assert found.highest is not None
+    assert found.highest > math.log10(20)
+    assert found.first == before
+    assert (found.log10_e[: before + (LONGEST_OUTAGE if before >= BASELINE else 2 * BASELINE - 1)] < 0.5).all()

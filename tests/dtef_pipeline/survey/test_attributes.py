@@ -12,6 +12,7 @@ from dtef_pipeline.survey.attributes import (
     candidates,
     canonical,
     classify,
+    is_non_answer,
     profile_attribute,
     segment,
     segment_key,
@@ -159,3 +160,35 @@ def test_opinions_are_no_profile_questions() -> None:
     assert profile_attribute(["India", "Japan", "Germany"], values) is None  # which country leads?
     assert profile_attribute(["More excited than concerned", "More concerned than excited"], values) is None
     assert profile_attribute(["Yes", "No", "Other"], values) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("Refused", "Not sure", "Don’t know", "I don't know", "Prefer not to say", "DK/Refused", "No answer/refused", "N/A"),
+        *(
+            "Don't know/Refused (VOL)",
+            "Missing; Not available",
+            "No sabe / No contesta",
+            "Não sei",
+            "Weiß nicht",
+            "Keine Angabe",
+        ),
+        *("Je ne sais pas", "не знаю", "不知道", "わからない"),
+    ],
+)
+def test_a_segment_of_people_who_gave_no_answer_is_told_by_its_key(value: str) -> None:
+    assert is_non_answer(segment_key("party", value))
+    assert is_non_answer(f"{segment_key('party', value)}+gender:male")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("religion:i-do-not-identify-with-any-religious-group-or-faith", "gender:non-binary", "country:north-america"),
+        *("country:na", "country:dk", "aiUse:i-don-t-know-anything-about-it", "party:no", "party:other", "party:none"),
+        *("refused:yes", "knows:sure"),
+    ],
+)
+def test_an_answer_is_no_non_answer(key: str) -> None:
+    assert not is_non_answer(key)

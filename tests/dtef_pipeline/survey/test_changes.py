@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.changes import Changes, changes
+from dtef_pipeline.survey.changes import Changes, changes, is_copy
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 
 Pairs = dict[tuple[str, str], dict[str, Any]]
@@ -95,3 +95,20 @@ def test_backwards_additions_are_losses_and_equal_tables_have_no_changes(before:
     assert set(there.distributions_changed) == set(back.distributions_changed)
     assert changes(table(before), table(before)) == Changes()
     assert (there == Changes()) == (before == after)
+
+
+def of_answers(*shares: float, segment: str = "country:kenya") -> pa.Table:
+    rows = [
+        {"segment": segment, "question_text": f"Question {at}?", "options": ["Yes", "No"], "observed": [share, 1 - share]}
+        for at, share in enumerate(shares)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def test_equal_distributions_are_one_survey_under_two_ids() -> None:
+    """Its own copy was predicted with a score of 1."""
+    answers = of_answers(0.25, 0.5, 0.75)
+    assert is_copy(answers, of_answers(0.25, 0.5, 0.75, 0.1))
+    assert not is_copy(answers, of_answers(0.25, 0.51, 0.74))
+    assert not is_copy(answers, of_answers(0.25, 0.5, 0.75, segment="country:india"))
+    assert not is_copy(answers.slice(0, 0), answers)

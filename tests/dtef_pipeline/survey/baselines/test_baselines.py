@@ -52,7 +52,9 @@ def test_a_baseline_answers_what_its_name_says(name: str, expected: list[float])
     assert predicted(name, row()) == pytest.approx(expected, abs=0)
 
 
-@pytest.mark.parametrize(("name", "column"), [(LEAVE_ONE_OUT, "others"), (SHUFFLED, "shuffled"), (PREVIOUS, None)])
+@pytest.mark.parametrize(
+    ("name", "column"), [(MARGINAL, "population"), (LEAVE_ONE_OUT, "others"), (SHUFFLED, "shuffled"), (PREVIOUS, None)]
+)
 def test_nothing_to_say_is_none_with_a_reason_and_never_zeros(name: str, column: str | None) -> None:
     given = row(**({column: None} if column else {}))
     assert predicted(name, given) is None

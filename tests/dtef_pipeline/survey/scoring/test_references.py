@@ -72,6 +72,14 @@ def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
     assert both["others"] is not None
 
 
+def test_no_other_segment_of_the_round_leaves_no_score_of_a_population() -> None:
+    """The population marginal was the target itself, and scored 1."""
+    (alone,) = reference_scores(survey_rows({"population": None, "others": None, "others_n": None})).to_pylist()
+    assert (alone["population"], alone["others"]) == (None, None)
+    assert alone["ceiling"] is not None
+    assert alone["uniform"] is not None
+
+
 def test_one_segment_alone_is_taken_for_the_population() -> None:
     (row,) = reference_scores(survey_rows({})).to_pylist()
     assert row["shrinkage"] == pytest.approx(MAX_STRENGTH / (MAX_STRENGTH + 40))
