@@ -245,7 +245,7 @@ class ModelQueue:
             rate_limited=self.state.rate_limited,
             cost_usd=self.state.spent.known_usd,
             unknown_cost_attempts=self.state.spent.unpriced,
-            unknown_cost_usd_most=self.state.spent.most_usd,
+            unknown_cost_usd_most=self.state.spent.most_usd or None,
             seconds_left=left / rate if rate else None,
         )
 
