@@ -59,7 +59,7 @@ _SPENT = """
 """
 
 _USED_BY_MODEL = (*MODEL, *(column.name for column in SPENDING))
-_DOLLARS = frozenset(column.name for column in SPENDING if pa.types.is_floating(column.type))
+_DOLLAR_SUMS = frozenset(column.name for column in SPENDING if pa.types.is_floating(column.type))
 
 
 def costs(connection: duckdb.DuckDBPyConnection, keys: Keys) -> pa.Table:
@@ -136,7 +136,7 @@ def _added_up(requests: pa.Table) -> pa.Table:
         "budget_stopped": pc.equal(status, "budget"),
         "unpriced": pc.and_(is_answered, pc.is_null(cost)),
     }
-    counted |= {name: requests[name] for name in _DOLLARS}
+    counted |= {name: requests[name] for name in _DOLLAR_SUMS}
     counted |= {name: pc.fill_null(requests[name], 0) for name in _USED_BY_MODEL if name not in (*MODEL, *counted)}
     whole = pa.table({**{name: requests[name] for name in MODEL}, **counted})
     sums = whole.group_by(list(MODEL), use_threads=False).aggregate([(name, "sum") for name in counted])

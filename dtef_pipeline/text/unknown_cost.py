@@ -17,7 +17,16 @@ def unknown_cost(attempts: int, most_usd: float | None) -> str:
 
 def cost_in_words(cost_usd: float | None, attempts: int, most_usd: float | None = None) -> str:
     """Dollars as people read them: what is known, and the attempts of unknown cost beside it. Unknown is not 0."""
-    unknown = unknown_cost(attempts, most_usd)
+    is_bounded = bool(most_usd and not math.isnan(most_usd))
+    unknown = unknown_cost(attempts, most_usd) if is_bounded else f"{attempts:,} of unknown cost"
     if cost_usd is None or math.isnan(cost_usd):
-        return (unknown if most_usd and not math.isnan(most_usd) else "cost unknown") if attempts else "no cost"
-    return f"${cost_usd:,.4f}" + (f" and {unknown}" if unknown else "")
+        return (unknown if is_bounded else "cost unknown") if attempts else "no cost"
+    return f"${cost_usd:,.4f}" + (f" and {unknown}" if attempts else "")
+
+
+def costs_in_short(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:
+    """The same in cents, as parts of a longer line; nothing where nothing was paid."""
+    known = ["cost unknown"] if cost_usd is None else []
+    if cost_usd:
+        known = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]
+    return [*known, *filter(None, [unknown_cost(attempts, most_usd)])]

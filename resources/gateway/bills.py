@@ -12,8 +12,8 @@ from resources.gateway.prices import Price, price
 
 COST_HEADER = "x-litellm-response-cost"
 """In which a proxy of litellm's states what a call cost."""
-_COUNT_AS_TEXT = re.compile(r"[0-9]{1,15}")
-_NOTHING: Mapping[str, Any] = {}
+_TOKENS_AS_TEXT = re.compile(r"[0-9]{1,15}")
+_NO_USAGE: Mapping[str, Any] = {}
 
 
 class Bill(NamedTuple):
@@ -47,7 +47,7 @@ def bill_of(usage: object, charged: Price | None, header: object = None) -> Bill
 
     What the provider states counts before any list of prices. A cost of 0 beside a price above 0 is that of a proxy that knows no price.
     """
-    stated: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NOTHING
+    stated: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
     prompt, completion = count_of(stated.get("prompt_tokens")), count_of(stated.get("completion_tokens"))
     cached, reasoning = _cached(stated, prompt), _reasoning(stated)
     reported = _reported(stated)
@@ -68,7 +68,7 @@ def bill_of_embedding(spec: ModelSpec, usage: object, header: object = None) -> 
 
 def count_of(value: object) -> int | None:
     """A number of tokens, which some servers send as text; None: it is none."""
-    if isinstance(value, str) and _COUNT_AS_TEXT.fullmatch(value):
+    if isinstance(value, str) and _TOKENS_AS_TEXT.fullmatch(value):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0 or value % 1:
         return None
@@ -118,4 +118,4 @@ def _charged(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: 
 
 def _part(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = usage.get(name)
-    return part if isinstance(part, Mapping) else _NOTHING
+    return part if isinstance(part, Mapping) else _NO_USAGE

@@ -12,12 +12,16 @@ from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
 from dtef_pipeline.text.unknown_cost import unknown_cost
-from resources.gateway.prices import Price
+from resources.gateway.prices import Price, states_costs
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
 _ROUNDING_USD = 1e-12
+WITHOUT_BILL = (
+    "its price is not known, and a call that may be billed stated no cost, so that a limit in dollars cannot be kept; "
+    "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
+)
 UNBOUNDED_RESPONSE = 4096
 """Tokens reserved for a response that no `max_tokens` bounds."""
 
@@ -155,9 +159,12 @@ class Accounts:
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
     def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
-        """The models whose price is not known, and that some limit in dollars concerns."""
-        unknown = [spec.name for spec, price in prices if price is None and self.needs_price(spec.name, role)]
-        return [name for name in unknown if name not in self.allowed_unpriced]
+        """The models whose price is not known, that some limit in dollars concerns, and whose provider does not state costs either."""
+        return [spec.name for spec, price in prices if self.lacks_price(spec, price, role) and not states_costs(spec)]
+
+    def lacks_price(self, spec: ModelSpec, price: Price | None, role: str = CANDIDATE) -> bool:
+        """Whether no price is known that some limit in dollars needs."""
+        return price is None and self.needs_price(spec.name, role) and spec.name not in self.allowed_unpriced
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """UnpricedModels when a model whose price is not known would be asked under a limit in dollars."""

@@ -7,13 +7,11 @@ is there.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.text.counted import counted
-from resources.gateway.budget import Accounts, Usage, of_unknown_cost
+from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, of_unknown_cost
 from resources.gateway.queues import (
     SAME_REFUSALS,
     Arrival,
@@ -24,37 +22,13 @@ from resources.gateway.queues import (
     used_by,
     used_by_failed,
 )
-from resources.gateway.retries import Backoff
+from resources.gateway.rules import Rules
 from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter
 
 # Whatever might go unnoticed costs a moment and not the run.
 _LONGEST_SLEEP_S = 5.0
-
-
-async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, or the seconds are over."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a set of requests is asked."""
-
-    limit: int
-    """Calls in flight at once over all models."""
-    backoff: Backoff
-    grace: float
-    """Seconds that calls in flight are given to end, once the run is being stopped."""
-    clock: Callable[[], float] = time.monotonic
-    """Seconds that only grow."""
-    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _set_or_late
-    """Returns when the event is set, or so many seconds of the clock later."""
 
 
 class Dispatch:
@@ -193,7 +167,9 @@ class Dispatch:
         """Start one call, if the budget allows it."""
         job = queue.take(now)
         usage = self._accounts.estimate(job.request, queue.state.price)
-        if not self._accounts.reserve(queue.spec.name, usage, job.request.role):
+        # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost.
+        is_early = bool(queue.in_flight) and self._lacks_price(queue)
+        if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
             if self._accounts.reached(queue.spec.name, job.request.role):
                 self._changed.set()
@@ -208,6 +184,9 @@ class Dispatch:
         self._calls.add(call)
         call.add_done_callback(self._ended)
         return True
+
+    def _lacks_price(self, queue: ModelQueue) -> bool:
+        return self._accounts.lacks_price(queue.spec, queue.state.price, queue.role)
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
@@ -239,6 +218,7 @@ class Dispatch:
             raise
         else:
             latency = self._rules.clock() - began
+            queue.state.learn_price(reply)
             used = used_by(reply, job.request, queue.state.price)
             queue.state.answer(job)
             self._end_undecided(queue)
@@ -249,6 +229,8 @@ class Dispatch:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
             queue.state.spent += used
+            if used.unpriced and self._lacks_price(queue):
+                self._give_up(queue, WITHOUT_BILL)
             self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
 
     def _failed(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:

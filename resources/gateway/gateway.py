@@ -21,7 +21,7 @@ from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.direct_embedding import DirectEmbedding
 from resources.gateway.direct_transport import DirectTransport, is_direct
-from resources.gateway.dispatch import Dispatch, Rules
+from resources.gateway.dispatch import Dispatch
 from resources.gateway.intake import Intake
 from resources.gateway.litellm_embedding import LitellmEmbedding
 from resources.gateway.litellm_transport import LitellmTransport
@@ -31,6 +31,7 @@ from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
+from resources.gateway.rules import Rules
 from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
 from resources.gateway.shared_limits import SharedLimits
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
@@ -241,7 +242,7 @@ class Gateway:
         refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
         self._check_sent([queue for queue in queues if queue.role != EMBEDDER])
         for queue in queues:
-            queue.state.price = price(queue.spec)
+            queue.state.price = price(queue.spec) or queue.state.price
         for role in dict.fromkeys(queue.role for queue in queues):
             of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
             self.accounts.refuse_unpriced(of_role, role)

@@ -24,6 +24,7 @@ class Price:
 
 
 FREE = Price(0.0, 0.0)
+_STATES_COSTS = "openrouter/"
 
 
 def price(spec: ModelSpec) -> Price | None:
@@ -37,6 +38,16 @@ def price(spec: ModelSpec) -> Price | None:
     if spec.is_local or spec.is_computed or spec.is_imported:
         return FREE
     return None if spec.api_base else _listed(spec.model)
+
+
+def states_costs(spec: ModelSpec) -> bool:
+    """Whether the provider states with each reply what it cost, so that a limit in dollars can be kept without a price."""
+    return spec.model.startswith(_STATES_COSTS) and not spec.api_base
+
+
+def bound_of(cost_usd: float, prompt_tokens: int, completion_tokens: int) -> Price:
+    """The highest prices that a call of this cost allows: no kind of token cost more than all of the call. Both counts are above 0."""
+    return Price(cost_usd * 1e6 / prompt_tokens, cost_usd * 1e6 / completion_tokens)
 
 
 def own_price(spec: ModelSpec) -> Price | None:

@@ -23,7 +23,7 @@ from rich.progress import (
 )
 
 from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.unknown_cost import unknown_cost
+from dtef_pipeline.text.unknown_cost import costs_in_short
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +230,7 @@ def _note(one: ModelProgress) -> str:
         parts.append(_pace(one.rate))
     if one.rate_limited:
         parts.append(counted(one.rate_limited, "rate limit"))
-    if one.cost_usd is None:
-        parts.append("cost unknown")
-    elif one.cost_usd:
-        parts.append(f"${one.cost_usd:.2f}" if one.cost_usd >= 0.01 else "under $0.01")
-    if one.unknown_cost_attempts:
-        parts.append(unknown_cost(one.unknown_cost_attempts, one.unknown_cost_usd_most))
+    parts += costs_in_short(one.cost_usd, one.unknown_cost_attempts, one.unknown_cost_usd_most)
     if one.seconds_left is not None and one.settled < one.total:
         parts.append(f"{_spoken(one.seconds_left)} left")
     return ", ".join(parts)

@@ -16,7 +16,7 @@ from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Request, Respon
 from resources.gateway.bills import Bill
 from resources.gateway.breaker import Breaker
 from resources.gateway.budget import Usage, most_of, of_unknown_cost
-from resources.gateway.prices import Price
+from resources.gateway.prices import Price, bound_of
 from resources.gateway.progress import ModelProgress
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scrubber, Transport
@@ -86,6 +86,7 @@ class ModelState:
     slots: ProviderSlots
     breaker: Breaker
     price: Price | None = None
+    _bound: Price | None = None
     dead: str | None = None
     """Why no further request to this model makes sense."""
     calls: int = 0
@@ -108,6 +109,18 @@ class ModelState:
         self.limited_since = None
         self.breaker.alive()
         self.slots.answered()
+
+    def learn_price(self, bill: Reply | Bill) -> None:
+        """Bound a price that no list has by what the provider states that a call cost."""
+        if (
+            self.price is not self._bound
+            or bill.reported_cost_usd is None
+            or not (bill.prompt_tokens and bill.completion_tokens)
+        ):
+            return
+        bound = bound_of(bill.reported_cost_usd, bill.prompt_tokens, bill.completion_tokens)
+        known = self._bound or bound
+        self._bound = self.price = Price(min(known.prompt, bound.prompt), min(known.completion, bound.completion))
 
     def refused(self, message: str) -> bool:
         """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
@@ -238,7 +251,7 @@ class ModelQueue:
             rate_limited=self.state.rate_limited,
             cost_usd=self.state.spent.known_usd,
             unknown_cost_attempts=self.state.spent.unpriced,
-            unknown_cost_usd_most=self.state.spent.most_usd,
+            unknown_cost_usd_most=self.state.spent.most_usd or None,
             seconds_left=left / rate if rate else None,
         )
 

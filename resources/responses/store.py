@@ -21,6 +21,7 @@ from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
 from resources.responses.forgotten import with_forgotten_costs
+from resources.responses.lost_costs import LostCost, added_up, has_no_response, lost_by_key
 
 RESPONSES = pa.schema([column.arrow for column in RESPONSE_COLUMNS])
 """The columns of `ResponseStore.responses`: the fields of `Response`."""
@@ -52,17 +53,6 @@ class StoredModel(NamedTuple):
     name: str
     variant: str
     draws: int
-
-
-class LostCost(NamedTuple):
-    """What calls without a response cost."""
-
-    cost_usd: float | None
-    """US dollars of those whose bill is known; None: of none it is."""
-    unknown: int
-    """Calls of unknown cost."""
-    most_usd: float | None
-    """US dollars that these may have cost at most; None: there are none, or no price is known."""
 
 
 class StoredCost(NamedTuple):
@@ -119,7 +109,7 @@ class ResponseStore:
         """What calls of these requests cost that brought no response, of all runs; requests without one are left out."""
         if not self.database.read(partial(_rows, sa.select(db.lost_attempts.c.id).limit(1), {})):
             return {}
-        statement = _lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        statement = lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
         chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
         return {key: LostCost(*sums) for given in chunks for key, *sums in self.database.read(partial(_rows, statement, given))}
 
@@ -209,7 +199,7 @@ class ResponseStore:
             for column in (db.responses.c, db.forgotten_responses.c)
         ]
         unanswered = sa.select(sa.func.sum(sa.func.coalesce(lost.cost_usd, lost.most_usd))).where(
-            lost.role == role, lost.ended_at >= began, _has_no_response()
+            lost.role == role, lost.ended_at >= began, has_no_response()
         )
         parts = [self.database.read(partial(_rows, one, {}))[0][0] for one in (*statements, unanswered)]
         return math.fsum(float(part or 0.0) for part in parts)
@@ -235,7 +225,7 @@ class ResponseStore:
     def _lost_of(self, keys: Sequence[str], queue_id: str) -> list[LostCost]:
         """What calls of an evaluation's runs cost that brought no response, of those of these requests that have none."""
         lost = db.lost_attempts.c
-        statement = _lost_by_key().where(self.database.among(lost.request_key), lost.queue_id == queue_id, _has_no_response())
+        statement = lost_by_key().where(self.database.among(lost.request_key), lost.queue_id == queue_id, has_no_response())
         chunks = (self.database.keys(chunk) for chunk in db.chunks(keys))
         return [LostCost(*sums) for given in chunks for _, *sums in self.database.read(partial(_rows, statement, given))]
 
@@ -263,10 +253,10 @@ class ResponseStore:
 
     def _with_lost(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows with what earlier calls of their requests cost, or may have cost, that brought no response."""
-        statement = _lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        statement = lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
         keys = self.database.keys([row["request_key"] for row in rows])
         lost = {key: LostCost(*sums) for key, *sums in connection.execute(statement, keys)}
-        return [_added_up(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
+        return [added_up(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
 
     def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         """How many were not there. Only those are noted as asked for by the evaluation."""
@@ -284,38 +274,9 @@ class ResponseStore:
             yield self.database.read(partial(_plain_rows, statement, self.database.keys(chunk)))
 
 
-def _lost_by_key() -> sa.Select[Any]:
-    """A request key, and the columns of `LostCost`."""
-    lost = db.lost_attempts.c
-    unknown = sa.func.count() - sa.func.count(lost.cost_usd)
-    return sa.select(lost.request_key, sa.func.sum(lost.cost_usd), unknown, sa.func.sum(lost.most_usd)).group_by(
-        lost.request_key
-    )
-
-
 def _most_spent(column: Any) -> sa.ColumnElement[float]:
     """US dollars that a response of these columns cost at most, with the calls before it."""
     return sa.func.coalesce(column.cost_usd, 0.0) + sa.func.coalesce(column.unknown_cost_usd_most, 0.0)
-
-
-def _has_no_response() -> sa.ColumnElement[bool]:
-    """Of a lost attempt: nobody got a response to its request yet."""
-    responses = db.responses.c
-    return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
-
-
-def _added_up(row: dict[str, Any], lost: LostCost) -> dict[str, Any]:
-    """The row of a response with what was lost before it."""
-    most = [one for one in (row["unknown_cost_usd_most"], lost.most_usd) if one is not None]
-    cost, known = row["cost_usd"], lost.cost_usd or 0.0
-    if cost is None and known:
-        most.append(known)
-    return {
-        **row,
-        "cost_usd": None if cost is None else cost + known,
-        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + lost.unknown,
-        "unknown_cost_usd_most": math.fsum(most) if most else None,
-    }
 
 
 def _summed() -> sa.Select[Any]:

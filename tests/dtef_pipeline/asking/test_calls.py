@@ -74,3 +74,14 @@ def test_a_later_run_replaces_its_rows_and_keeps_the_others() -> None:
     assert CALLS.merged(before, after, PROMPTS)["response"].to_pylist() == ["done", "done", "well"]
     fewer = PROMPTS.slice(0, 2)
     assert CALLS.merged(after, after.slice(0, 1), fewer)["task_id"].to_pylist() == ["a", "b"]
+
+
+def test_what_a_failed_request_cost_stands_at_the_first_of_its_rows() -> None:
+    first, second = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    failures = {
+        first.key: Failure(first.key, "no answer", 3, cost_usd=0.5, unknown_cost_attempts=2, unknown_cost_usd_most=4.0),
+        second.key: Failure(second.key, "not asked", 0, "budget"),
+    }
+    rows = CALLS.answered(PROMPTS, MODEL, 1, "base", RESPONSES.empty_table(), failures).to_pylist()
+    told = [(row["attempts"], row["cost_usd"], row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) for row in rows]
+    assert told == [(3, 0.5, 2, 4.0), (3, None, None, None), (0, None, 0, None)]

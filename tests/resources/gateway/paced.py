@@ -13,9 +13,10 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts
-from resources.gateway.dispatch import Dispatch, Rules
+from resources.gateway.dispatch import Dispatch
 from resources.gateway.queues import Job, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
+from resources.gateway.rules import Rules
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.claims import Claimed

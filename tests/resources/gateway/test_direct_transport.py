@@ -279,7 +279,10 @@ class TestHostileServers:
             (answer(choices=[None]), "unreadable answer: a choice of"),
             (answer(choices=[{"message": "hello"}]), "unreadable answer: a choice of"),
             (answer(message={"content": 7}), "unreadable answer: a choice of"),
-            (answer(message={"content": None}), "an answer without content (finish reason stop)"),
+            (
+                answer(choices=[{"message": {"content": None}, "finish_reason": "error"}]),
+                "an answer without content (finish reason error)",
+            ),
         ],
     )
     def test_what_is_no_answer_may_pass_and_is_quoted(self, body: bytes, said: str) -> None:

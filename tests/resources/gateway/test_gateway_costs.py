@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.models import Budget
+from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import LostAttempt, Request
 from resources.gateway.budget import most_of
 from resources.gateway.prices import Price
@@ -203,3 +203,38 @@ def test_a_call_that_costs_nothing_is_not_noted() -> None:
     lost = used_by_failed(CallError("gone", Scope.PASSING, billed=True), request, PRICE)
     assert lost_attempt(Job(request.key, request), free) is None
     assert lost_attempt(Job(request.key, request), lost) is not None
+
+
+def of_openrouter(server: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> ModelSpec:
+    monkeypatch.setenv("OPENROUTER_API_BASE", server.base_url)
+    return ModelSpec(name="m", model="openrouter/acme/owl-9", max_tokens=4, api_key_env="M_KEY")
+
+
+def test_a_limit_in_dollars_holds_for_a_model_whose_price_only_its_bills_tell(
+    store: ResponseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused: the cost that OpenRouter states stood in litellm's hidden parameters, and was not read."""
+
+    def fault(call: Call) -> Fault:
+        good = completion(call, "a b c d")
+        return Fault("body", body=json.dumps({**good, "usage": {**good["usage"], "cost": 0.01}}).encode())
+
+    with FakeLLM(fault=fault) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=0.5))
+        asked = requests(of_openrouter(server, monkeypatch), 60)
+        answers = asking.answer(asked)
+        assert 1 < len(server.calls) <= 50
+    assert asking.accounts.run.spent.cost_usd == pytest.approx(0.01 * len(server.calls))
+    assert {failure.status for failure in answers.failures.values()} == {"budget"}
+    rows = store.responses([request.key for request in asked])
+    assert set(rows["reported_cost_usd"].to_pylist()) == set(rows["cost_usd"].to_pylist()) == {0.01}
+
+
+def test_a_model_without_a_price_is_given_up_when_a_call_states_no_bill(
+    store: ResponseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeLLM(fault=always(Fault("status", status=500))) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=0.5))
+        answers = asking.answer(requests(of_openrouter(server, monkeypatch), 20))
+        assert len(server.calls) == 1
+    assert all("price is not known" in failure.message for failure in answers.failures.values())

@@ -1,0 +1,65 @@
+"""Calls without a response: what they cost is kept, in SQLite and PostgreSQL, and goes into the response that comes at last."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from dtef_pipeline.asking.request import LostAttempt
+from resources.responses.engines import database_url
+from resources.responses.lost_costs import LostCost
+from resources.responses.store import ResponseStore
+from tests.made.responses import response
+from tests.postgres import Postgres
+from tests.resources.responses.test_response_columns import EARLIER_SQL
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/r.sqlite"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.new_database()
+
+
+def lost(number: int, cost: float | None, most: float | None, at: datetime = NOON) -> LostAttempt:
+    return LostAttempt(response(number).request_key, "candidate", at, cost, most)
+
+
+def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> None:
+    key, other = response(0).request_key, response(1).request_key
+    with ResponseStore(location) as store:
+        assert store.lost([key]) == {}
+        store.note_lost([lost(0, 0.5, None), lost(0, None, 2.0), lost(0, None, 4.0), lost(1, None, None)])
+        assert store.lost([key, other, "nobody"]) == {key: LostCost(0.5, 2, 6.0), other: LostCost(None, 1, None)}
+        assert store.spent("candidate", NOON) == pytest.approx(6.5)
+        store.add([response(0, cost_usd=0.25, unknown_cost_attempts=1, unknown_cost_usd_most=1.0, answered_at=NOON)])
+        (row,) = store.responses([key]).to_pylist()
+        assert store.spent("candidate", NOON) == pytest.approx(7.75)
+        assert store.spent("judge", NOON) == 0
+    kept = [row[name] for name in ("cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")]
+    assert kept == [pytest.approx(0.75), 3, pytest.approx(7.0)]
+
+
+def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None:
+    engine = sa.create_engine(database_url(location))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
+        connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
+        connection.exec_driver_sql(f"CREATE TABLE responses ({EARLIER_SQL})")
+        row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge', NULL"
+        connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")
+    engine.dispose()
+    with ResponseStore(location) as store:
+        store.note_lost([lost(0, None, 2.0)])
+        assert store.add([response(0, answered_at=NOON, cost_usd=None)]) == 1
+        (old,) = store.responses(["a" * 32]).to_pylist()
+        (new,) = store.responses([response(0).request_key]).to_pylist()
+    assert (old["cost_usd"], old["unknown_cost_attempts"], old["cached_tokens"]) == (0.5, None, None)
+    assert (new["cost_usd"], new["unknown_cost_attempts"], new["unknown_cost_usd_most"]) == (None, 1, 2.0)
