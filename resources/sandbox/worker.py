@@ -174,14 +174,16 @@ def failed_line(error: BaseException, tests: str) -> str:
     return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
-def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: list[str], refused: bytes) -> None:
+def limit(
+    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, refused: bytes
+) -> None:
     """Takes from this process what no program needs: files, another user, a parent to outlive, limits that only shrink, system calls."""
     import ctypes
     import resource
 
     system = ctypes.CDLL(None, use_errno=True)
     if hidden:
-        shut(system, hidden)
+        shut(system, *hidden)
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -204,13 +206,25 @@ def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: list
         system.prctl(22, 2, struct.pack("@HP", len(refused) // 8, ctypes.addressof(steps)), 0, 0)
 
 
-def shut(system: Any, hidden: list[str]) -> None:
-    """In a tree of mounts of its own: puts an empty folder in the place of each of these, and lets nothing be written anywhere."""
+def shut(system: Any, hidden: list[str], shown: str) -> None:
+    """In a tree of mounts of its own: puts an empty folder or file in the place of each of these, and lets nothing be written anywhere.
+
+    `shown`: a folder that stays where it is, although it may lie in one of them; empty: there is none.
+    """
     from ctypes import c_long
 
-    for folder in hidden:
-        if os.path.isdir(folder):  # noqa: PTH112 - pathlib is not worth its loading
-            did(system.mount(b"none", os.fsencode(folder), b"tmpfs", c_long(14), b"size=64k,nr_inodes=16,mode=755"))
+    bind = c_long(4096)  # MS_BIND
+    held = os.open(shown, os.O_PATH) if shown else -1
+    for place in hidden:
+        if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
+            did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
+            if shown.startswith(place + "/"):
+                os.makedirs(shown)  # noqa: PTH103
+                did(system.mount(b"/proc/self/fd/%d" % held, os.fsencode(shown), None, bind, None))
+        elif os.path.isfile(place):  # noqa: PTH113
+            did(system.mount(b"/dev/null", os.fsencode(place), None, bind, None))
+    if shown:
+        os.close(held)
     # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
     at, below = c_long(-100), c_long(0x8000)
     did(system.syscall(c_long(442), at, b"/", below, struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
