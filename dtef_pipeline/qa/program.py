@@ -32,8 +32,8 @@ _NAMED_AT_MARGIN = re.compile(
 """Names that a line at the left margin defines, assigns or imports."""
 _DEFINES_ANY = re.compile(r"^(?:async[ \t]+)?def[ \t]+\w", re.MULTILINE)
 _RETURNS_AT_MARGIN = re.compile(r"^return\b", re.MULTILINE)
-_WORD = re.compile(r"\w+")
-_TAG = re.compile(r"^[ \t]*\[(/?)PYTHON\][ \t]*", re.MULTILINE)
+_NAME_USED = re.compile(r"\w+")
+_PYTHON_TAG = re.compile(r"^[ \t]*\[(/?)PYTHON\][ \t]*", re.MULTILINE)
 """Around the code of Code Llama."""
 _ODD_SPACE = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _NO_WIDTH = "\u200b\u2060\ufeff"
@@ -98,7 +98,7 @@ def code_of(text: str, entry_point: str) -> str:
     """
     text = without_thinking(text)
     if "[PYTHON]" in text and "```" not in text:
-        text = _TAG.sub(lambda tag: "```\n" if tag[1] else "```python\n", text)
+        text = _PYTHON_TAG.sub(lambda tag: "```\n" if tag[1] else "```python\n", text)
     blocks = list(_blocks(text))
     if not blocks:
         return text
@@ -188,11 +188,11 @@ def _is_inside_text(code: str) -> bool:
 
 def _with_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
     """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
-    own, used = _names_at_margin(chosen.code), set(_WORD.findall(chosen.code))
+    own, used = _names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
 
     def helps(block: _Block) -> bool:
         names = _names_at_margin(block.code)
-        is_for_it = bool(names & used) and not names & own and entry_point not in _WORD.findall(block.code)
+        is_for_it = bool(names & used) and not names & own and entry_point not in _NAME_USED.findall(block.code)
         return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
 
     return "\n".join(block.code for block in blocks if block is chosen or helps(block))
@@ -200,7 +200,7 @@ def _with_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) ->
 
 def _names_at_margin(code: str) -> set[str]:
     found = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
-    return {word for name in found for word in _WORD.findall(name)}
+    return {word for name in found for word in _NAME_USED.findall(name)}
 
 
 def _is_python(code: str) -> bool:

@@ -32,7 +32,7 @@ _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
-_SHOWN = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
+_LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
 """All that is left of the file tree where a process hides the rest by itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
@@ -178,7 +178,7 @@ def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, compl
 
 def _hidden_places() -> list[str]:
     """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
-    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _SHOWN]
+    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 

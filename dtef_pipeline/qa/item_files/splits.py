@@ -64,12 +64,12 @@ def follows(file: Path, before: Path) -> bool:
     """Whether a file is a further shard of the table that the other one is a shard of."""
     shard, other = _shard_of(file), _shard_of(before)
     same = file.parent == before.parent and _parts_of(file) == _parts_of(before)
-    return shard is not None and other is not None and same and shard.count == other.count and shard.number > other.number
+    return shard is not None and other is not None and same and shard.total == other.total and shard.number > other.number
 
 
 class _Shard(NamedTuple):
     number: int
-    count: int
+    total: int
 
 
 def _shard_of(path: Path) -> _Shard | None:
@@ -93,7 +93,7 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
     present: dict[tuple[tuple[str, str], int], list[Path]] = {}
     for file in files:
         if shard := _shard_of(file):
-            present.setdefault((_parts_of(file), shard.count), []).append(file)
+            present.setdefault((_parts_of(file), shard.total), []).append(file)
     for (_, count), shards in present.items():
         if len(shards) < count:
             fault = RowFault(

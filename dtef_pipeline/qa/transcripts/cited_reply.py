@@ -13,7 +13,7 @@ from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
 
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
-_RATIONALE_KEYS = ("rationale", "reasons", "reason", "reasoning", "explanation")
+_KEYS_OF_REASONS = ("rationale", "reasons", "reason", "reasoning", "explanation")
 JSON_REPLY, TEXT_REPLY = "json", "text"
 """How a reply was read: as the object that was asked for, or as a text that is all answer."""
 CUT_JSON = "cut_json"
@@ -76,7 +76,7 @@ def _of_object(pairs: Pairs) -> CitedReply:
     if isinstance(answer, Pairs) and (inner := _last(Found(0, 0, answer), ANSWER_KEY)):
         cited = cited or _last(Found(0, 0, answer), CITATIONS_KEY)
         found, (answer,) = Found(0, 0, answer), inner
-    reasons = next((values[0] for name in _RATIONALE_KEYS if (values := _last(found, name))), None)
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _last(found, name))), None)
     return CitedReply(
         _spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY, rationale=storable(_reasons_of(reasons))
     )
