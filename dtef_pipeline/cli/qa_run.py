@@ -13,13 +13,13 @@ import click
 import pyarrow as pa
 
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import IMPORTED, Budget, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.qa_filter import refuse_empty_filter
 from dtef_pipeline.cli.qa_others_judged import say_others_judged
-from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed
+from dtef_pipeline.cli.qa_warnings import failed_models, look_ups_that_failed, nothing_scored
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
@@ -120,7 +120,7 @@ class QaOptions:
 
 
 def run(options: QaOptions, *, only_judging: bool = False) -> int:
-    """The exit code: 1 where a part failed or a file was left out."""
+    """The exit code: 1 where a part failed or a file was left out, and where a judge is named and there is nothing to judge."""
     settings = Settings.from_environment()
     check_home_path(settings)
     require_safe(options.snapshot)
@@ -153,14 +153,22 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     say_used(used)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported(settings, options.snapshot)))
     warnings = (
-        ()
+        nothing
         if only_judging
-        else (*look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
+        else (*nothing, *look_ups_that_failed(warehouse, keys, options.how), *failed_models(warehouse, keys, options.snapshot))
     )
     for line in (*warnings, *(f"error: {failure}" for failure in outcome.failures)):
         say(line, err=True)
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+    judged_nothing = bool(nothing) and options.judge not in (None, "none")
+    return 1 if outcome.failures or outcome.left_out or outcome.not_restored or judged_nothing else 0
+
+
+def _imported(settings: Settings, snapshot: str) -> list[str]:
+    """The names of the models whose responses were imported in a snapshot."""
+    with ResponseStore(settings.responses_url) as store:
+        return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
 
 
 def _readable(warehouse: Warehouse) -> Callable[..., pa.Table]:

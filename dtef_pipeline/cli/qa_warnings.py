@@ -33,6 +33,20 @@ def look_ups_that_failed(warehouse: Warehouse, keys: Sequence[str], how: AskedHo
         yield f"warning: {failed_of}: {told}; the same command looks up again"
 
 
+def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, stored: Sequence[str]) -> Iterator[str]:
+    """A line where parts have no responses in a snapshot, so that there was nothing to judge or score.
+
+    `stored`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
+    """
+    for key in keys:
+        at = {**QA_SPACE.levels(key), "snapshot": snapshot}
+        if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
+            return
+    named = and_more([f"--model {name}" for name in stored], _REASONS_NAMED)
+    imported = f"imported responses are scored by a run with {named}" if stored else "--model MODEL asks one"
+    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {imported}"
+
+
 def failed_models(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """A line per model with responses that failed, in parts and a snapshot, by name."""
     asked, failed = Counter[str](), Counter[str]()

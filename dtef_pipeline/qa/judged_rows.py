@@ -53,7 +53,10 @@ class JudgedItem(NamedTuple):
 
     def answer_in(self, response: str) -> str:
         """What of a response the judge is shown."""
-        return read_cited(response).answer if self.cites else response
+        if not self.cites:
+            return response
+        reply = read_cited(response)
+        return reply.reasoned if self.evaluators == (RATIONALE,) else reply.answer
 
 
 def to_be_judged(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:

@@ -25,6 +25,24 @@ _FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[^\n]*\n?", re.MULTILINE
 _FIRST_CODE = re.compile(
     r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE
 )
+_NAMED_AT_MARGIN = re.compile(
+    r"^(?:(?:async[ \t]+)?def[ \t]+(\w+)|class[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=(?!=)|(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([\w., \t]+))",
+    re.MULTILINE,
+)
+"""Names that a line at the left margin defines, assigns or imports."""
+_DEFINES_ANY = re.compile(r"^(?:async[ \t]+)?def[ \t]+\w", re.MULTILINE)
+_RETURNS_AT_MARGIN = re.compile(r"^return\b", re.MULTILINE)
+_NAME_USED = re.compile(r"\w+")
+_PYTHON_TAG = re.compile(r"^[ \t]*\[(/?)PYTHON\][ \t]*", re.MULTILINE)
+"""Around the code of Code Llama."""
+_ODD_SPACE = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_NO_WIDTH = "\u200b\u2060\ufeff"
+_STRING_OR_ODD_SPACE = re.compile(
+    r"(\"{3}|'{3})(?:\\.|[^\\])*?(?:\1|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*"
+    rf"|(?P<space>[{_ODD_SPACE}])|(?P<none>[{_NO_WIDTH}])",
+    re.DOTALL,
+)
+_HAS_ODD_SPACE = re.compile(f"[{_ODD_SPACE}{_NO_WIDTH}]")
 _UNINDENTED = re.compile(r"^[^\s]", re.MULTILINE)
 _INDENTED = re.compile(r"^[ \t]+[^\s]", re.MULTILINE)
 
@@ -48,7 +66,7 @@ def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     of the prompt before it (imports, other functions); anything else follows the prompt as the function's body. Prose after the
     code is cut off; prose before an indented body is, where the two together are no Python.
     """
-    code = code_of(_unix(text or ""), entry_point)
+    code = code_of(_with_usual_spaces(_unix(text or "")), entry_point)
     if not code.strip():
         return CodeProgram("", EMPTY_PROGRAM)
     if len(code) > LONGEST_PROGRAM:
@@ -74,10 +92,13 @@ def definition_of(name: str) -> re.Pattern[str]:
 def code_of(text: str, entry_point: str) -> str:
     """The code in a text: of its fenced blocks the last Python one that defines the function, else the last such block, else the first.
 
-    A fence that is never closed runs to the end. Where no block defines the function but the text before the first fence does, or
-    begins as a body does, that text is the code: its opening fence was lost.
+    Blocks that define what that one uses stand with it. A fence that is never closed runs to the end, and one inside a docstring is none.
+    Where no block defines the function but the text before the first fence does, or begins as a body does, that text is the code: its
+    opening fence was lost.
     """
     text = without_thinking(text)
+    if "[PYTHON]" in text and "```" not in text:
+        text = _PYTHON_TAG.sub(lambda tag: "```\n" if tag[1] else "```python\n", text)
     blocks = list(_blocks(text))
     if not blocks:
         return text
@@ -85,10 +106,10 @@ def code_of(text: str, entry_point: str) -> str:
     defining = [block for block in blocks if defines.search(block.code)]
     python = [block for block in defining if block.label in _PYTHON_LABELS]
     if found := python or [block for block in defining if not block.label] or defining:
-        return found[-1].code
+        return _with_helpers(found[-1], blocks, entry_point)
     before = text[: blocks[0].start]
     if before.strip() and (defines.search(before) or before.lstrip("\n")[:1].isspace()):
-        return before
+        return text if _is_inside_text(before) else before
     return blocks[0].code
 
 
@@ -110,8 +131,24 @@ def _source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> st
     """The program of the code; None: it is no Python, or does not define the function."""
     defined = definition_of(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
+    if not defined and not first_is_indented and (other := _of_other_name(code, prompt, entry_point, compiler)) is not None:
+        return other
     source = None if defined and not first_is_indented else _with_body(code, prompt, compiler)
     return _with_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
+
+
+def _of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+    """The program of code that defines a function of another name: it cannot be loaded. None: it may be a body whose indent was lost."""
+    if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
+        return None
+    return _with_preamble(code, prompt, entry_point, compiler, wanted=_DEFINES_ANY)
+
+
+def _with_usual_spaces(text: str) -> str:
+    """The text with blanks for spaces that Python does not take, and without those that nobody sees, but inside of strings."""
+    if text.isascii() or not _HAS_ODD_SPACE.search(text):
+        return text
+    return _STRING_OR_ODD_SPACE.sub(lambda found: " " if found["space"] else "" if found["none"] else found[0], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +160,14 @@ class _Block:
 
 def _blocks(text: str) -> Iterator[_Block]:
     opened: re.Match[str] | None = None
+    seen, is_inside = 0, False
     for fence in _FENCE.finditer(text):
         if opened is None:
-            opened = fence
-        elif fence[2].startswith(opened[2]) and not fence[3]:
+            opened, seen, is_inside = fence, fence.end(), False
+            continue
+        is_inside ^= _is_inside_text(text[seen : fence.start()])
+        seen = fence.end()
+        if not is_inside and fence[2].startswith(opened[2]) and not fence[3]:
             yield _block(text, opened, fence.start())
             opened = None
     if opened is not None:
@@ -138,6 +179,32 @@ def _block(text: str, opened: re.Match[str], end: int) -> _Block:
     if indent := opened[1]:  # a fence inside a list: its code is indented as far as it is
         code = "\n".join(line.removeprefix(indent) for line in code.split("\n"))
     return _Block(opened[3].casefold(), code, opened.start())
+
+
+def _is_inside_text(code: str) -> bool:
+    """Whether the end of the code stands in a text in three quotation marks."""
+    return (code.count('"""') + code.count("'''")) % 2 == 1
+
+
+def _with_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
+    """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
+    own, used = _names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
+
+    def helps(block: _Block) -> bool:
+        names = _names_at_margin(block.code)
+        is_for_it = bool(names & used) and not names & own and entry_point not in _NAME_USED.findall(block.code)
+        return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
+
+    return "\n".join(block.code for block in blocks if block is chosen or helps(block))
+
+
+def _names_at_margin(code: str) -> set[str]:
+    found = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
+    return {word for name in found for word in _NAME_USED.findall(name)}
+
+
+def _is_python(code: str) -> bool:
+    return len(code) <= LONGEST_PROGRAM and _Compiler().bad_line(code) is None
 
 
 class _Compiler:
@@ -181,10 +248,15 @@ class _Compiler:
         return line
 
 
-def _with_preamble(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines the function."""
-    defines = definition_of(entry_point)
-    own = list(defines.finditer(prompt))
+def _with_preamble(
+    code: str, prompt: str, entry_point: str, compiler: _Compiler, *, wanted: re.Pattern[str] | None = None
+) -> str | None:
+    """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines what is wanted.
+
+    `wanted`: finds the definition; None: that of the function.
+    """
+    own = list(definition_of(entry_point).finditer(prompt))
+    defines = wanted or definition_of(entry_point)
     future = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
     head = future + (prompt[: own[-1].start()] if own else "").rstrip() + "\n\n\n"
     code = _FUTURE.sub("", code)

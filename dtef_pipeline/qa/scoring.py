@@ -30,7 +30,7 @@ from dtef_pipeline.qa.model import (
 from dtef_pipeline.qa.option_order import original_letter, shown_letter
 from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
-from dtef_pipeline.qa.socioscope.rationale import waits_for_judge, with_judged_rationale
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
 from dtef_pipeline.qa.space import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
@@ -185,7 +185,8 @@ class PartScoring:
         for name in asked.scorers:
             if name in self.registry:
                 ready = self._scorer(item, condition, name)
-                score = ready if isinstance(ready, ItemScore) else ready(answer)
+                reasoned = replace(answer, text=reply.reasoned) if self.cites and name == YesNoRationale.name else answer
+                score = ready if isinstance(ready, ItemScore) else ready(reasoned)
                 yield self._measure(name), in_file_order(as_replied(score, reply), asked)
 
     def _with_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:

@@ -14,7 +14,8 @@ _NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
 _OTHER_NUMBERS_FROM = 0x40000000
 """On x86-64 the same calls have other numbers from here on."""
 _NEW_THREAD = 0x00010000
-_LOCAL_SOCKET, _DATAGRAM = 1, 2
+_INTERNET, _INTERNET_6, _DATAGRAM = 2, 10, 2
+"""Families of sockets that a process may make, where it has a network of its own or none; and a kind of socket."""
 _UNKNOWN_CALLS = (425, 435)
 """`io_uring_setup` and `clone3`, which cannot be looked into: the second is then done by `clone`."""
 
@@ -51,8 +52,9 @@ setns, perf_event_open, memfd_create, bpf, userfaultfd."""
 def call_filter(machine: str | None = None) -> bytes:
     """The filter's instructions, eight bytes each; empty for a machine whose calls are not listed here. None: this machine.
 
-    Refused are further processes (threads are not), memory that is shared by name or key and counted with no process, keys that the kernel
-    keeps, sockets that have a place among the files, and what looks into other processes or changes what is mounted.
+    Refused are further processes (threads are not), memory that is shared by name or key and counted with no process, keys that the
+    kernel keeps, sockets of any family but the internet (those among the files, and VSOCK, by which a virtual machine reaches its
+    host), and what looks into other processes or changes what is mounted.
     """
     known = _MACHINES.get(platform.machine() if machine is None else machine)
     if known is None:
@@ -67,8 +69,8 @@ def call_filter(machine: str | None = None) -> bytes:
         steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
     steps += [(_IS_EQUAL, 0, 4, known.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
     steps += [(_RETURN, 0, 0, again), (_RETURN, 0, 0, _ALLOW)]
-    steps += [(_IS_EQUAL, 0, 4, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 0, 1, _LOCAL_SOCKET)]
-    steps += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_IS_EQUAL, 0, 5, known.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 2, 0, _INTERNET)]
+    steps += [(_IS_EQUAL, 1, 0, _INTERNET_6), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     steps += [(_IS_EQUAL, 0, 4, known.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]
     steps += [(_IS_EQUAL, 0, 1, _DATAGRAM), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -31,8 +31,9 @@ _MOST_TASKS = 16
 _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
-_HIDDEN_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - they are made empty
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
+_LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
+"""All that is left of the file tree where a process hides the rest by itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
@@ -67,7 +68,7 @@ class StartWay:
     dies_with_parent: bool = False
     """Whether the process itself has to see to it that it does not outlive this one."""
     hides_folders: bool = False
-    """Whether the process itself has to put empty folders over those that everybody may write to, and lets nothing be written."""
+    """Whether the process itself has to put empty folders over all that is no part of the system, and lets nothing be written."""
     most_tasks: int | None = _MOST_TASKS
     """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
 
@@ -169,11 +170,16 @@ def _as_nobody() -> list[str]:
 
 def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
-    inside = python.folder or ""
-    hidden = [folder for folder in _HIDDEN_FOLDERS if not inside.startswith(folder + "/")] if way.hides_folders else []
+    hidden = (_hidden_places(), python.folder or "") if way.hides_folders else None
     setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, hidden, call_filter())
     command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
+
+
+def _hidden_places() -> list[str]:
+    """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
+    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
+    return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
 def _user(way: StartWay) -> int:

@@ -32,11 +32,7 @@ class LostCandidate(BaseException):
 
 
 def encoded(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
-    """A value as tagged bytes. Raises NotPlain for anything but plain data.
-
-    `as_base`: an object of a subclass (a Counter, an IntEnum) counts as the value of its built-in base; else it is no plain data. What the
-    subclass says of itself is never asked: the methods of the base read the value.
-    """
+    """A value as tagged bytes. Raises NotPlain for what is no plain data; `as_base`: a subclass is read by its base's methods alone."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
         kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
@@ -174,14 +170,16 @@ def failed_line(error: BaseException, tests: str) -> str:
     return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
-def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: list[str], refused: bytes) -> None:
+def limit(
+    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, refused: bytes
+) -> None:
     """Takes from this process what no program needs: files, another user, a parent to outlive, limits that only shrink, system calls."""
     import ctypes
     import resource
 
     system = ctypes.CDLL(None, use_errno=True)
     if hidden:
-        shut(system, hidden)
+        shut(system, *hidden)
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -204,16 +202,22 @@ def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: list
         system.prctl(22, 2, struct.pack("@HP", len(refused) // 8, ctypes.addressof(steps)), 0, 0)
 
 
-def shut(system: Any, hidden: list[str]) -> None:
-    """In a tree of mounts of its own: puts an empty folder in the place of each of these, and lets nothing be written anywhere."""
+def shut(system: Any, hidden: list[str], shown: str) -> None:
+    """In a tree of mounts of its own: puts nothing in the place of these, but for `shown` in them, and lets nothing be written anywhere."""
     from ctypes import c_long
 
-    for folder in hidden:
-        if os.path.isdir(folder):  # noqa: PTH112 - pathlib is not worth its loading
-            did(system.mount(b"none", os.fsencode(folder), b"tmpfs", c_long(14), b"size=64k,nr_inodes=16,mode=755"))
+    for place in hidden:
+        if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
+            held = os.open(shown, os.O_PATH) if shown.startswith(place + "/") else -1
+            did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
+            if held >= 0:
+                os.makedirs(shown)  # noqa: PTH103
+                did(system.mount(b"/proc/self/fd/%d" % held, os.fsencode(shown), None, c_long(4096), None))  # MS_BIND
+                os.close(held)
+        elif os.path.isfile(place):  # noqa: PTH113
+            did(system.mount(b"/dev/null", os.fsencode(place), None, c_long(4096), None))
     # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
-    at, below = c_long(-100), c_long(0x8000)
-    did(system.syscall(c_long(442), at, b"/", below, struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
+    did(system.syscall(c_long(442), c_long(-100), b"/", c_long(0x8000), struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
 
 
 def did(came: int) -> None:

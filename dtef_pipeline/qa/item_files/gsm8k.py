@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtef_pipeline.qa.item_files.layout import existing_path, items_of, mapping_of, number_of, text_of
+from dtef_pipeline.qa.item_files.layout import existing_path, items_of_files, mapping_of, number_of, text_of
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import SourceRow
 from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
@@ -28,9 +28,9 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
     """
     log, taken = ItemLog(strict), set[str]()
     found = files_of_split(existing_path(path), log, examples=("train", "dev"))
-    items = [item for file in found.items for item in items_of(file, _NumberLayout(suite), log, taken)]
-    examples = [item for file in found.examples for item in items_of(file, _NumberLayout(suite, "train/"), log, taken)]
-    return LoadedItems(tuple(items), log.findings, tuple(examples))
+    items = tuple(items_of_files(found.items, lambda file: _NumberLayout(suite), log, taken))
+    examples = tuple(items_of_files(found.examples, lambda file: _NumberLayout(suite, "train/"), log, taken))
+    return LoadedItems(items, log.findings, examples)
 
 
 @dataclass(frozen=True, slots=True)

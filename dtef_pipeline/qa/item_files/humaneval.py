@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtef_pipeline.qa.item_files.layout import existing_path, items_of, mapping_of, readable, text_of
+from dtef_pipeline.qa.item_files.layout import existing_path, items_of_files, mapping_of, readable, text_of
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import SourceRow
 from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
@@ -32,8 +32,8 @@ def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False
     """
     log, taken = ItemLog(strict), set[str]()
     found = files_of_split(existing_path(path), log, examples=())
-    items = [item for file in found.items for item in items_of(file, _CodeLayout(suite), log, taken)]
-    return LoadedItems(tuple(items), log.findings)
+    items = tuple(items_of_files(found.items, lambda file: _CodeLayout(suite), log, taken))
+    return LoadedItems(items, log.findings)
 
 
 @dataclass(frozen=True, slots=True)

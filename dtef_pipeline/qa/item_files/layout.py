@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
 from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, no_text, rows_of
+from dtef_pipeline.qa.item_files.splits import follows
 from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"
@@ -36,15 +37,30 @@ class ItemLayout(Protocol):
         """The item of the row."""
 
 
-def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, warn: bool = True) -> Iterator[QaItem]:
-    """The items of a file; what is wrong with the others is logged.
+def items_of_files(
+    files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, taken: set[str], *, warn: bool = True
+) -> Iterator[QaItem]:
+    """The items of files, one file after the other; what is wrong with the others is logged. The rows of shards are counted on.
 
     `taken`: ids that were given before, which grows. `warn`: whether what is noticed about items that are kept is logged too.
     """
+    before, counted_on = None, 0
+    for file in files:
+        first = counted_on if before and follows(file, before) else 0
+        counted_on = yield from _items_of(file, layout_of(file), log, taken, first, warn=warn)
+        before = file
+
+
+def _items_of(
+    path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], first: int, *, warn: bool
+) -> Generator[QaItem, None, int]:
+    """The items of a file whose first row has this number; gives back the number that a row behind its last one would have."""
     whole = log.part = layout.part(None)
     asked: dict[tuple[str, ...], QaItem] = {}
-    for row in rows_of(path, log):
-        item_id = None
+    behind = first
+    for found in rows_of(path, log):
+        row = found._replace(number=found.number + first)
+        behind, item_id = row.number + 1, None
         try:
             log.part = layout.part(row)
             item_id = layout.item_id(row)
@@ -58,6 +74,7 @@ def items_of(path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], *, w
                 _warn_of_repeat(item, asked, path, log)
             yield item
         log.part = whole
+    return behind
 
 
 def take(item_id: str, taken: set[str]) -> None:

@@ -13,7 +13,7 @@ from dtef_pipeline.qa.item_files.layout import (
     ITEM_LETTERS,
     existing_path,
     flags_of,
-    items_of,
+    items_of_files,
     letter_of,
     mapping_of,
     number_of,
@@ -46,10 +46,9 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     """
     log, taken = ItemLog(strict), set[str]()
     found = files_of_split(existing_path(path), log)
-    items = [item for file in found.items for item in items_of(file, _ChoiceLayout(file, suite), log, taken)]
-    layouts = ((file, _ChoiceLayout(file, suite, of="dev/")) for file in found.examples)
-    examples = [item for file, layout in layouts for item in items_of(file, layout, log, taken, warn=False)]
-    return LoadedItems(tuple(items), log.findings, tuple(examples))
+    items = tuple(items_of_files(found.items, lambda file: _ChoiceLayout(file, suite), log, taken))
+    examples = tuple(items_of_files(found.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, taken, warn=False))
+    return LoadedItems(items, log.findings, examples)
 
 
 @dataclass(frozen=True, slots=True)

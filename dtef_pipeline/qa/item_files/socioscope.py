@@ -280,7 +280,9 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
 
 def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
     fault = RowFault(ANSWERS_CODE, f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
-    if not isinstance(value, dict) or "answer" not in value or isinstance(value["answer"], dict):
+    if not isinstance(value, dict) or "answer" not in value:
+        raise fault
+    if isinstance(value["answer"], dict) and ("answer" not in value["answer"] or isinstance(value["answer"], DoubledKeys)):
         raise fault
     context, citations, source = (value.get(key) for key in ("context", "citations", "source"))
     if not isinstance(context, list | None) or not isinstance(citations, list | None) or not isinstance(source, str | None):

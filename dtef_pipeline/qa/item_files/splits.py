@@ -13,9 +13,9 @@ from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, unreadable
 
 ONE_PART = "all"
 """The part of items that are not divided."""
-_SPLIT_NAME = re.compile(
-    r"(?:(?P<name>.*)[_-])?(?P<split>test|dev|val|validation|train)(?:-\d{1,9}-of-\d{1,9})?", re.IGNORECASE
-)
+_SPLIT_NAME = re.compile(r"(?:(?P<name>.*)[_-])?(?P<split>test|dev|val|validation|train)", re.IGNORECASE)
+_SHARD = re.compile(r"[-_.](?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?:-[0-9a-f]{8,40})?\Z", re.IGNORECASE)
+"""The end of the name of one of several files that are one table: `test-00000-of-00002`, perhaps with a hash behind it."""
 _TEST = "test"
 
 
@@ -42,19 +42,64 @@ def files_of_split(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev"
             return SplitFiles([], [])
         if not found.items:
             log.error(RowFault("no_files", "the folder has no file of items", allowed=TABLE_ENDINGS), path)
+        _warn_of_missing_shards(found.items, log)
         return found
     try:
         beside = _in_folder(path.parent, examples).examples
     except OSError:  # a file may be read in a folder that may not be listed
         beside = []
     name, split = _parts_of(path)
+    items = _with_other_shards(path)
+    _warn_of_missing_shards(items, log)
     same = [file for file in beside if _parts_of(file)[0] == name and file != path]
-    return SplitFiles([path], same if split in (_TEST, "") else [])
+    return SplitFiles(items, same if split in (_TEST, "") else [])
 
 
 def name_without_split(path: Path) -> str:
     """What a file is called less its split and its ending: `abstract_algebra` of `abstract_algebra_test.csv`, `all` of `test.jsonl`."""
     return _parts_of(path)[0] or ONE_PART
+
+
+def follows(file: Path, before: Path) -> bool:
+    """Whether a file is a further shard of the table that the other one is a shard of."""
+    shard, other = _shard_of(file), _shard_of(before)
+    same = file.parent == before.parent and _parts_of(file) == _parts_of(before)
+    return shard is not None and other is not None and same and shard.total == other.total and shard.number > other.number
+
+
+class _Shard(NamedTuple):
+    number: int
+    total: int
+
+
+def _shard_of(path: Path) -> _Shard | None:
+    found = _SHARD.search(_stem_of(path))
+    return _Shard(int(found["number"]), int(found["count"])) if found else None
+
+
+def _with_other_shards(path: Path) -> list[Path]:
+    """The file, or all shards of the table that it is a shard of, in order."""
+    shard = _shard_of(path)
+    if shard is None:
+        return [path]
+    try:
+        beside = _tables(path.parent)
+    except OSError:  # a file may be read in a folder that may not be listed
+        return [path]
+    return [file for file in beside if file == path or follows(file, path) or follows(path, file)]
+
+
+def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
+    present: dict[tuple[tuple[str, str], int], list[Path]] = {}
+    for file in files:
+        if shard := _shard_of(file):
+            present.setdefault((_parts_of(file), shard.total), []).append(file)
+    for (_, count), shards in present.items():
+        if len(shards) < count:
+            fault = RowFault(
+                "shards", "other files of the same table are missing", found=f"{len(shards)} of {count}", allowed="all"
+            )
+            log.warning(fault, shards[0])
 
 
 def _in_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
@@ -84,7 +129,11 @@ def _tables(folder: Path) -> list[Path]:
 @lru_cache(maxsize=1024)
 def _parts_of(path: Path) -> tuple[str, str]:
     """(name, split) of a file, each empty where the file's name says none."""
-    ending = next((ending for ending in TABLE_ENDINGS[::-1] if path.name.lower().endswith(ending)), "")
-    stem = path.name[: len(path.name) - len(ending)] if ending else path.stem
+    stem = _SHARD.sub("", _stem_of(path))
     found = _SPLIT_NAME.fullmatch(stem)
     return (found["name"] or "", found["split"].lower()) if found else (stem, "")
+
+
+def _stem_of(path: Path) -> str:
+    ending = next((ending for ending in TABLE_ENDINGS[::-1] if path.name.lower().endswith(ending)), "")
+    return path.name[: len(path.name) - len(ending)] if ending else path.stem

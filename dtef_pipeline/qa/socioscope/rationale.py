@@ -15,6 +15,7 @@ from dtef_pipeline.qa.socioscope.lists import Coverage, listed_words
 from dtef_pipeline.qa.socioscope.unscored import UNPARSED, nothing_expected, unreadable, within_0_and_1
 from dtef_pipeline.qa.socioscope.words import answer_of
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
+from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 RATIONALE_JUDGED = "judged"
 """Flag of a score that waits for a judge of the reasons, or was made with one."""
@@ -67,7 +68,10 @@ def _is_judged(rationale: Any) -> bool:
 
 
 class YesNoRationale:
-    """w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that is named, w the weight of the metric."""
+    """w b + (1 - w) b r: b is 1 for the expected answer, r the share of the reasons that is named, w the weight of the metric.
+
+    A reply is a text, or a JSON object with `answer` and `rationale`.
+    """
 
     name = "yes_no_rationale"
     version = 3
@@ -86,7 +90,7 @@ class YesNoRationale:
         coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
 
         def score(written: Written) -> ItemScore:
-            text = answer_of(written.text)
+            text = answer_of(read_cited(written.text).reasoned)
             read = reader.read(text)
             if read.is_yes is None:
                 return unreadable(read.flag or UNPARSED, binary=None, rationale=None)

@@ -13,6 +13,7 @@ from dtef_pipeline.text.plain import without_thinking
 from dtef_pipeline.text.structured import Found, Pairs, as_text, objects_in
 
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
+_KEYS_OF_REASONS = ("rationale", "reasons", "reason", "reasoning", "explanation")
 JSON_REPLY, TEXT_REPLY = "json", "text"
 """How a reply was read: as the object that was asked for, or as a text that is all answer."""
 CUT_JSON = "cut_json"
@@ -36,6 +37,13 @@ class CitedReply:
     """`cut_json`: it begins as the object that was asked for, and does not end as one."""
     problem: str | None = None
     """Why no answer can be read; None: one was. The answer is then an empty text."""
+    rationale: str = ""
+    """The reasons that stand beside the answer in its object, as words; empty: none do."""
+
+    @property
+    def reasoned(self) -> str:
+        """The answer, and its reasons behind it."""
+        return f"{self.answer}, {self.rationale}" if self.rationale else self.answer
 
 
 def read_cited(text: str | None) -> CitedReply:
@@ -67,8 +75,26 @@ def _of_object(pairs: Pairs) -> CitedReply:
     cited = _last(found, CITATIONS_KEY)
     if isinstance(answer, Pairs) and (inner := _last(Found(0, 0, answer), ANSWER_KEY)):
         cited = cited or _last(Found(0, 0, answer), CITATIONS_KEY)
-        (answer,) = inner
-    return CitedReply(_spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY)
+        found, (answer,) = Found(0, 0, answer), inner
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _last(found, name))), None)
+    return CitedReply(
+        _spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY, rationale=storable(_reasons_of(reasons))
+    )
+
+
+def _reasons_of(value: Any) -> str:
+    """Reasons as words: a text as it is, the members of a list, of an object its texts and the keys that it holds to be true."""
+    if isinstance(value, Pairs):
+        return ", ".join(filter(None, (_reason(name, held) for name, held in value)))
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_reasons_of, value)))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _reason(name: str, value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return name.strip() if value > 0 else ""
+    return _reasons_of(value)
 
 
 def _of_cut(members: Pairs) -> CitedReply:

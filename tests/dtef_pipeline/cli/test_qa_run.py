@@ -75,6 +75,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story = Story(folder, server)
         story.tell("choices added", "add", "mmlu", choices)
         story.tell("sums added", "add", "gsm8k", sums)
+        store_imported(folder)
+        story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "imported", "--part", "gsm8k/*", "--no-roll-ups")
         story.tell("first", "run", *ASKED)
         story.tell("again", "run", *ASKED)
         with dagster_instance() as instance:
@@ -93,13 +95,26 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
 
 
+def store_imported(folder: Path) -> None:
+    (folder / "answers.jsonl").write_text('{"index": 0, "model": "mine", "text": "#### 1"}\n', encoding="utf-8")
+    ok("responses", "import", folder / "answers.jsonl", "--suite", "gsm8k", "--snapshot", "imported")
+
+
+def test_a_run_that_names_nobody_says_how_imported_responses_are_scored(told: Story) -> None:
+    """It scored nothing, said nothing, and was a success."""
+    step = told.steps["nobody named"]
+    assert (step.code, step.calls) == (1, 0)
+    assert "nothing was judged or scored" in step.stderr
+    assert "--model imported/mine" in step.stderr
+
+
 def of_last(story: Story, **wanted: object) -> list[dict[str, Any]]:
     last = [*story.steps.values()][-1].scores
     return [row for row in last if all(row[name] == value for name, value in wanted.items())]
 
 
 def test_every_step_came_to_its_end(told: Story) -> None:
-    assert {name: step.stderr for name, step in told.steps.items() if step.code} == {}
+    assert {name: step.stderr for name, step in told.steps.items() if step.code and name != "nobody named"} == {}
 
 
 def test_each_item_is_asked_once_and_its_answer_scored(told: Story) -> None:

@@ -99,10 +99,35 @@ def result(text: str | None, *, prompt: str = PROMPT) -> object:
         "Sure! \n\n    return x + y",
         "Sure:\n \n    x += y\n\n    return x\nThat's all.",
         "Here you are:\n\n    return x + y<|im_end|>",
+        f"[PYTHON]\n{WHOLE}[/PYTHON]\nIt adds.",
+        f"Sure:\n[PYTHON] {WHOLE}[/PYTHON]",
+        "    return x +\u00a0y",
+        "\ufeff" + WHOLE,
+        "\ufeff```python\n" + WHOLE.replace(" ", "\u00a0") + "```",
+        "    return x + y if '\u00a0' != ' ' else 0",
+        "The helper:\n```python\ndef plus(a, b):\n    return a + b\n```\nNow:\n```python\ndef add(x, y):\n    return plus(x, y)\n```",
+        "```python\nimport operator\n```\n```\ndef add(x, y):\n    return operator.add(x, y)\n```",
+        "```python\ndef add(x, y):\n    return plus(x, y)\n```\nwith\n```python\ndef plus(a, b):\n    return a + b\n```",
+        f"```python\n{WHOLE}```\nUse it:\n```python\nx = 1\ny = add(x, 2)\nraise SystemExit\n```",
+        '```python\ndef add(x, y):\n    """Adds.\n\n    ```\n    >>> add(1, 2)\n    3\n    ```\n    """\n    return x + y\n```\nDone.',
+        '```python\ndef add(x, y):\n    """Adds:\n```\nadd(1, 2)\n```\n"""\n    return x + y\n```\nDone.',
+        'def add(x, y):\n    """Adds.\n\n    ```python\n    add(1, 2)\n    ```\n    """\n    return x + y\n',
+        "def plus(a):\n    return a\nreturn plus(x) + y",
     ],
 )
 def test_the_code_that_was_meant_is_run(text: str) -> None:
     assert result(text) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["def plus(x, y):\n    return x + y", "```python\nimport math\n\n\ndef plus(x, y):\n    return x + y\n```\nDone."]
+)
+def test_a_function_of_another_name_is_a_program_without_the_function(text: str) -> None:
+    """It was taken for the body of the function, which then returned nothing: `assertion` in place of `load`."""
+    space: dict[str, object] = {}
+    exec(program_of(text, PROMPT, "add").source, space)
+    assert "add" not in space
+    assert "plus" in space
 
 
 @pytest.mark.parametrize("text", [None, "", "  \n\n\t", "<think>def add(x, y): return 5", "```python\n```", "```python\n\n\n"])
@@ -120,7 +145,6 @@ def test_nothing_is_empty(text: str | None) -> None:
         "    return 1\0",
         "(((",
         "Sure!\n\n\treturn x + y",
-        "    return x +\u00a0y",
         "Sure!\n\n    I cannot help with that.",
         "for\n    return x + y",
         "def sum(:\n\n    return x + y",

@@ -13,7 +13,7 @@ ALL = (*APART, "rlimits")
 
 
 class Hostile(NamedTuple):
-    """One program. Words in capitals are replaced: UNIQUE, TCP_PORT, UDP_PORT, FOLDER, FILE."""
+    """One program. Words in capitals are replaced: UNIQUE, TCP_PORT, UDP_PORT, FOLDER, FILE, CHECKOUT."""
 
     program: str
     status: tuple[str, ...]
@@ -161,6 +161,32 @@ def f():
         ("passed",),
         APART,
     ),
+    "socket of the machine's host": Hostile(
+        """
+import socket
+def f():
+    for family in ("AF_VSOCK", "AF_NETLINK", "AF_PACKET", "AF_ALG"):
+        try:
+            socket.socket(getattr(socket, family), socket.SOCK_STREAM)
+            return family
+        except OSError:
+            pass
+    return "kept"
+""",
+        ("passed",),
+        ALL,
+    ),
+    "reads the solutions in a folder beside the system's": Hostile(
+        """
+def f():
+    try:
+        return open("CHECKOUT/pyproject.toml").read(100)
+    except OSError:
+        return "kept"
+""",
+        ("passed",),
+        APART,
+    ),
     "changes a file's mode and times": Hostile(
         """
 import os
@@ -276,7 +302,7 @@ def f():
     ),
     "always equal": Hostile(
         "class Same(str):\n    def __eq__(self, other):\n        return True\n    __hash__ = None\ndef f():\n    return Same()\n",
-        ("exception",),
+        ("assertion",),
         ALL,
     ),
     "walks the frames": Hostile(

@@ -85,7 +85,13 @@ class Outside:
     def task(self, case: Hostile) -> SandboxTask:
         ports = {"TCP_PORT": str(self.server.getsockname()[1]), "UDP_PORT": str(self.udp.getsockname()[1])}
         program = case.program
-        for word, value in {"UNIQUE": self.mark, "FOLDER": str(self.folder), "FILE": str(self.file), **ports}.items():
+        for word, value in {
+            "UNIQUE": self.mark,
+            "FOLDER": str(self.folder),
+            "FILE": str(self.file),
+            "CHECKOUT": str(ROOT),
+            **ports,
+        }.items():
             program = program.replace(word, value)
         return SandboxTask(program, "f", case.tests)
 

@@ -30,6 +30,21 @@ def test_an_item_is_named_after_its_line_and_expects_the_number(tmp_path: Path) 
     assert (item.solution, item.source_line) == ("2 + 2 = 4", 2)
 
 
+@pytest.mark.parametrize("name", ["test-{:05}-of-00002.jsonl", "data-{:05}-of-00002-0a1b2c3d4e5f6071.jsonl"])
+def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
+    """Eight of twenty rows were lost: the second shard began to count anew."""
+    questions = [{**GOOD, "question": f"How many of {place}?"} for place in range(20)]
+    shards = [lines(tmp_path / name.format(at), *rows) for at, rows in enumerate((questions[:12], questions[12:]))]
+    for path in (tmp_path, *shards):
+        found = load_gsm8k(path)
+        assert [item.item_id for item in found.items] == [f"gsm8k/{place}" for place in range(20)]
+        assert [item.text for item in found.items] == [row["question"] for row in questions]
+        assert found.findings == ()
+    shards[0].unlink()
+    (finding,) = load_gsm8k(tmp_path).findings
+    assert (finding.level, finding.code, finding.found) == ("warning", "shards", "'1 of 2'")
+
+
 def test_the_same_twice_is_kept_with_a_warning_that_names_both_lines(tmp_path: Path) -> None:
     found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"}))
     assert len(found.items) == 3

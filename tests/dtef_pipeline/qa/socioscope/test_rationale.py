@@ -109,3 +109,21 @@ class TestJudged:
     def test_a_judge_that_fails_leaves_no_score(self) -> None:
         found = with_judged_rationale(score(YesNoRationale(), "Yes", JUDGED), None, "no JSON")
         assert (found.status, found.value, found.score, found.reason) == ("judge_failed", None, None, "no JSON")
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ('{"answer": "yes", "rationale": "the tide and the moon"}', 1.0),
+        ('```json\n{"answer": "Yes", "rationale": {"reason": "the tide"}}\n```', 0.75),
+        ('{"answer": true, "rationale": ["tide", "moon"]}', 1.0),
+        ('{"answer": "yes", "rationale": {"tide": true, "moon": false}}', 0.75),
+        ('{"answer": {"answer": "yes", "rationale": "tide"}, "citations": []}', 0.75),
+        ('{"answer": "no", "rationale": "tide"}', 0.0),
+        ('{"answer": "yes"}', 0.5),
+    ],
+)
+def test_an_answer_and_its_reasons_may_be_a_json_object(answer: str, value: float) -> None:
+    """It was unparseable."""
+    metric = {"answer": "yes", "rationale": {"tide": 1, "moon": 1}, "weight": 0.5}
+    assert score(YesNoRationale(), answer, metric).value == value
