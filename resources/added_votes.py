@@ -23,7 +23,7 @@ _NEITHER = "is neither in the store nor in the file"
 _MAY_DIFFER: Mapping[str, frozenset[str]] = {
     "response": frozenset({"manifest_id"}),
     "request": frozenset({"run_id"}),
-    "pair": frozenset({"replaced", "made_at"}),
+    "pair": frozenset({"replaced", "blinding", "made_at"}),
     "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
 }
 """Fields in which two records of one thing may differ: who asked or paired first does not matter."""
