@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.preference.blinded_pair import blinded_pair, replaced_in, shown_as_a
 from dtef_pipeline.preference.blinding import BLINDING_VERSION, blinding, names_of_model
+from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
 
@@ -277,3 +278,19 @@ def test_a_pair_of_before_is_shown_as_it_was() -> None:
 def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:
     names = ("A", "B", "7", "4.1")
     assert blinding(names).of_pair(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+
+
+def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:
+    row = {
+        "item_id": "1",
+        "model": "mine",
+        "player": "openai/m",
+        "draw": 0,
+        "snapshot": "base",
+        "messages": [],
+        "request_keys": [],
+    }
+    (one,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": "zork-9"}])
+    assert blinding(one.names).of_pair(one.names).scrub(one.text).text == "I am [model]"
+    (unsaid,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": None}])
+    assert set(one.names) - set(unsaid.names) == {"zork-9"}
