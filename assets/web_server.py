@@ -69,7 +69,8 @@ class OwnPagesOnly:
     def _refuse_foreign(self, scope: Scope, headers: Headers) -> None:
         """Raises RefusedRequest for another host than the allowed ones, and for a page of another origin."""
         given = headers.getlist("host")
-        scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
+        scheme: str = scope["scheme"]
+        scheme = _SCHEMES.get(scheme, scheme)
         own = origin(scheme, given[0]) if len(given) == 1 else None
         if own is None or own.host not in self.hosts:
             allowed = (

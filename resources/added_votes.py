@@ -21,12 +21,12 @@ from resources.votes import VoteStore
 
 _NEITHER = "is neither in the store nor in the file"
 _MAY_DIFFER: Mapping[str, frozenset[str]] = {
-    "response": frozenset({"manifest_id"}),
+    "response": frozenset({"manifest_id", "names"}),
     "request": frozenset({"run_id"}),
-    "pair": frozenset({"replaced", "made_at"}),
+    "pair": frozenset({"replaced", "blinding", "made_at"}),
     "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
 }
-"""Fields in which two records of one thing may differ: who asked or paired first does not matter."""
+"""Fields in which two records of one thing may differ: who asked or paired first does not matter, and more names are known later."""
 _OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
 """Fields of a vote that no reviewer hands in."""
 _ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}

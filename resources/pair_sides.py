@@ -15,8 +15,11 @@ SIDE_TEXTS = (
     RIGHT_SIDE.c.text.label("right_text"),
     LEFT_SIDE.c.player.label("left_player"),
     RIGHT_SIDE.c.player.label("right_player"),
+    LEFT_SIDE.c.names.label("left_names"),
+    RIGHT_SIDE.c.names.label("right_names"),
+    pairs.c.blinding,
 )
-"""The texts, and the players who wrote them."""
+"""The texts, the players who wrote them with their names as JSON, and the version of the blinding."""
 
 
 def with_sides(statement: sa.Select[Any]) -> sa.Select[Any]:

@@ -17,10 +17,11 @@ from dtef_pipeline.preference.judged_pairs import requests_said
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses.database import ResponseDatabase
-from resources.responses.schema_versions import schema_found
+from resources.responses.schema_versions import add_missing_columns, schema_found
 
-VOTE_SCHEMA_VERSION = 3
-"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses."""
+VOTE_SCHEMA_VERSION = 4
+"""1: the first. 2: the database itself sees to it that two responses stand in one pair at most. 3: the runs behind responses. 4: with which
+version of the blinding a pair is shown."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
 _ROWS_AT_ONCE = 20_000
@@ -81,6 +82,8 @@ pairs = sa.Table(
     sa.Column("left_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
     sa.Column("right_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
     sa.Column("replaced", sa.Integer, nullable=False),
+    # Pairs of before it was noted are shown as they were.
+    sa.Column("blinding", sa.Integer, nullable=False, server_default="1"),
     sa.Column("made_at", _Time),
 )
 # Ids of pairs are keyed, so that two of them may be of the same responses: not here.
@@ -182,7 +185,8 @@ def _made(connection: sa.Connection) -> str:
     if earlier != VOTE_SCHEMA_VERSION:
         connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
     if earlier is not None:
-        # A table that is there already gets no index by `create_all`.
+        # A table that is there already gets no index and no column by `create_all`.
+        add_missing_columns(connection, pairs)
         for index in (_one_pair_of_two, _votes_of_one):
             index.create(connection, checkfirst=True)
         return connection.scalar(sa.select(project.c.salt)) or ""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, shown_as_a
+from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, replaced_in, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
 from dtef_pipeline.preference.vote_records import (
     Record,
@@ -95,10 +95,12 @@ class VoteStore(DatabaseStore):
 
     def served(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
         """The pair as a reviewer gets it. `names`: of `hidden_names`, for one who serves many. Raises UnknownPair."""
-        pair = self._pair(pair_id)
+        row = self._pair_row(pair_id)
+        pair = pair_of(row)
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
         sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self.rows(statement)}
-        return blinded_pair(pair, sides[pair.left], sides[pair.right], names or self.hidden_names(), self.salt)
+        names = names or self.hidden_names()
+        return blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt, row["blinding"])
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first.
@@ -138,7 +140,7 @@ class VoteStore(DatabaseStore):
         Raises UnknownPair, BallotError for a person's vote under a judge's id, and DuplicateVote when the reviewer has voted on the pair
         before: the first vote stays, also a voided one.
         """
-        self._pair(ballot.pair_id)
+        self._pair_row(ballot.pair_id)
         if reviewer_kind != JUDGE_KIND:
             refuse_judge(self.database, ballot.reviewer_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
@@ -190,9 +192,7 @@ class VoteStore(DatabaseStore):
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
-        used = {side for pair in made for side in (pair.left, pair.right)}
-        found = {one: names.scrub(by_id[one].text).replaced for one in used}
-        return {pair.pair_id: found[pair.left] + found[pair.right] for pair in made}
+        return replaced_in(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in made])
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
         """Let a vote count no more. It stays where it is, with this beside it.
@@ -293,11 +293,11 @@ class VoteStore(DatabaseStore):
         statement = sa.select(tables.actions).where(place > after).order_by(place).limit(most)
         return [dict(row) for row in self.rows(statement)]
 
-    def _pair(self, pair_id: str) -> VotePair:
+    def _pair_row(self, pair_id: str) -> Mapping[str, Any]:
         found = self.rows(sa.select(tables.pairs).where(tables.pairs.c.pair_id == pair_id))
         if not found:
             raise UnknownPair(f"there is no pair {pair_id[:80]!r}; `dtef preference next` serves those there are")
-        return pair_of(dict(found[0]))
+        return dict(found[0])
 
     def _vote(self, vote_id: str) -> Record | None:
         found = self.rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
@@ -312,7 +312,8 @@ class VoteStore(DatabaseStore):
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
     """Whether the texts of a row of `texts_statement` differ in nothing but case and white space, as reviewers read them."""
-    left, right = (compared_text(row[f"{side}_text"], row[f"{side}_player"], names) for side in ("left", "right"))
+    shown = names.of_pair([*json.loads(row["left_names"]), *json.loads(row["right_names"])], row["blinding"])
+    left, right = (compared_text(row[f"{side}_text"], row[f"{side}_player"], shown) for side in ("left", "right"))
     return left == right
 
 

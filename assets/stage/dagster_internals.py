@@ -324,7 +324,7 @@ def web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
     # Loads the server, which nothing else needs.
     from dagster_webserver import cli
 
-    made, command = cli.create_app_from_workspace_process_context, copy(cli.dagster_webserver)
+    made, command = vars(cli)["create_app_from_workspace_process_context"], copy(cli.dagster_webserver)
     serve = cast(Callable[..., None], command.callback)
 
     def serve_guarded(**given: Any) -> None:
@@ -339,7 +339,7 @@ def dev_command(web_server: str) -> click.Command:
     """`dagster dev`, which starts the module `web_server` in place of Dagster's. Replaced by: a setting that names the web server."""
     from dagster._cli import dev
 
-    start = dev.open_ipc_subprocess
+    start = vars(dev)["open_ipc_subprocess"]
 
     def start_ours(parts: list[str], **named: Any) -> Any:
         return start([web_server if part == "dagster_webserver" else part for part in parts], **named)

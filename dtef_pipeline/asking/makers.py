@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -90,6 +91,34 @@ KNOWN_MAKERS = (
 )  # fmt: skip
 """A model is of the first maker whose family its name begins with, else of the one whose folder its string holds."""
 
+FURTHER_MAKERS = (
+    Maker("OpenAI", ("openai",), ("gpt", "chatgpt"), ("챗GPT", "ЧатГПТ")),
+    Maker("Anthropic", ("anthropic",), ("claude",), ("クロード", "클로드")),
+    Maker("Google", ("google", "gemini"), ("gemini",), ("ジェミニ", "제미나이", "双子座模型")),
+    Maker("Mistral AI", ("mistralai", "mistral"), ("mistral", "mixtral"), ("Le Chat",)),
+    Maker("Alibaba", ("qwen", "alibaba"), ("qwen", "qwq", "tongyi"), ("千问", "千問", "通义", "通義千問", "Tongyi Qianwen")),
+    Maker("Zhipu AI", ("z-ai", "zai", "zai-org", "thudm", "zhipu"), ("glm", "chatglm"), ("Z.ai", "智谱清言", "智譜", "清言")),
+    Maker("MiniMax", ("minimax", "minimaxai"), ("minimax", "abab"), ("稀宇",)),
+    Maker("01.AI", ("01-ai", "01.ai"), ("yi-",), ("零一万物",)),
+    Maker("Baidu", ("baidu",), ("ernie",), ("Baidu", "ERNIE", "ERNIE Bot", "Wenxin", "文心一言", "文心", "百度")),
+    Maker(
+        "Yandex", ("yandex",), ("yandexgpt", "yandex"),
+        ("Yandex", "YandexGPT", "Яндекс", "Яндекса", "Яндексу", "Яндексом", "Яндексе", "ЯндексGPT"),
+    ),
+    Maker("Tencent", ("tencent",), ("hunyuan",), ("Tencent", "Hunyuan", "腾讯", "混元")),
+    Maker("ByteDance", ("bytedance", "bytedance-seed"), ("doubao", "seed-"), ("ByteDance", "Doubao", "豆包", "字节跳动")),
+    Maker("Sber", ("sber", "ai-sage"), ("gigachat",), ("Sber", "GigaChat", "Сбер", "Сбера", "Сбером", "ГигаЧат")),
+    Maker("Naver", ("naver", "naver-hyperclovax"), ("hyperclova", "clova"), ("Naver", "HyperCLOVA", "네이버", "하이퍼클로바")),
+    Maker("LG AI Research", ("lgai-exaone",), ("exaone",), ("LG AI Research", "EXAONE", "엑사원")),
+    Maker("Upstage", ("upstage",), (), ("업스테이지",)),
+    Maker("StepFun", ("stepfun", "stepfun-ai"), ("step-",), ("StepFun", "阶跃星辰")),
+    Maker("iFLYTEK", ("iflytek",), (), ("iFLYTEK", "讯飞星火", "讯飞")),
+    Maker("Baichuan", ("baichuan", "baichuan-inc"), ("baichuan",), ("Baichuan", "百川")),
+    Maker("Shanghai AI Laboratory", ("internlm", "opengvlab"), ("internlm", "internvl"), ("InternLM", "书生")),
+)  # fmt: skip
+"""Further makers, and what those of `KNOWN_MAKERS` are called besides: for texts that must not name one. Who made a model is not read off them,
+so that what is stored under makers stays."""
+
 EVERYDAY_NAMES = frozenset({
     "alpaca", "bard", "codex", "command", "copilot", "dolly", "falcon", "granite", "guanaco", "haiku", "hermes", "koala", "luminous", "meta",
     "moonshot", "nova", "opus", "palm", "perplexity", "phi", "platypus", "sonar", "sonnet", "stanford", "titan", "together", "vicuna",
@@ -140,11 +169,11 @@ def _of_account(name: str) -> str:
     return name.removeprefix("ft:")
 
 
-def makers_said_in(name: str) -> tuple[Maker, ...]:
-    """The makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `claude-v2`, `lmsys/vicuna-7b`, `Cohere`."""
+def makers_said_in(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:
+    """Those of the makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `lmsys/vicuna-7b`, `Cohere`."""
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
     found = []
-    for maker in KNOWN_MAKERS:
+    for maker in makers:
         whole = {re.sub(r"[\s_-]+", "-", one.lower()) for one in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
         if not whole.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
             found.append(maker)

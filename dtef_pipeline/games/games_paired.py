@@ -22,7 +22,7 @@ GAMES_PAIRED = PairedSource(
     WITH turns AS (
         SELECT league, scenario, episode_id, snapshot,
                list({{'said': response, 'answer': reaction}} ORDER BY turn, attempt) AS text,
-               list(request_key ORDER BY turn, attempt) AS request_keys
+               list(request_key ORDER BY turn, attempt) AS request_keys, max(served_model) AS served_model
         FROM episode_turns WHERE under_test AND call_status = 'answered' AND response IS NOT NULL
         GROUP BY league, scenario, episode_id, snapshot
     ), rules AS (
@@ -32,6 +32,7 @@ GAMES_PAIRED = PairedSource(
     SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
            e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
            COALESCE(rules.told, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
+           turns.served_model,
            e.version, e.seat, e.cluster, e.trace
     FROM episodes e
     JOIN turns USING (league, scenario, episode_id, snapshot)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.preference.blinding import Blinding
+from dtef_pipeline.preference.blinding import BLINDING_VERSION, Blinding
+from dtef_pipeline.preference.spellings import Spelling
 from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
+from dtef_pipeline.text.folded import folded
 
 _MANY_DECIMALS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{3,25}(?:e-[0-9]{1,3})?|(?:\.[0-9]{1,2})?e-[0-9]{1,3})")
 
@@ -35,8 +38,14 @@ def shown_as_a(pair_id: str, salt: str) -> Side:
     return "right" if hashlib.sha256(f"{pair_id}\n{salt}".encode()).digest()[0] >> 7 else "left"
 
 
-def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
-    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
+def blinded_pair(
+    pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str, version: int = BLINDING_VERSION
+) -> BlindedPair:
+    """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone.
+
+    `version`: of the blinding that the pair is shown with.
+    """
+    names = names.of_pair((*left.names, *right.names), version)
     first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
     texts = (read_text(one.text, one.player, names) for one in (first, second))
     return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, *texts)
@@ -51,3 +60,25 @@ def read_text(text: str, player: str, names: Blinding) -> str:
 def compared_text(text: str, player: str, names: Blinding) -> str:
     """What two texts have in common that nobody can tell apart: what a reviewer reads, whatever its case and white space."""
     return normalized(read_text(text, player, names))
+
+
+def replaced_in(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
+    """By id of each pair, how many names are taken out of its two texts."""
+    counted: dict[tuple[str, frozenset[Spelling]], int] = {}
+    known = frozenset(names.sure)
+
+    def count(response: PairedResponse, shown: Blinding, further: frozenset[Spelling]) -> int:
+        # Of most pairs no further name stands in the text, which is then looked through once for all of them.
+        plain = folded(response.text)[0]
+        there = frozenset(one for one in further if one.core in plain)
+        key = response.response_id, there
+        if key not in counted:
+            counted[key] = (shown if there else names).scrub(response.text).replaced
+        return counted[key]
+
+    found = {}
+    for pair_id, left, right in pairs:
+        shown = names.of_pair((*left.names, *right.names))
+        further = frozenset(shown.sure) - known
+        found[pair_id] = count(left, shown, further) + count(right, shown, further)
+    return found

@@ -10,16 +10,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from dtef_pipeline.asking.makers import EVERYDAY_NAMES, maker_named, maker_of, makers_said_in
+from dtef_pipeline.asking.makers import (
+    EVERYDAY_NAMES,
+    FURTHER_MAKERS,
+    KNOWN_MAKERS,
+    SERVING,
+    Maker,
+    maker_named,
+    maker_of,
+    makers_said_in,
+)
 from dtef_pipeline.preference.everyday_names import written_as_names
-from dtef_pipeline.preference.spellings import Spelling, family_spelling, spelling
+from dtef_pipeline.preference.spellings import Spelling, exact_spelling, family_spelling, spelling
 from dtef_pipeline.text.folded import folded, past_marks
 
 IN_PLACE_OF_NAMES = "[model]"
+BLINDING_VERSION = 2
+"""Kept with each pair, so that it is shown as it was shown before. 1: parts of names from 4 characters on. 2: the very names of the two models
+of a pair, however short, what is short for them, and more of what makers are called."""
+_NO_ORGANISATIONS = frozenset({*SERVING, "baseline", "imported", "stored", "models", "accounts"})
+_SHORT_FOR_A_MODEL = re.compile(r"[a-z]\d{1,2}|\d{1,2}o")
+"""What people call a model by a part of its name: K2, R1, 4o."""
 _SHORTEST_PART = 4
 """Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
 _SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
@@ -42,6 +57,15 @@ class Blinding:
     """Names that are names wherever they stand."""
     everyday: tuple[Spelling, ...] = ()
     """Names that are everyday words as well."""
+    earlier: Blinding | None = None
+    """The same names as version 1 hid them; None: it is of that version itself."""
+
+    def of_pair(self, names: Iterable[str], version: int = BLINDING_VERSION) -> Blinding:
+        """For a pair of models with these names, as `BLINDING_VERSION` says: with their very names, which may be words of other texts."""
+        if version < BLINDING_VERSION:
+            return self.earlier or self
+        further = exact_spellings(frozenset(names)).difference(self.sure)
+        return Blinding(_longest_first([*self.sure, *further]), self.everyday) if further else self
 
     def scrub(self, text: str) -> Scrubbed:
         """The text with `[model]` in place of each name. Linear in the length of the text."""
@@ -62,15 +86,19 @@ class Blinding:
 
 
 def blinding(names: Iterable[str]) -> Blinding:
-    """What takes these names out of texts, and all that they tell: the family, the maker, its other products.
+    """What takes these names out of any text, and all that they tell: the family, the maker, its other products. `of_pair` takes out more.
 
     A name without a letter is none, and neither is a single Latin letter. The given names are names wherever they stand as whole words; parts of
     them and what their makers are called besides are not where they stand as the everyday words that they are too.
     """
     names = set(names)
+    return replace(_blinding(names, (*KNOWN_MAKERS, *FURTHER_MAKERS)), earlier=_blinding(names, KNOWN_MAKERS))
+
+
+def _blinding(names: set[str], makers: Sequence[Maker]) -> Blinding:
     given = {part for name in names for part in _parts_of(name)}
     words = EVERYDAY_NAMES - {_plain(name) for name in names}
-    found = {_plain(name): spelling(name) for name in given} | _of_makers(given)
+    found = {_plain(name): spelling(name) for name in given} | _of_makers(given, makers)
     known = {plain: one for plain, one in found.items() if one is not None}
     return Blinding(
         _longest_first(one for plain, one in known.items() if plain not in words),
@@ -91,19 +119,45 @@ def _parts_of(name: str) -> Iterator[str]:
         yield last
 
 
-def _of_makers(names: Iterable[str]) -> dict[str, Spelling | None]:
+@lru_cache(maxsize=4096)
+def exact_spellings(names: frozenset[str]) -> frozenset[Spelling]:
+    """The very names of models, of all that is stored as names of them: whole, by each part of `org/name`, and what is short for them."""
+    parts = {form for name in names for part in _exact_parts(name) for form in _forms(part)}
+    return frozenset(filter(None, map(exact_spelling, parts)))
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    """A name and its capitals, some of which look like Latin letters where the small ones do not: Я Н Д."""
+    return (name,) if name.isascii() else (name, name.upper())
+
+
+def _exact_parts(name: str) -> Iterator[str]:
+    whole = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
+    *folders, last = whole.split("/")
+    if not folders:
+        # A letter by itself is a label of an imported file.
+        yield from [whole] if len(whole) > 1 else ()
+        return
+    yield from (one for one in folders if one.lower() not in _NO_ORGANISATIONS)
+    yield from (last, last.partition(":")[0])
+    pieces = re.split(r"[\s_.:-]+", last.lower())
+    yield from (one for one in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(one))
+
+
+def _of_makers(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Spelling | None]:
     """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
-    versions: dict[str, set[str]] = {}
+    versions: dict[Maker, set[str]] = {}
     for name in names:
-        for maker in makers_said_in(name):
+        for maker in makers_said_in(name, makers):
             its = {_plain(said) for said in (*maker.said, *maker.said_too)}
             found = [] if _plain(name) in its else _FIRST_VERSION.findall(_plain(name))[:1]
-            versions.setdefault(maker.name, set()).update(found)
+            versions.setdefault(maker, set()).update(found)
     spelled: dict[str, Spelling | None] = {}
-    for known in filter(None, map(maker_named, sorted(versions))):
+    for known in sorted(versions):
         for said in (known.name, *known.said, *known.said_too):
             of_models = any(said.lower().startswith(family.rstrip("-")) for family in known.families)
-            spelled[_plain(said)] = family_spelling(said, versions[known.name]) if of_models else spelling(said)
+            for form in _forms(said) if known in FURTHER_MAKERS else (said,):
+                spelled[_plain(form)] = family_spelling(form, versions[known]) if of_models else spelling(form)
     return spelled
 
 

@@ -16,7 +16,8 @@ SOURCE_COLUMNS = ("first", "second", "item_id", "model", "player", "draw", "snap
 and its variant, draw, snapshot, what was asked (a list of structs with role and text), the text, the keys of its stored responses.
 
 A text of several turns is a list of structs: `said` by the player, and the `answer` to it (null: none). A column `persona` beside them is the
-name and version of whom the model played, `cautious:v2`, or empty; the player is then PERSONA@VARIANT."""
+name and version of whom the model played, `cautious:v2`, or empty; the player is then PERSONA@VARIANT. A column `served_model` is what the
+provider calls the model that answered (null: it did not say)."""
 _NO_DISPLAY_NAMES: Mapping[str, str] = {}
 
 
@@ -79,9 +80,11 @@ def shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
 
 
 def _hidden(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[str, ...]:
-    """All names of the model, and of the persona it played."""
+    """All names of the model, that of the provider among them, and of the persona it played."""
     persona = row.get("persona") or ""
     names = names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
+    served = row.get("served_model")
+    names = (*names, served) if served else names
     if not persona:
         return names
     return (*names, persona, persona.partition(":")[0], *([display_names[persona]] if persona in display_names else []))

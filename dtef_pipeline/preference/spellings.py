@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtef_pipeline.text.folded import folded
@@ -49,6 +50,25 @@ def spelling(name: str) -> Spelling | None:
             found.append(_between(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
     further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
     pattern = f"{_before(pieces[0][0])}{''.join(found)}{further}{_after(pieces[-1][-1])}"
+    return Spelling(max(pieces, key=len), pattern, len(letters), pieces[-1][-1])
+
+
+def exact_spelling(name: str) -> Spelling | None:
+    """The pattern of the very name of a model, however short, as a whole word; None of one without a letter.
+
+    A hyphen, an underscore, white space or nothing may stand where the name has one of them or where a letter meets a digit: o3, O 3, o-3.
+    """
+    pieces = [piece for piece in _PIECES.findall(folded(name)[0]) if not _is_joint(piece)]
+    letters = "".join(piece for piece in pieces if piece.isalnum())
+    if not letters or letters.isdigit():
+        return None
+    found = [re.escape(pieces[0])]
+    for before, piece in pairwise(pieces):
+        joint = _NO_JOINT if before.isalnum() and piece.isalnum() else ""
+        found.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
+    # The m of I'm is no word.
+    apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
+    pattern = f"{apart[0]}{_before(pieces[0][0])}{''.join(found)}{_after(pieces[-1][-1])}{apart[1]}"
     return Spelling(max(pieces, key=len), pattern, len(letters), pieces[-1][-1])
 
 

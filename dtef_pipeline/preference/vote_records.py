@@ -15,6 +15,7 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID, is_id, read_ballot
+from dtef_pipeline.preference.blinding import BLINDING_VERSION
 from dtef_pipeline.preference.votes import (
     CHOICES,
     LONGEST_JUSTIFICATION,
@@ -138,6 +139,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "left_id": _A_HASH,
         "right_id": _A_HASH,
         "replaced": _A_COUNT,
+        "blinding": _A_COUNT,
         "made_at": _or_null(_A_TIME),
     },
     "reviewer": {
@@ -161,6 +163,8 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
     "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_REASON, "voided_at": _A_TIME},
 }
 """The fields of each kind, first the one that it is known by."""
+_FIRST_BLINDING = ("blinding", 1)
+"""Left out of lines: those of before it was noted are the same."""
 _TIMES = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
@@ -174,6 +178,7 @@ def record_line(kind: str, record: Record) -> str:
     values = {
         name: value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
         for name, value in record.items()
+        if (name, value) != _FIRST_BLINDING
     }
     return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
 
@@ -223,6 +228,8 @@ def read_record(values: object) -> tuple[str, Record]:
 
 
 def _checked(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
+    if "blinding" in fields:
+        values = dict([_FIRST_BLINDING]) | dict(values)
     if values.keys() != fields.keys():
         unknown = sorted(map(str, values.keys() - fields.keys()))
         missing = [name for name in fields if name not in values]
@@ -297,7 +304,7 @@ def _request_id(response_id: str, request_key: str) -> str:
     return digest("request behind", response_id, request_key)
 
 
-def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Record:
+def pair_record(pair: VotePair, replaced: int, made_at: datetime | None, blinding: int = BLINDING_VERSION) -> Record:
     return {
         "pair_id": pair.pair_id,
         "family": pair.family,
@@ -306,6 +313,7 @@ def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Reco
         "left_id": pair.left,
         "right_id": pair.right,
         "replaced": replaced,
+        "blinding": blinding,
         "made_at": made_at,
     }
 

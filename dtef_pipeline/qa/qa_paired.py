@@ -18,7 +18,8 @@ QA_PAIRED = PairedSource(
     """
     SELECT r.suite AS first, r.part AS second,
            r.suite || '/' || r.part || '/' || r.item_id || ' [' || r.condition || ']' AS item_id,
-           r.model, r.model_variant AS player, r.draw, r.snapshot, p.messages, r.response AS text, [r.request_key] AS request_keys
+           r.model, r.served_model, r.model_variant AS player, r.draw, r.snapshot, p.messages,
+           r.response AS text, [r.request_key] AS request_keys
     FROM qa_responses r
     JOIN qa_prompts p USING (suite, part, item_id, condition, prompt_id)
     WHERE r.call_status = 'answered' AND r.response IS NOT NULL

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, Maker, maker_named, maker_of
+from dtef_pipeline.asking.makers import FURTHER_MAKERS, KNOWN_MAKERS, SERVING, Maker, maker_named, maker_of, makers_said_in
 from dtef_pipeline.errors import NameLeak
 from dtef_pipeline.text.folded import folded, past_marks
 
@@ -170,14 +170,18 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     for text in (*strings, *(one.partition("@")[0] for one in called)):
         for part in _parts(text):
             add(part, MODEL_HIDDEN)
-            if re.fullmatch(r"[a-z]\d", part.lower()):
-                short = _Name(part.lower(), rf"(?<![a-z\d]){part.lower()}(?![a-z\d])", part.lower(), MODEL_HIDDEN)
-                named.setdefault(short.pattern, short)
+        for part in _short_parts(text):
+            # A dot: it is not looked for where words are spelled letter by letter.
+            short = _Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
+            named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
         for said in maker.said:
             add(said, _kind(maker, said))
     for maker_here in sorted({one for model in strings if (one := maker_of(model))}):
         _add_maker(maker_here, add)
+    for maker in {one for model in strings for one in makers_said_in(model, FURTHER_MAKERS)}:
+        for said in maker.said:
+            add(said, _kind(maker, said))
     here = {text.partition("/")[0] for text in strings if "/" in text}
     for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
         add(provider, PROVIDER_HIDDEN)
@@ -208,6 +212,15 @@ def _parts(text: str) -> list[str]:
     """The string, and what stands behind each of its slashes: `openai/gpt-4o` and `gpt-4o` too of `openrouter/openai/gpt-4o`."""
     pieces = text.split("/")
     return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
+
+
+def _short_parts(text: str) -> list[str]:
+    """What is under three characters of a model string, or short for it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
+    parts = _parts(text.lower())
+    pieces = re.split(r"[\s\-_.:]+", parts[-1])
+    return [one for one in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", one)] + [
+        one for one in pieces if len(pieces) > 1 and re.fullmatch(r"[a-z]\d{1,2}", one)
+    ]
 
 
 def _name(text: str, hidden: str, everyday: bool) -> _Name | None:

@@ -29,7 +29,7 @@ RUBRIC_PAIRED = PairedSource(
     """
     SELECT blueprint AS first, '' AS second,
            blueprint || '/' || prompt || COALESCE(' [system ' || system_index || ']', '') AS item_id,
-           model, model_variant AS player, draw, snapshot,
+           model, served_model, model_variant AS player, draw, snapshot,
            [one FOR one IN transcript IF one.role <> 'assistant'] AS messages, text, request_keys
     FROM rubric_responses
     WHERE status = 'ok' AND text IS NOT NULL

@@ -18,7 +18,7 @@ SURVEY_PAIRED = PairedSource(
     """
     SELECT r.round AS first, r.segment AS second,
            r.round || '/' || r.segment || '/' || r.question_id || ' [' || r.context_level || ', ' || r.condition || ']' AS item_id,
-           r.model, r.model_variant AS player, r.draw, r.snapshot,
+           r.model, r.served_model, r.model_variant AS player, r.draw, r.snapshot,
            [{'role': 'system', 'text': p.system}, {'role': 'user', 'text': p.user}] AS messages,
            r.response AS text, [r.request_key] AS request_keys
     FROM predictions r

@@ -26,7 +26,7 @@ from dtef_pipeline.errors import StoreError
 from dtef_pipeline.text.counted import counted
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.engines import PATIENCE_S, RETRY_S, database_url, engine_of
-from resources.responses.schema_versions import schema_found
+from resources.responses.schema_versions import add_missing_columns, missing_columns, schema_found
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA_VERSION = 2
@@ -303,11 +303,15 @@ class ResponseDatabase:
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
         there = set(sa.inspect(connection).get_table_names())
         return (
-            self._version(connection) == SCHEMA_VERSION and there >= set(metadata.tables) and not _missing_columns(connection)
+            self._version(connection) == SCHEMA_VERSION
+            and there >= set(metadata.tables)
+            and not missing_columns(connection, responses)
         )
 
     def _is_readable(self, connection: sa.Connection) -> bool:
-        return self._version(connection) == SCHEMA_VERSION and not {*_missing_columns(connection)} & {*response_fields}
+        return self._version(connection) == SCHEMA_VERSION and not {*missing_columns(connection, responses)} & {
+            *response_fields
+        }
 
     def _version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""
@@ -318,9 +322,7 @@ class ResponseDatabase:
         if self._is_up_to_date(connection):
             return
         metadata.create_all(connection)
-        for column in _missing_columns(connection):
-            made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
+        add_missing_columns(connection, responses)
         connection.execute(sa.delete(versions))
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
 
@@ -328,12 +330,6 @@ class ResponseDatabase:
 def _unless_landed(landed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
     found = landed(connection)
     return work(connection) if found is None else found
-
-
-def _missing_columns(connection: sa.Connection) -> list[sa.Column[Any]]:
-    """Columns of the responses that an older store does not have yet."""
-    there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
-    return [column for column in responses.columns if column.name not in there]
 
 
 def microseconds(moment: datetime) -> int:

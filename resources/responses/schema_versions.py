@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -27,6 +27,19 @@ def schema_found(connection: sa.Connection, versions: sa.Table, known: int, what
             "upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
         )
     return found
+
+
+def missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
+    """Columns that the table of an older database does not have yet."""
+    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+    return [column for column in table.columns if column.name not in there]
+
+
+def add_missing_columns(connection: sa.Connection, table: sa.Table) -> None:
+    """Make them, which `create_all` does not for a table that is there."""
+    for column in missing_columns(connection, table):
+        made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
 
 
 def make_tables(database: ResponseDatabase, versions: sa.Table, known: int, what: str, needed: sa.Table | None = None) -> None:

@@ -15,10 +15,12 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.preference.ballots import Ballot
+from dtef_pipeline.preference.blinding import BLINDING_VERSION, names_of_model
 from dtef_pipeline.preference.pairing import new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import keyed_pair, paired_response
 from resources import vote_tables
+from resources.exported_votes import export_votes, import_votes
 from resources.judged_votes import JudgedPair, take_judged
 from resources.responses.store import ResponseStore
 from resources.run_manifests import AskingRun, this_run
@@ -288,3 +290,52 @@ def test_votes_of_newer_code_are_left_alone(tmp_path: Path) -> None:
         store.database.write(lambda one: one.execute(sa.insert(vote_tables.vote_versions).values(schema_version=99)))
     with pytest.raises(StoreError, match="newer dtef-pipeline"):
         VoteStore(tmp_path / "r.sqlite")
+
+
+def named(location: str, text: str = "I am o3") -> list[str]:
+    """Two responses of `openai/o3` and `other/quokka` in a store, one of them with a name of three characters or less; ids of the pair."""
+    rows = [
+        paired_response("qa", "1", name, said, prompt="?", names=names_of_model(name, name))
+        for name, said in (("openai/o3", text), ("other/quokka", "Nothing is said here"))
+    ]
+    with VoteStore(location, lambda: TIME) as store:
+        store.add_pairs(rows, new_pairs(rows))
+        return [pair.pair_id for pair in store.pairs()]
+
+
+def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(location: str) -> None:
+    """`openai/o3` said "I am o3", reviewers read it, and `--without-leak-risk` kept the pair."""
+    (pair_id,) = named(location)
+    with VoteStore(location, lambda: TIME) as store:
+        served = store.served(pair_id)
+        assert "I am [model]" in (served.run_a, served.run_b)
+        assert [row["replaced"] for row in store.rows(sa.select(vote_tables.pairs))] == [1]
+        store.take(Ballot(pair_id, "r1", "A", 3))
+        assert len(votes_of_store(store)) == 1
+        assert votes_of_store(store, leaks=False) == []
+
+
+def test_pairs_of_before_keep_their_blinding_their_ids_and_their_votes(location: str, tmp_path: Path) -> None:
+    (pair_id,) = named(location)
+    with VoteStore(location, lambda: TIME) as store:
+        vote = store.take(Ballot(pair_id, "r1", "A", 3))
+    engine = sa.create_engine(location)
+    with engine.begin() as raw:
+        raw.exec_driver_sql("ALTER TABLE preference_pairs DROP COLUMN blinding")
+        raw.exec_driver_sql("UPDATE preference_store SET schema_version = 3")
+    engine.dispose()
+    file, other = tmp_path / "votes.jsonl", f"sqlite:///{tmp_path / 'other.sqlite'}"
+    with VoteStore(location, lambda: TIME) as later:
+        served = later.served(pair_id)
+        assert "I am o3" in (served.run_a, served.run_b)
+        assert [row["vote_id"] for row in later.rows(sa.select(vote_tables.votes))] == [vote]
+        fresh = [
+            paired_response("qa", "2", name, f"o3 {name}", prompt="?", names=(name,)) for name in ("openai/o3", "acme/owl")
+        ]
+        later.add_pairs(fresh, new_pairs(fresh))
+        kept = {row["item_id"]: row["blinding"] for row in later.rows(sa.select(vote_tables.pairs))}
+        assert kept == {"1": 1, "2": BLINDING_VERSION}
+        export_votes(later, file)
+    with VoteStore(other, lambda: TIME) as elsewhere:
+        import_votes(elsewhere, file)
+        assert {row["item_id"]: row["blinding"] for row in elsewhere.rows(sa.select(vote_tables.pairs))} == kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +11,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.api.asked_settings import models_named
-from dtef_pipeline.api.manifests import read_manifest
 from dtef_pipeline.api.plans import PlannedEvaluation, UnfitManifest, UnknownName
 from dtef_pipeline.api.qa_plan import QaEvaluation, planned_qa
 from dtef_pipeline.api.rubric_plan import RubricEvaluation, planned_rubric
@@ -340,60 +337,3 @@ print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
-
-
-ADDRESS = "oobabooga/http://127.0.0.1:9"
-BY_FIELD = [
-    ("survey", "models", "{}"),
-    ("qa", "models", "{}"),
-    ("qa", "judge", "{}"),
-    ("rubric", "models", "{}"),
-    ("rubric", "judges", "standard={}"),
-    ("rubric", "analysts", "{}"),
-    ("games", "models", "{}"),
-    ("games", "models", "cautious@{}"),
-    ("games", "opponents", "{}"),
-    ("games", "opponents", "cautious@{}"),
-]
-
-
-def planned_with(settings: Settings, family: str, field: str, name: str) -> PlannedEvaluation:
-    given = {field: name if field == "judge" else [name]}
-    if family == "games":
-        usual = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"]}
-        return read_manifest({**usual, **given}, settings).planned(settings)
-    return {"survey": survey, "qa": qa, "rubric": rubric}[family](settings, **given)
-
-
-@pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)
-@pytest.mark.parametrize(
-    "model", [ADDRESS, f"{ADDRESS}@temperature=1", "openai/made-up", "bedrock/x", "vertex_ai/x", "ollama/x"]
-)
-def test_only_models_of_the_files_are_named_over_http(
-    settings: Settings, family: str, field: str, form: str, model: str
-) -> None:
-    """A model string says where the prompt goes and whose credentials are used: `oobabooga/http://...` was accepted."""
-    closed = dataclasses.replace(settings, api_any_model=False)
-    with pytest.raises(UnfitManifest) as refusal:
-        planned_with(closed, family, field, form.format(model))
-    assert refusal.value.faults[0].path == field
-    assert "allowed: " in refusal.value.message
-    if "://" not in model:
-        assert "DTEF_API_ANY_MODEL" in refusal.value.message
-
-
-@pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)
-def test_an_address_is_no_model_even_where_any_may_be_named(settings: Settings, family: str, field: str, form: str) -> None:
-    assert settings.api_any_model
-    with pytest.raises(UnfitManifest, match="an address"):
-        planned_with(settings, family, field, form.format(ADDRESS))
-
-
-def test_what_the_files_hold_and_what_asks_no_server_may_be_named(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "models.yaml").write_text(
-        "models: {mine: {model: openai/of-mine}}\ncollections: {two: [mine]}\n", encoding="utf-8"
-    )
-    closed = dataclasses.replace(settings, api_any_model=False, models=tmp_path / "models.yaml")
-    names = [MODEL, f"{MODEL}@temperature=0.5", "openai/gpt-4.1-mini", "core", "mine", "two", "openai/of-mine"]
-    for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "imported/x", "stored/amber"]:
-        assert models_named(closed, "models", [name]).specs

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.blinded_pair import blinded_pair, shown_as_a
-from dtef_pipeline.preference.blinding import blinding, names_of_model
+from dtef_pipeline.preference.blinded_pair import blinded_pair, replaced_in, shown_as_a
+from dtef_pipeline.preference.blinding import BLINDING_VERSION, blinding, names_of_model
+from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
 
@@ -80,10 +82,10 @@ def test_scrubbing_is_what_a_naive_definition_says(text: str) -> None:
 
 def test_a_million_characters_are_scrubbed_in_no_time() -> None:
     names = blinding([f"name {place}" for place in range(60)] + ["name"])
-    began = time.monotonic()
+    began = time.process_time()
     for text in ("name" + " " * 1_000_000, "name-" * 200_000, "e\u0301" * 500_000):
         names.scrub(text)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_left_and_right_are_shown_as_a_alike_often() -> None:
@@ -192,3 +194,103 @@ def test_what_a_maker_is_known_for_is_hidden_with_each_of_its_models() -> None:
     assert names.scrub(said).text == (
         "[model], [model], [model], [model], [model], [model], [model], [model]; GPT-40, chatgptish, coherent, Llama"
     )
+
+
+def shown(text: str, *models: str, version: int = BLINDING_VERSION) -> tuple[str, int]:
+    """A text as a pair of these models shows it, and how many names were taken out of it."""
+    names = [name for model in models for name in names_of_model(model, f"{model}[temperature=0]")]
+    return blinding(names).of_pair(names, version).scrub(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "expected"),
+    [
+        (
+            "openai/o3",
+            "I am o3. O-3, O 3 and ｏ３, not o30 or foo3",
+            "I am [model]. [model], [model] and [model], not o30 or foo3",
+        ),
+        ("deepseek/deepseek-r1", "As R1, I think", "As [model], I think"),
+        ("acme/owl", "I am Owl of ACME, and no owlet", "I am [model] of [model], and no owlet"),
+        ("openai/gpt-4o", "4o here", "[model] here"),
+        ("moonshotai/kimi-k2:free", "K2 speaking, of Moonshot AI", "[model] speaking, of [model]"),
+        ("openrouter/z-ai/glm-4.5", "Z.ai, z.AI and 智谱清言", "[model], [model] and [model]"),
+        ("openrouter/baidu/ernie-4.5", "ERNIE Bot is 文心一言", "[model] is [model]"),
+        ("openai/yandexgpt-5", "Я модель Яндекса, ЯНДЕКС", "Я модель [model], [model]"),
+        ("openai/qwen3-max", "我是通义千问", "我是[model]"),
+        ("acme/x", "I am X, and x. I'm extra", "I am [model], and [model]. I'm extra"),
+        ("acme/up-1", "Up 1, UP_1, up1: upper", "[model], [model], [model]: upper"),
+    ],
+)
+def test_the_names_of_the_two_models_are_hidden_however_short(model: str, text: str, expected: str) -> None:
+    """Parts of a model string under four characters were shown to reviewers, and no leak risk was told."""
+    found = shown(text, model, "other/quokka")
+    assert found == (expected, expected.count("[model]"))
+    prompt_and_texts = responses(2)
+    left, right = (
+        dataclasses.replace(one, text=text, prompt=text, names=names_of_model(name, name))
+        for one, name in zip(prompt_and_texts, (model, "other/quokka"), strict=True)
+    )
+    names = blinding([*left.names, *right.names])
+    served = blinded_pair(vote_pair(left, right), left, right, names, SALT)
+    assert served.run_a == served.run_b == served.prompt == expected
+    assert replaced_in(names, [("p", left, right)]) == {"p": 2 * expected.count("[model]")}
+
+
+@given(
+    st.text(alphabet="abcxyzо日7Ü", min_size=1, max_size=4).filter(lambda name: any(one.isalpha() for one in name)),
+    st.sampled_from([str.lower, str.upper, str.title, lambda name: name.translate(_WIDE)]),
+    st.sampled_from(["I am {}.", "{}", "**{}**", "({})", "as {}, I", "\n{}\n"]),
+)
+def test_a_name_of_one_to_four_characters_is_hidden_in_any_spelling(
+    name: str, spelled: Callable[[str], str], around: str
+) -> None:
+    text = around.format(spelled(name))
+    hidden, replaced = shown(text, f"acme/{name}", "other/quokka")
+    assert hidden == around.format("[model]")
+    assert replaced == 1
+
+
+_WIDE = {place: place + 0xFEE0 for place in range(0x21, 0x7F)}
+
+
+@pytest.mark.parametrize("text", ["The owl and the o3 level", "R1 and K2 are mountains", "Je parle de l'ours"])
+def test_short_names_of_models_that_are_not_in_the_pair_stay(text: str) -> None:
+    names = [name for model in ("openai/o3", "acme/owl", "deepseek/deepseek-r1") for name in names_of_model(model, model)]
+    other = [*names_of_model("a", "other/quokka"), *names_of_model("b", "other/numbat")]
+    assert blinding([*names, *other]).of_pair(other).scrub(text).text == text
+
+
+def test_personas_are_hidden_however_short() -> None:
+    names = ["bo:v2", "bo", "Bo", *names_of_model("o3", "openai/o3")]
+    assert blinding(names).of_pair(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
+
+
+def test_a_pair_of_before_is_shown_as_it_was() -> None:
+    text = "I am o3, by 文心一言, Claude and OpenAI"
+    assert shown(text, "openai/o3", "openrouter/baidu/ernie-4.5", version=1) == ("I am o3, by 文心一言, Claude and [model]", 1)
+    left, right = (dataclasses.replace(one, text=text, names=("openai/o3",)) for one in responses(2))
+    names = blinding(left.names)
+    for version, expected in ((1, "I am o3"), (2, "I am [model]")):
+        assert blinded_pair(vote_pair(left, right), left, right, names, SALT, version).run_a.startswith(expected)
+
+
+def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:
+    names = ("A", "B", "7", "4.1")
+    assert blinding(names).of_pair(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+
+
+def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:
+    row = {
+        "item_id": "1",
+        "model": "mine",
+        "player": "openai/m",
+        "draw": 0,
+        "snapshot": "base",
+        "messages": [],
+        "request_keys": [],
+    }
+    (one,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": "zork-9"}])
+    assert blinding(one.names).of_pair(one.names).scrub(one.text).text == "I am [model]"
+    (unsaid,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": None}])
+    assert set(one.names) - set(unsaid.names) == {"zork-9"}

@@ -156,3 +156,21 @@ def test_a_megabyte_takes_no_more_than_moments() -> None:
     began = time.process_time()
     assert "lau" not in NAMES.hide(text)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "hidden"),
+    [
+        ("openai/o3", "I am O3, not o30", "I am [model], not o30"),
+        ("deepseek/deepseek-r1[temperature=0]", "As R1, I think", "As [model], I think"),
+        ("moonshotai/kimi-k2", "K2 of Kimi", "[model] of [model]"),
+        ("acme/ox", "I am Ox, no oxen", "I am [model], no oxen"),
+        ("openrouter/z-ai/glm-4.5", "Z.ai and 智谱清言", "[company] and [model]"),
+        ("openrouter/baidu/ernie-4.5", "ERNIE Bot of 百度, 文心一言", "[model] of [model], [model]"),
+        ("openai/yandexgpt-5", "Я от Яндекса", "Я от [model]"),
+    ],
+)
+def test_short_names_and_usual_aliases_of_those_who_take_part_are_hidden(model: str, text: str, hidden: str) -> None:
+    """Parts of a model string under three letters, what is short for it, and names of makers in their own script were sent."""
+    assert re.sub(r"\[\w+\]", "[model]", names_of([model, "other/quokka"]).hide(text)) == hidden.replace("[company]", "[model]")
+    assert names_of(["other/quokka"]).hide("R1, K2, an ox and Яндекс") == "R1, K2, an ox and Яндекс"
