@@ -193,7 +193,7 @@ def deaf_mirrors() -> Iterator[None]:
     Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
     starts them apart.
     """
-    given = compute_logs.subprocess
+    given = vars(compute_logs)["subprocess"]
     apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
     vars(compute_logs)["subprocess"] = apart
     try:

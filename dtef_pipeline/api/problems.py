@@ -36,7 +36,7 @@ from resources.failures import is_damaged
 PROBLEM_TYPE = "application/problem+json"
 _LONGEST_ECHOED = 80
 _MOST_ERRORS = 100
-_LONGEST_SAID = 2_000
+_LONGEST_DETAIL = 2_000
 """Characters of a detail, and of the path and the message of a fault."""
 _JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def problem_answer(
 
 
 def _beginning(text: str) -> str:
-    return text if len(text) <= _LONGEST_SAID else f"{text[:_LONGEST_SAID]}... ({len(text):,} characters)"
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}... ({len(text):,} characters)"
 
 
 def answer_problems(app: FastAPI) -> None:

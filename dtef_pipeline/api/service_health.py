@@ -44,7 +44,9 @@ _FIRST_LOOK_WITHIN_S = 20
 """Until Dagster is imported, which takes a moment on a machine that is busy."""
 _DAMAGE_WITHIN_S = 0.5
 """How long each look searches the file of the store for damage."""
-DAMAGED = "the response store is damaged: stop the service and put a backup in its place; `dtef doctor` says which file it is"
+DAMAGED_STORE = (
+    "the response store is damaged: stop the service and put a backup in its place; `dtef doctor` says which file it is"
+)
 NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"
 _LOOK_AT_TICKS = (
@@ -207,7 +209,7 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(answers=False, further=[DAMAGED] if is_damaged(str(error)) else [])
+        return _DatabaseHealth(answers=False, further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
 def _damage(services: Services) -> list[str]:
@@ -215,7 +217,7 @@ def _damage(services: Services) -> list[str]:
     if (file := services.votes.database.file) is None or not (found := damage_of(file, _DAMAGE_WITHIN_S)):
         return []
     _log.error("the response store is damaged: %s", found)
-    return [DAMAGED]
+    return [DAMAGED_STORE]
 
 
 def _disk_problems(services: Services) -> list[str]:

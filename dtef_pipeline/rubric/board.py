@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -89,14 +89,15 @@ def board(
     resampled = options.resamples if by != "prompt" else 0
     found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), resampled, options.seed))
     replaced = _replaced_scores(table, order, tags) if over_blueprints and few.any() else []
+    tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
     found["note"] = [
         "; ".join(
             (
                 *filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))),
-                *(_who_replaced(replaced, row) if is_few else ()),
+                *(_who_replaced(replaced, model, tag) if is_few else ()),
             )
         )
-        for n, is_few, row in zip(found["n_parts"].tolist(), few, rows.keys.to_dict("records"), strict=True)
+        for n, is_few, model, tag in zip(found["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
     ]
     return _best_first(found, names)
 
@@ -131,9 +132,9 @@ def _replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[st
     ]
 
 
-def _who_replaced(replaced: Sequence[_Replaced], row: Mapping[str, Any]) -> Iterator[str]:
-    """What the note of a row says of them. `row`: the model, and the tag on a board by tag."""
-    of_row = Counter(one.by for one in replaced if one.model == row["model"] and row.get("tag") in (None, *one.tags))
+def _who_replaced(replaced: Sequence[_Replaced], model: str, tag: str | None) -> Iterator[str]:
+    """What the note of a row says of them. `tag`: of a row of a board by tag."""
+    of_row = Counter(one.by for one in replaced if one.model == model and tag in (None, *one.tags))
     if of_row:
         named = ", ".join(f"{by} ({counted(n, 'blueprint')})" for by, n in of_row.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"

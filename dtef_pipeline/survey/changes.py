@@ -127,7 +127,7 @@ def _name(pair: tuple[str, str | None]) -> str:
 
 COPY_COLUMNS = ("segment", "question_text", "options", "observed")
 """Columns of `survey_responses` that `is_copy` reads."""
-_SAME_SHARE = 0.9
+_COPIED_SHARE = 0.9
 """Share of the smaller survey's pairs that have the same distribution in a copy: samples of two waves do not agree like that."""
 
 
@@ -138,4 +138,4 @@ def is_copy(one: pa.Table, other: pa.Table) -> bool:
         for table in (one, other)
     )
     same = sum(np.allclose(shares, right[pair], rtol=0, atol=1e-9) for pair, shares in left.items() if pair in right)
-    return same > 0 and same >= _SAME_SHARE * min(len(left), len(right))
+    return same > 0 and same >= _COPIED_SHARE * min(len(left), len(right))

@@ -18,20 +18,20 @@ SUM_TOLERANCE = 1.0
 """Percentages that are rounded finely may sum to 99 .. 101, too: published files add up no better."""
 
 MULTI_SELECT = "multi-select-question"
-_MOST_DECIMALS = 3
-_VERBS = r"(?:select|choose|check|mark|tick|pick|name|list|mention|indicate|circle)"
-_NUMBER = r"(?:two|three|four|five|six|seven|eight|nine|ten|[2-9]|10)"
+_FINEST_UNIT_DECIMALS = 3
+_CHOOSING_VERBS = r"(?:select|choose|check|mark|tick|pick|name|list|mention|indicate|circle)"
+_NUMBER_WORD = r"(?:two|three|four|five|six|seven|eight|nine|ten|[2-9]|10)"
 _SEVERAL_ANSWERS = re.compile(
     rf"""
-    (?:^|[.?!:;,(\[*/–—-]|\bplease|\byou\s+(?:can|may|could|should)|\band)\s*{_VERBS}\s+(?:
+    (?:^|[.?!:;,(\[*/–—-]|\bplease|\byou\s+(?:can|may|could|should)|\band)\s*{_CHOOSING_VERBS}\s+(?:
         (?:any\s+and\s+)?all\s+(?:of\s+)?(?:that|which|those|the\s+(?:\w+\s+)?(?:that|which)|answers|options|responses)
-        |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_NUMBER}\b
-        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER}\b(?!\s*(?:if|for|when|to|means|as|=|–|-)))
+        |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_NUMBER_WORD}\b
+        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER_WORD}\b(?!\s*(?:if|for|when|to|means|as|=|–|-)))
     |\ball\s+that\s+appl(?:y|ies)\b
     |\b(?:multiple|several)\s+(?:answers|responses|selections|mentions)\b
     |\bmore\s+than\s+one\s+(?:answer|response)\b
-    |\b(?:up\s+to|at\s+most|max(?:imum)?\.?)\s+{_NUMBER}\s+(?:answers|responses|options|choices)\b
-    |[(\[]\s*(?:up\s+to|max(?:imum)?\.?)\s*{_NUMBER}\s*[)\]]
+    |\b(?:up\s+to|at\s+most|max(?:imum)?\.?)\s+{_NUMBER_WORD}\s+(?:answers|responses|options|choices)\b
+    |[(\[]\s*(?:up\s+to|max(?:imum)?\.?)\s*{_NUMBER_WORD}\s*[)\]]
     |\bmulti(?:ple)?[-\s]?(?:select|response|punch)\b
     |\bmehrfach(?:nennung|auswahl|antwort)|\bplusieurs\s+réponses|\bvarias\s+(?:respuestas|opciones)|\brespuestas?\s+múltiples?
     |\bvárias\s+respostas|多选|複数回答|可多選
@@ -54,12 +54,14 @@ def sum_tolerance(distributions: Iterable[Percentages]) -> float:
     The unit is that of the cell with most decimals: 6 whole percentages may sum to 97 .. 103.
     """
     listed = [[p for p in shares if isinstance(p, float | int) and math.isfinite(p)] for shares in distributions]
-    decimals = max((_decimals(p) for shares in listed for p in shares), default=_MOST_DECIMALS)
+    decimals = max((_decimals(p) for shares in listed for p in shares), default=_FINEST_UNIT_DECIMALS)
     return max(SUM_TOLERANCE, max(map(len, listed), default=0) * 10.0**-decimals / 2)
 
 
 def _decimals(value: float) -> int:
-    return next((d for d in range(_MOST_DECIMALS) if abs(value * 10**d - round(value * 10**d)) < 1e-6), _MOST_DECIMALS)
+    return next(
+        (d for d in range(_FINEST_UNIT_DECIMALS) if abs(value * 10**d - round(value * 10**d)) < 1e-6), _FINEST_UNIT_DECIMALS
+    )
 
 
 def are_fractions(shares: Percentages) -> bool:

@@ -23,7 +23,7 @@ _THINKING = re.compile(
     r"|(?-i:\[(/?)THINK\])|◁(/?)think▷|<\|(?:begin|(end))_of_thought\|>",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"^```.*?^```|`[^`\n]{1,200}`", re.MULTILINE | re.DOTALL)
+_CODE_SPAN = re.compile(r"^```.*?^```|`[^`\n]{1,200}`", re.MULTILINE | re.DOTALL)
 _ONE_TAG = re.compile(rf"`\s*(?:{_THINKING.pattern})\s*`", re.IGNORECASE)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _CHANNEL_ENDS = re.compile(r"<\|(?:start|end|return|call|channel)\|>", re.IGNORECASE)
@@ -123,7 +123,7 @@ def _tags_of_thinking(text: str) -> Iterator[re.Match[str]]:
     place, thinking = 0, False
     for tag in _THINKING.finditer(text):
         while not thinking and (mark := text.find("`", place, tag.start())) >= 0:
-            code = _CODE.match(text, mark, tag.end() + LOOK_BACK)
+            code = _CODE_SPAN.match(text, mark, tag.end() + LOOK_BACK)
             is_code = code is not None and (code.end() <= tag.start() or _is_quoted(code[0]))
             place = code.end() if code is not None and is_code else mark + 1
         if place <= tag.start():

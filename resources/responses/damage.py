@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-_STEPS = 20_000
+_STEPS_BETWEEN_LOOKS = 20_000
 """Instructions of SQLite between two looks at the clock."""
 _INTERRUPTED = "interrupted"
 
@@ -22,7 +22,7 @@ def damage_of(path: Path, within_s: float) -> str | None:
     alone = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=within_s)) as connection:
-            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.OperationalError as error:
         if _INTERRUPTED in str(error) or "locked" in str(error):

@@ -28,7 +28,9 @@ _OPERATORS = {
     "sqrt": "\\sqrt",
     "√": "\\sqrt",
 }
-_UNIT = re.compile(r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z")
+_TRAILING_UNIT = re.compile(
+    r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z"
+)
 _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
@@ -53,7 +55,7 @@ def evaluated(text: str, *, as_formula: bool) -> Evaluated | None:
     if not signs and not {"\\sqrt", "\\frac"} & set(map(str, tokens)):
         return None
     numbers = [token for token in tokens if isinstance(token, Fraction)]
-    if not numbers or not _UNIT.match(text, end) or _is_other_than_arithmetic(tokens, signs, numbers):
+    if not numbers or not _TRAILING_UNIT.match(text, end) or _is_other_than_arithmetic(tokens, signs, numbers):
         return None
     try:
         return Evaluated(_Reader(tokens).value())

@@ -9,20 +9,20 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Unreadable
 from dtef_pipeline.text.beginning import beginning
 
-_ALLOWED = (
+_COUNTS_ALLOWED = (
     "whole counts of people; or weighted counts with the column `n` (people asked, unweighted) or `n_effective`; "
     "or `percent` in place of `count`"
 )
 _WEIGHTED = "Counts are fractions or above n, so they are weighted: shares are those of the weighted counts, and n is as stated"
-_BELOW = "The counts sum to less than n: their sum is taken for n"
-_ABOVE = (
+_COUNTS_BELOW_N = "The counts sum to less than n: their sum is taken for n"
+_COUNTS_ABOVE_N = (
     "The counts sum to more than n: a respondent chose several options, or the counts are weighted; write weighted data "
     "as `percent` with `n`"
 )
 
 
 @dataclass
-class Cells:
+class OptionCells:
     """The rows of one (segment, question): option -> share or count, with the line of each."""
 
     line: int
@@ -55,7 +55,7 @@ class Cells:
         return self.counted and any(s != int(s) or (self.n is not None and s > self.n) for s in self.counts)
 
 
-def are_weighted(cells: Iterable[Cells], where: str) -> bool:
+def are_weighted(cells: Iterable[OptionCells], where: str) -> bool:
     """Whether a round has weighted counts. Raises SurveyError where one is, and of some pair the number of respondents is not stated."""
     listed = [each for each in cells if each.counted]
     weighted = next((each for each in listed if each.is_weighted), None)
@@ -65,11 +65,11 @@ def are_weighted(cells: Iterable[Cells], where: str) -> bool:
         if each.n is None and each.n_effective is None:
             problem = "weighted counts without a number of respondents"
             arrived = f"{', '.join(f'{count:g}' for count in weighted.counts[:3])} at line {weighted.line}"
-            raise SurveyError(problem, where=where, line=each.line, arrived=arrived, allowed=_ALLOWED)
+            raise SurveyError(problem, where=where, line=each.line, arrived=arrived, allowed=_COUNTS_ALLOWED)
     return True
 
 
-def count_findings(cells: Mapping[tuple[str, str], Cells], *, weighted: bool) -> Iterator[Finding]:
+def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bool) -> Iterator[Finding]:
     """Where counts do not sum to the n that is stated. `cells`: (segment, question) -> its cells."""
     below, above = list[str](), list[str]()
     for (segment, question_id), each in cells.items():
@@ -79,5 +79,5 @@ def count_findings(cells: Mapping[tuple[str, str], Cells], *, weighted: bool) ->
     if weighted:
         yield Finding("warning", "weighted-counts", _WEIGHTED, (*above, *below))
         return
-    yield Finding("warning", "counts-below-n", _BELOW, tuple(below))
-    yield Finding("warning", "counts-above-n", _ABOVE, tuple(above))
+    yield Finding("warning", "counts-below-n", _COUNTS_BELOW_N, tuple(below))
+    yield Finding("warning", "counts-above-n", _COUNTS_ABOVE_N, tuple(above))

@@ -16,7 +16,7 @@ from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.counted_cells import Cells, are_weighted, count_findings
+from dtef_pipeline.survey.adapters.counted_cells import OptionCells, are_weighted, count_findings
 from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
@@ -169,7 +169,7 @@ class _Round:
         self.name, self.where = name, where
         self.questions: dict[str, _Question] = {}
         self.segments: dict[str, Segment] = {}
-        self.cells: dict[tuple[str, str], Cells] = {}
+        self.cells: dict[tuple[str, str], OptionCells] = {}
 
     def add(self, row: Row, line: int) -> None:
         """Take one row in; a row that contradicts an earlier one is a fault."""
@@ -177,7 +177,7 @@ class _Round:
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
         n, effective = self._stated_n(row, line), self._stated_effective(row, line)
-        cells = self.cells.setdefault((key, question_id), Cells(line, n, effective))
+        cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
             raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
@@ -302,7 +302,7 @@ class _Round:
     def _is_weighted(self) -> bool:
         return are_weighted(self.cells.values(), self.where)
 
-    def _answer(self, key: str, question: Question, cells: Cells) -> Answer:
+    def _answer(self, key: str, question: Question, cells: OptionCells) -> Answer:
         """Options without a row were chosen by no respondent: 0. Where n says that some chose them, the sum shows that rows are missing."""
         shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
         total, n = cells.total, cells.n

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
 from dtef_pipeline.api.health_pages import bytes_in_words
-from dtef_pipeline.api.service_health import DAMAGED, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
+from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.text.spans import span_in_words
 from resources.evaluations import QUEUE_SENSOR, EvaluationStore
@@ -232,13 +232,13 @@ def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path,
     """Health said ok, and requests were told to try again, for ever."""
     with client_in(tmp_path) as client:
         monkeypatch.setattr(service_health, "damage_of", lambda file, within_s: f"Page 7 of {file.name}")
-        assert health_told(client) == [DAMAGED]
+        assert health_told(client) == [DAMAGED_STORE]
 
         def malformed(*_: object, **__: object) -> None:
             raise StoreError("cannot read the response store /secret: database disk image is malformed")
 
         monkeypatch.setattr("dtef_pipeline.api.service_health.votes_since", malformed)
-        assert DAMAGED in health_told(client)
+        assert DAMAGED_STORE in health_told(client)
 
 
 def test_a_request_to_a_damaged_store_is_not_told_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
