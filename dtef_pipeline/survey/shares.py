@@ -20,18 +20,18 @@ SUM_TOLERANCE = 1.0
 MULTI_SELECT = "multi-select-question"
 _FINEST_UNIT_DECIMALS = 3
 _CHOOSING_VERBS = r"(?:select|choose|check|mark|tick|pick|name|list|mention|indicate|circle)"
-_NUMBER_WORD = r"(?:two|three|four|five|six|seven|eight|nine|ten|[2-9]|10)"
+_SMALL_NUMBER = r"(?:two|three|four|five|six|seven|eight|nine|ten|[2-9]|10)"
 _SEVERAL_ANSWERS = re.compile(
     rf"""
     (?:^|[.?!:;,(\[*/–—-]|\bplease|\byou\s+(?:can|may|could|should)|\band)\s*{_CHOOSING_VERBS}\s+(?:
         (?:any\s+and\s+)?all\s+(?:of\s+)?(?:that|which|those|the\s+(?:\w+\s+)?(?:that|which)|answers|options|responses)
-        |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_NUMBER_WORD}\b
-        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_NUMBER_WORD}\b(?!\s*(?:if|for|when|to|means|as|=|–|-)))
+        |(?:up\s+to|at\s+most|no\s+more\s+than|a\s+maximum\s+of|exactly|(?:the|your)\s+(?:top|main)?)\s*{_SMALL_NUMBER}\b
+        |as\s+many\b|one\s+or\s+more\b|more\s+than\s+one\b|several\b|multiple\b|any\s+that\b|{_SMALL_NUMBER}\b(?!\s*(?:if|for|when|to|means|as|=|–|-)))
     |\ball\s+that\s+appl(?:y|ies)\b
     |\b(?:multiple|several)\s+(?:answers|responses|selections|mentions)\b
     |\bmore\s+than\s+one\s+(?:answer|response)\b
-    |\b(?:up\s+to|at\s+most|max(?:imum)?\.?)\s+{_NUMBER_WORD}\s+(?:answers|responses|options|choices)\b
-    |[(\[]\s*(?:up\s+to|max(?:imum)?\.?)\s*{_NUMBER_WORD}\s*[)\]]
+    |\b(?:up\s+to|at\s+most|max(?:imum)?\.?)\s+{_SMALL_NUMBER}\s+(?:answers|responses|options|choices)\b
+    |[(\[]\s*(?:up\s+to|max(?:imum)?\.?)\s*{_SMALL_NUMBER}\s*[)\]]
     |\bmulti(?:ple)?[-\s]?(?:select|response|punch)\b
     |\bmehrfach(?:nennung|auswahl|antwort)|\bplusieurs\s+réponses|\bvarias\s+(?:respuestas|opciones)|\brespuestas?\s+múltiples?
     |\bvárias\s+respostas|多选|複数回答|可多選

@@ -24,7 +24,7 @@ from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
-_QUESTION_COLUMNS = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
+_OWN_COLUMNS = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
 _STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
 Columns = dict[str, dict[str, Floats]]
 
@@ -98,7 +98,7 @@ def _questions(responses: pa.Table) -> Iterator[_Question]:
 
 
 def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
-    taken = responses.select(_QUESTION_COLUMNS).take(pa.array(rows))
+    taken = responses.select(_OWN_COLUMNS).take(pa.array(rows))
     first = taken.slice(0, 1).to_pylist()[0]
     k = len(first["options"])
     lengths = set(pc.list_value_length(taken["options"]).to_pylist())
