@@ -30,7 +30,7 @@ from dtef_pipeline.api.run_outcomes import in_words
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
 
-_LONGEST_LINE = 120
+_LONGEST_BESIDE_NAME = 120
 """Characters of a text that stands beside its name; a longer one stands below it."""
 _LOWEST_LEVEL = 6
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
@@ -96,7 +96,7 @@ def _members(told: Mapping[str, Any], level: int = 2) -> Html:
 
 def _is_part(told: Any) -> bool:
     if isinstance(told, str):
-        return "\n" in told or len(told) > _LONGEST_LINE
+        return "\n" in told or len(told) > _LONGEST_BESIDE_NAME
     return isinstance(told, dict) or (isinstance(told, list) and any(isinstance(one, dict) for one in told))
 
 
