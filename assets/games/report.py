@@ -17,7 +17,7 @@ from dtef_pipeline.games.report.pages import GAME_PAGES_READ, GAMES_PAGES_FOLDER
 
 
 @dg.asset(
-    deps=[persona_results, games_drift, preference_scores], **{**roll_up(code_version="2", kinds={"html"}), **GAMES_GROUP}
+    deps=[persona_results, games_drift, preference_scores], **{**roll_up(code_version="3", kinds={"html"}), **GAMES_GROUP}
 )
 def games_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: a board per scenario with baselines as the yardstick, and a page per scenario.

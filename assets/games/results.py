@@ -20,7 +20,7 @@ class GameResultsConfig(dg.Config):
     seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
 
 
-@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="2"), **GAMES_GROUP})
+@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="3"), **GAMES_GROUP})
 def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.request import LAST_ERROR, Failure
 from resources.evaluation_calls import CallCounts, StageCalls
 from resources.gateway.progress import ModelProgress
 
@@ -51,9 +51,13 @@ class CallsOfStage:
         """What became of all requests that are settled, with the most frequent reasons."""
         failures = [one for one in self._settled.values() if one is not None]
         failed = [one.message for one in failures if one.status != "budget"]
-        skipped = [one.message.partition("; last error: ")[0] for one in failures if one.status == "budget"]
+        skipped = [one.message.partition(LAST_ERROR) for one in failures if one.status == "budget"]
         counts = CallCounts(len(self._settled) - len(failures), len(failed), len(skipped))
-        return StageCalls(counts, _most_frequent(failed), _most_frequent(skipped))
+        why_skipped = _most_frequent([budget for budget, _, _ in skipped])
+        # One request of many was tried, rather: its error says what the budget was spent on.
+        if why_skipped and (last := _most_frequent([error for _, _, error in skipped if error])):
+            why_skipped += f"{LAST_ERROR}{last}"
+        return StageCalls(counts, _most_frequent(failed), why_skipped)
 
 
 def _most_frequent(messages: Sequence[str]) -> str | None:

@@ -197,18 +197,30 @@ def list_traces(
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    return tagged(request, trace_of(asked, trace_id))
+
+
+def trace_of(asked: RunAsked, trace_id: str) -> dict[str, Any]:
+    """A trace of the run, as the API tells it. Raises Problem where there is none."""
     found = results_for(asked.evaluation.family).trace_of(asked, trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
     if found is None:
         raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {asked.run.run_id}")
-    return tagged(request, {"trace_id": trace_id, "run_id": asked.run.run_id, **found})
+    return {"trace_id": trace_id, "run_id": asked.run.run_id, **found}
+
+
+def trace_uri(run_id: str, trace_id: str) -> str:
+    """Where the API tells a trace."""
+    return f"/api/evaluations/{run_id}/traces/{quote(trace_id, safe='')}"
 
 
 def _page(asked: RunAsked, traces: list[str], after: str, limit: int) -> dict[str, Any]:
     """At most `limit` URIs, and that of the next page (None: there is none)."""
-    place = f"/api/evaluations/{asked.run.run_id}/traces"
+    run_id = asked.run.run_id
     rest = traces[bisect_right(traces, after) :]
     is_last = len(rest) <= limit
     return {
-        "traces": [f"{place}/{quote(trace_id, safe='')}" for trace_id in rest[:limit]],
-        "traces_next": None if is_last else f"{place}?after={quote(rest[limit - 1], safe='')}&limit={limit}",
+        "traces": [trace_uri(run_id, trace_id) for trace_id in rest[:limit]],
+        "traces_next": None
+        if is_last
+        else f"/api/evaluations/{run_id}/traces?after={quote(rest[limit - 1], safe='')}&limit={limit}",
     }

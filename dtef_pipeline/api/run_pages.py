@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -12,13 +13,26 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.elements import Content, Html, element, html, link
 from dtef_pipeline.api.layout import page, page_router
-from dtef_pipeline.api.page_parts import TableRow, asked_in_words, badge, box_of_table, cost_in_words, listed, long_text, row_of
+from dtef_pipeline.api.page_parts import (
+    TableRow,
+    asked_in_words,
+    badge,
+    box_of_table,
+    cost_in_words,
+    listed,
+    long_text,
+    moment,
+    row_of,
+)
 from dtef_pipeline.api.progress_of import progress_of
-from dtef_pipeline.api.result_routes import Asked, results_kept
+from dtef_pipeline.api.result_routes import Asked, results_kept, trace_of, trace_uri
 from dtef_pipeline.api.run_outcomes import in_words
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.text.counted import counted
 
+_LONGEST_BESIDE_NAME = 120
+"""Characters of a text that stands beside its name; a longer one stands below it."""
+_LOWEST_LEVEL = 6
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
 _NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
 
@@ -58,6 +72,66 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
     return page(request, f"Run {run.run_id[:8]}", *body)
 
 
+@router.get("/runs/{run_id}/traces/{trace_id}")
+def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
+    """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
+    run_id, found = asked.run.run_id, trace_of(asked, trace_id)
+    body = (
+        element(
+            "p", link(f"/runs/{run_id}", f"Run {run_id[:8]}"), " · ", link(trace_uri(run_id, trace_id), "This trace as JSON")
+        ),
+        _members({name: told for name, told in found.items() if name not in ("run_id", "trace_id")}),
+    )
+    return page(request, f"Trace {trace_id[:80]}", *body)
+
+
+def _members(told: Mapping[str, Any], level: int = 2) -> Html:
+    """The members of an object that have a value: long texts and lists under headings of a level, after what is short."""
+    known = {name: one for name, one in told.items() if one not in (None, "", [], {})}
+    long = {name: one for name, one in known.items() if _is_part(one)}
+    short: dict[str, Content] = {_in_words(name): _in_short(one) for name, one in known.items() if name not in long}
+    parts = [html(element(f"h{level}", _in_words(name)), _part(name, one, level)) for name, one in long.items()]
+    return html(listed(short) if short else None, parts)
+
+
+def _is_part(told: Any) -> bool:
+    if isinstance(told, str):
+        return "\n" in told or len(told) > _LONGEST_BESIDE_NAME
+    return isinstance(told, dict) or (isinstance(told, list) and any(isinstance(one, dict) for one in told))
+
+
+def _part(name: str, told: Any, level: int) -> Html:
+    if isinstance(told, str):
+        return element("div", told, class_="raw", dir="auto", tabindex="0")
+    if isinstance(told, dict):
+        return _members(told, min(level + 1, _LOWEST_LEVEL))
+    if any(isinstance(one, list) and any(isinstance(each, dict) for each in one) for row in told for one in row.values()):
+        below = min(level + 1, _LOWEST_LEVEL)
+        shown = [(element(f"h{below}", f"{at:,} of {len(told):,}"), _members(row, below)) for at, row in enumerate(told, 1)]
+        return html(shown)
+    columns = [column for column in told[0] if any(row[column] not in (None, "", []) for row in told)] or list(told[0])
+    rows = [row_of(*(_in_short(row[column]) for column in columns)) for row in told]
+    return box_of_table(f"{_in_words(name)}: {len(told):,}", [_in_words(column) for column in columns], rows)
+
+
+def _in_words(name: str) -> str:
+    """`Prompt id` of `prompt_id`."""
+    return name.replace("_", " ").capitalize()
+
+
+def _in_short(told: Any) -> Content:
+    """A value in a line: numbers with four digits, times to the second, lists with commas."""
+    if isinstance(told, datetime):
+        return moment(told)
+    if isinstance(told, bool) or told is None:
+        return {True: "yes", False: "no", None: "–"}[told]
+    if isinstance(told, int | float):
+        return told if isinstance(told, int) else four_digits(told)
+    if isinstance(told, list):
+        return ", ".join(str(four_digits(one)) for one in told)
+    return str(told)
+
+
 def _outcomes(told: Mapping[str, Any]) -> Html:
     asked = "not known yet" if told["asked"] is None else counted(told["asked"], told["unit"])
     numbers = ", ".join(f"{told[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored"))
@@ -87,6 +161,6 @@ def four_digits(value: Any) -> str:
 
 
 def _traces(run_id: str, traces: list[str]) -> Html:
-    rows = [row_of(link(f"/api/evaluations/{run_id}/traces/{quote(one, safe='')}", one)) for one in traces[:_TRACES_SHOWN]]
+    rows = [row_of(link(f"/runs/{run_id}/traces/{quote(one, safe='')}", one)) for one in traces[:_TRACES_SHOWN]]
     more = f", the first {_TRACES_SHOWN} of them" if len(traces) > _TRACES_SHOWN else ""
-    return box_of_table(f"{counted(len(traces), 'trace')} as JSON{more}", ("Trace",), rows, nothing="None yet.")
+    return box_of_table(f"{counted(len(traces), 'trace')}{more}", ("Trace",), rows, nothing="None yet.")

@@ -18,6 +18,8 @@ CANDIDATE = "candidate"
 EMBEDDER = "embedder"
 ROLES = (CANDIDATE, "judge", "analyst", EMBEDDER)
 """What a model is asked as: to be measured, to judge what another one wrote, to sum up, or to embed a text."""
+LAST_ERROR = "; last error: "
+"""Stands in the message of a failure between the budget that ended the attempts and the error of the last attempt."""
 
 
 @dataclass(frozen=True, slots=True)

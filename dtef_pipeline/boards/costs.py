@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED, COMPUTED_SQL
+from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.tables import SPENDING
@@ -87,8 +88,8 @@ def cost_breakdown(
     """Costs summed by one or several of `cost_views`, dearest first. `connection` has a `predictions` view.
 
     Columns: those of the views and of the sums in `costs`, and `reason` (why requests failed, the commonest), `stop_reason` (what budget
-    stopped them, the commonest). `only` (values of the space's first level), `snapshot` and model `variants` narrow what is counted. Raises
-    ConfigError for an unknown view.
+    stopped them, and the last error of those that were sent, the commonest of each). `only` (values of the space's first level), `snapshot`
+    and model `variants` narrow what is counted. Raises ConfigError for an unknown view.
     """
     views = cost_views(keys)
     if unknown := [view for view in by if view not in views]:
@@ -105,11 +106,12 @@ def cost_breakdown(
     return connection.execute(
         f"""
         SELECT {named}, {_SPENT}, mode(reason) FILTER (failed) AS reason,
-            mode(reason) FILTER (stopped) AS stop_reason
+            mode(split_part(reason, $last, 1)) FILTER (stopped)
+                || coalesce($last || mode(nullif(split_part(reason, $last, 2), '')) FILTER (stopped), '') AS stop_reason
         FROM ({requests_sql(keys)})
         WHERE {" AND ".join(conditions[name] for name in given) or "true"} GROUP BY {named} ORDER BY cost_usd DESC NULLS LAST, {named}
         """,
-        given,
+        {**given, "last": LAST_ERROR},
     ).df()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +14,7 @@ import click
 
 from assets.games.known_games import known_personas, known_scenarios
 from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.imported_models import require_imported
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
@@ -55,6 +56,8 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+
+_ERROR_CHARACTERS_SHOWN = 300
 
 
 OR_UNAPPROVED = ", or any with --unapproved"
@@ -213,14 +216,21 @@ def _plan(options: LeagueOptions, found: Pack, models: Models, personas: Mapping
 
 def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """A line per model and state of episodes that were not played to their end."""
-    found = Counter[tuple[str, str]]()
+    found, errors = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for key in keys:
-        rows = warehouse.read_or_empty("episodes", columns=["model", "status"], **LEAGUE_SPACE.levels(key), snapshot=snapshot)
-        found.update(zip(rows["model"].to_pylist(), rows["status"].to_pylist(), strict=True))
+        rows = warehouse.read_or_empty(
+            "episodes", columns=["model", "status", "reason"], **LEAGUE_SPACE.levels(key), snapshot=snapshot
+        )
+        for model, status, reason in zip(*(rows[name].to_pylist() for name in ("model", "status", "reason")), strict=True):
+            found[model, status] += 1
+            # Of what a budget ended, the error of the last attempt, where there was one.
+            error = (reason or "").partition(LAST_ERROR)[2] if status == OUT_OF_BUDGET else reason
+            errors[model, status].update([error] if error else [])
     for (model, status), number in sorted(found.items()):
         if status != PLAYED_EPISODE:
             why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
-            yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}; the same command continues"
+            last = "".join(f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
+            yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
 def _roll_ups(instance: Any) -> Launched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -21,6 +21,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS
+from resources.responses.sole_server import sole_server
 from resources.settings import Settings
 
 _LAST_WORDS_S = 3
@@ -63,17 +64,25 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     with listening:
         address = _address(host, listening.getsockname()[1])
         services = Services.opened(settings, tokens, is_open, host)
-        if not is_near:
-            click.echo(
-                "warning: others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front",
-                err=True,
-            )
         server = _AnnouncedServer(_config(services), lambda: click.echo(_how_to_log_in(address, settings.api_tokens, is_open)))
-        try:
-            server.run([listening])
-        except KeyboardInterrupt:
-            return 0
+        with sole_server(settings.responses_url) as is_sole:
+            for warning in _warnings(is_near, is_sole, services.votes.database.name):
+                click.echo(f"warning: {warning}", err=True)
+            try:
+                server.run([listening])
+            except KeyboardInterrupt:
+                return 0
     return 0 if server.started else 1
+
+
+def _warnings(is_near: bool, is_sole: bool, store: str) -> Iterator[str]:
+    if not is_near:
+        yield "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front"
+    if not is_sole:
+        yield (
+            f"another `dtef api` serves the store {store} already; logins hold at one of them only, and each counts failed logins for "
+            "itself: stop the other one, or give this one a store of its own with DTEF_RESPONSES"
+        )
 
 
 def is_loopback(host: str) -> bool:

@@ -192,16 +192,17 @@ def composite(
 ) -> float | None:
     """Arithmetic mean of the normalised metrics with these weights, 0-1, higher is better.
 
-    None where a value is missing or all weights are 0: what was not observed counts neither 0 nor not at all. Raises ConfigError as
-    `require_composite` does.
+    None where a value is missing or all weights are 0: what was not observed counts neither 0 nor not at all. Of a player that forfeited
+    every episode (`forfeit_rate` of 1) a missing value counts as the worst. Raises ConfigError as `require_composite` does.
     """
     require_composite("weights", weights, metrics)
     found = {name: values.get(name) for name, weight in weights.items() if weight > 0}
     known = {name: value for name, value in found.items() if value is not None}
-    if not found or len(known) < len(found):
+    has_forfeited = (values.get(FORFEIT_RATE) or 0) >= 1
+    if not found or (len(known) < len(found) and not has_forfeited):
         return None
     return sum(weights[name] * normalised(metrics[name], value) for name, value in known.items()) / sum(
-        weights[name] for name in known
+        weights[name] for name in found
     )
 
 

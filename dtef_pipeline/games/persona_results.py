@@ -13,7 +13,15 @@ import pyarrow as pa
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.exploitation import exploitation_sums
 from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, EXPLOITATION, SHARE_UNIT, UNIT_SCALE, VOLATILITY
+from dtef_pipeline.games.metrics import (
+    BESIDE_METRICS,
+    EXPECTED_RETURN,
+    EXPLOITATION,
+    FORFEIT_RATE,
+    SHARE_UNIT,
+    UNIT_SCALE,
+    VOLATILITY,
+)
 from dtef_pipeline.games.players import NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
@@ -28,6 +36,7 @@ COMPOSITE_METRIC = "composite"
 GAME_RESULTS_READS = ("episode_scores", "episode_turns")
 """The tables that results are made of."""
 SHARED_REQUESTS = "no interval: most of the turns stand on requests that other seeds share, so that seeds are not independent"
+FORFEITED_ALL = "every episode was forfeited"
 SHARED_FROM = 0.5
 """Share of a player's turns on requests that other seeds share too, above which seeds are not independent."""
 _PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
@@ -160,17 +169,21 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     upward = np.where(weighed["direction"] == "higher", weighed["mean"], 1 - weighed["mean"])
     missing = weighed["mean"].isna()
+    # Who forfeits every episode does nothing that could be measured: what is missing is the worst, and counts 0 in the sum.
+    is_worst = missing & (weighed[FORFEIT_RATE] >= 1)
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
     weighed = weighed.assign(
         weighted=upward * weighed["weight"],
         part=[_weighed_part(*part) for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)],
-        missing=weighed["metric"].where(missing),
+        missing=weighed["metric"].where(missing & ~is_worst),
+        worst=weighed["metric"].where(is_worst),
     )
     found = weighed.groupby(keys, dropna=False).agg(
         weighted=("weighted", "sum"),
         weight=("weight", "sum"),
         parts=("part", ", ".join),
         missing=("missing", lambda names: ", ".join(names.dropna())),
+        worst=("worst", lambda names: ", ".join(names.dropna())),
         n_episodes=("n_episodes", "min"),
         n_total=("n_total", "max"),
         n_clusters=("n_clusters", "min"),
@@ -179,7 +192,8 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
     none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is made of the weighted mean of: "
-    rows["reason"] = np.where(is_missing, none, alone) + rows["parts"]
+    forfeited = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so that these count as the worst: " + rows["worst"] + "; ", "")
+    rows["reason"] = forfeited + np.where(is_missing, none, alone) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
 
 

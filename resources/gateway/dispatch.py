@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.request import LAST_ERROR, Failure
 from dtef_pipeline.text.counted import counted
 from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, of_unknown_cost
 from resources.gateway.queues import (
@@ -314,7 +314,7 @@ class Dispatch:
             )
         for job in rest:
             # The last error of a request that was tried says more than the budget that ended its trials.
-            last = f"; last error: {job.last_error}" if job.last_error and status == "budget" else ""
+            last = f"{LAST_ERROR}{job.last_error}" if job.last_error and status == "budget" else ""
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:

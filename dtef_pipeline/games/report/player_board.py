@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.approved import PERSONA_STATUS, unapproved_mark
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, REFUSED_RATE, SHARE_UNIT
+from dtef_pipeline.games.ranked_players import places
 from dtef_pipeline.games.report.league_rows import ScenarioResults
 from dtef_pipeline.games.report.short_reasons import reasons_beneath, short_reason
 from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE
@@ -28,7 +28,6 @@ from dtef_pipeline.report.markup import (
     with_interval,
 )
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
-from dtef_pipeline.statistics.ranks import ranks
 
 PLAYERS_HOW = (
     "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, "
@@ -135,12 +134,8 @@ def _why_none(reason: Any) -> str:
 
 
 def _places(rows: pd.DataFrame) -> pd.Series[Any]:
-    """Places by the mean, equal ones shared; none where neither way is better, and for players who lack games that others have."""
-    direction = rows["direction"].iloc[0]
-    if direction == "none":
-        return pd.Series(np.nan, index=rows.index)
-    compared = rows["mean"].where(~(rows[PLAYED_COVERAGE] < 1))
-    return pd.Series(ranks(compared, highest_first=direction == "higher"), index=rows.index)
+    """As `places`, of players who have all games that others have; none for those who lack some."""
+    return places(rows, ~(rows[PLAYED_COVERAGE] < 1))
 
 
 def who(rows: pd.DataFrame) -> list[str]:

@@ -42,6 +42,16 @@ def test_an_evaluation_whose_budget_ended_at_once_failed(queue: Queue) -> None:
     assert queue.league.server.calls == []
 
 
+def test_an_evaluation_whose_only_call_failed_says_how(queue: Queue) -> None:
+    """It named the budget alone: all were left out, none had failed."""
+    queue.league.server.fault = always(Fault("status", status=500, message="out of memory"))
+    end = ended(queue, budget={"max_calls": 1})
+    assert end.kind == "failed"
+    assert end.data["calls"]["failed"] == 0
+    assert "max_calls of 1 was reached" in end.data["reason"]
+    assert "out of memory" in end.data["reason"]
+
+
 def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(queue: Queue) -> None:
     server = queue.league.server
     server.fault = lambda call: Fault("status", status=400) if call.body["model"] == "sloppy" else None

@@ -20,7 +20,7 @@ import yaml
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import dtef, ok, query
-from tests.fake_llm_server import Call, FakeLLM, Fault, at_random
+from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_random
 from tests.made.league_players import REPLIES_IN_LEAGUES, legal_reply
 from tests.made.responses import stored
 
@@ -140,6 +140,17 @@ def test_all_kinds_of_players_play_all_scenarios_through_faults(state: Path, mon
     assert all(row["unparsed"] > 0 and row["forfeits"] + row["defaults"] > 0 for row in own["silent"])
     assert all(row["refused"] > 0 for row in own["refusing"] if "negotiation" not in row["league"])
     assert sum(row["outcome"] == "win" for row in own["cheating"] if row["forfeits"]) == 0
+
+
+def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that a budget was reached, and nothing of the only call, which had failed."""
+    with league_server() as server:
+        server.fault = always(Fault("status", status=500, message="out of memory"))
+        know_players(server, state, monkeypatch)
+        what = ("--scenario", "thirteen", "--player", "legal", "--seeds", "1-3", "--max-calls", "1")
+        said = dtef("games", "run", "--no-roll-ups", *what).output
+    (line,) = [one for one in said.splitlines() if "because a budget was reached" in one]
+    assert "out of memory" in line
 
 
 def test_a_budget_in_dollars_ends_a_league_and_a_rerun_goes_on(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,16 @@ def test_reasons_are_the_most_frequent_ones(told: Told) -> None:
     }
     told.calls.settle("abcde", failures)
     told.calls.end()
-    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", "the run's max_calls of 3 was reached")]
+    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", budget.removeprefix("not asked: "))]
+
+
+def test_the_error_of_the_only_call_is_told_beside_the_budget_that_it_used_up(told: Told) -> None:
+    """3 were left out as the budget ended, 0 failed: why the one call had failed was not told."""
+    budget = "not asked: the run's max_calls of 1 was reached"
+    messages = {"a": f"{budget}; last error: m: HTTP 500", "b": budget, "c": budget}
+    told.calls.settle("abc", {key: failure(key, message, "budget") for key, message in messages.items()})
+    assert told.calls.so_far.counts == CallCounts(0, 0, 3)
+    assert told.calls.so_far.why_skipped == "the run's max_calls of 1 was reached; last error: m: HTTP 500"
 
 
 def test_a_request_that_is_settled_again_counts_once(told: Told) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from html import unescape
+from pathlib import Path
+
 import pytest
+from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.run_pages import four_digits
+from tests.dtef_pipeline.api.made import client_in
+from tests.dtef_pipeline.api.test_results_of_runs import ASKED
 
 
 @pytest.mark.parametrize(
@@ -23,3 +29,37 @@ from dtef_pipeline.api.run_pages import four_digits
 def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> None:
     """Small amounts had an exponent."""
     assert four_digits(value) == shown
+
+
+TEXT_OF_TRACE = {"games": "ACTION: bet", "qa": "The answer is law/0", "rubric": "I sleep badly.", "survey": "[0.5, 0.3, 0.2]"}
+
+
+def asked_trace(client: TestClient, run_id: str, text: str) -> str:
+    """The id of a trace of the run in which a text stands."""
+    traces = client.get(f"/api/evaluations/{run_id}").json()["traces"]
+    return next(uri.rpartition("/")[2] for uri in traces if text in client.get(uri).text)
+
+
+@pytest.mark.parametrize("family", ASKED)
+def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(tmp_path: Path, family: str) -> None:
+    """The page of a run led to raw JSON."""
+    run_id = ASKED[family](tmp_path).runs[0].run_id
+    text = TEXT_OF_TRACE[family]
+    with client_in(tmp_path, "operator") as client:
+        trace_id = asked_trace(client, run_id, text)
+        of_run = client.get(f"/runs/{run_id}").text
+        shown = client.get(f"/runs/{run_id}/traces/{trace_id}")
+        absent = client.get(f"/runs/{run_id}/traces/nothing")
+    assert f'href="/runs/{run_id}/traces/' in of_run
+    assert f"/api/evaluations/{run_id}/traces/" not in of_run
+    assert (shown.status_code, shown.headers["content-type"].partition(";")[0]) == (200, "text/html")
+    assert text in unescape(shown.text)
+    assert f'href="/api/evaluations/{run_id}/traces/{trace_id}"' in shown.text
+    assert "<nav" in shown.text
+    assert (absent.status_code, absent.headers["content-type"].partition(";")[0]) == (404, "text/html")
+
+
+def test_a_trace_is_for_operators(tmp_path: Path) -> None:
+    run_id = ASKED["qa"](tmp_path).runs[0].run_id
+    with client_in(tmp_path, "reviewer") as client:
+        assert client.get(f"/runs/{run_id}/traces/x").status_code == 403

@@ -125,6 +125,18 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
     assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
 
 
+def test_the_last_error_of_the_only_request_that_was_sent_stands_behind_the_budget() -> None:
+    """Two requests that were never sent outvoted the one whose call failed, and its error was not told."""
+    budget = "not asked: max_calls of 1 was reached"
+    rows = (
+        {"request_key": "a", "call_status": "budget", "error": f"{budget}; last error: m: HTTP 500"},
+        {"request_key": "b", "call_status": "budget", "error": budget},
+        {"request_key": "c", "call_status": "budget", "error": budget},
+    )
+    (shown,) = breakdown(["model"], *rows).to_dict("records")
+    assert shown["stop_reason"] == f"{budget}; last error: m: HTTP 500"
+
+
 def test_a_request_answered_in_a_later_run_is_not_failed_too() -> None:
     (row,) = table({"context_level": "0", "call_status": "error", "error": "down"}, {"context_level": "5"})
     assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, pytest.approx(0.5))

@@ -51,6 +51,23 @@ def test_a_composite_with_a_part_that_nothing_told_of_has_no_value_and_names_the
     assert row["reason"] == "no value of bad, a part of: 1 x (1 - bad), 3 x good"
 
 
+def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
+    """It bid never, so that nothing told of its efficiency, and it had no composite: it stood nowhere."""
+    forfeits = {**BAD, "metric": "forfeit_rate", "family": "form"}
+    rows = [*scored_games("fair", "a", {1: (0.2, 0.4)}, GOOD), *scored_games("fair", "a", {1: (0, 1)}, forfeits)]
+    rows += scored_games("none", "a", {1: (1, 1)}, forfeits)
+    rows += [row for name in ("fair", "none") for row in scored_games(name, "a", {1: (0, 0)})]
+    rows += [
+        {**row, "total": None, "of": None, "value": None, "status": "unscored", "reason": "nothing"}
+        for row in scored_games("none", "a", {1: (0, 0)}, GOOD)
+    ]
+    found = composites(rows)
+    assert found["fair", "all"]["mean"] == pytest.approx((3 * 0.3 + 0.5) / 4)
+    assert found["none", "all"]["mean"] == pytest.approx(0)
+    assert "forfeited" in found["none", "all"]["reason"]
+    assert "worst: good" in found["none", "all"]["reason"]
+
+
 def test_shipped_composites_are_what_the_definition_gives_and_stand_on_pages() -> None:
     league = played_league(WEIGHED, seeds=range(1, 3), most=4)
     results = league["persona_results"].to_pandas()

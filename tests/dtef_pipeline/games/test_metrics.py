@@ -75,6 +75,8 @@ def test_composite_is_the_weighted_mean_of_shares_turned_upward() -> None:
         metrics.composite({"success_rate": None, "forfeit_rate": 0.1}, {"success_rate": 3, "forfeit_rate": 1}, METRICS) is None
     )
     assert metrics.composite(values, {}, METRICS) is None
+    forfeiter = {"success_rate": None, "forfeit_rate": 1.0}
+    assert metrics.composite(forfeiter, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(0)
 
 
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
