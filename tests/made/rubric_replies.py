@@ -179,7 +179,7 @@ def in_form(form: str, name: str, names: Sequence[str] = tuple(VERDICTS)) -> str
         "prose": f"I weighed the text with care. My verdict is CLASS_{name}.",
         "think": f"<think>Maybe <classification>{other}</classification>?</think>\n<classification>CLASS_{name}</classification>",
         "bare": f"CLASS_{name}",
-        "two tags": f"<classification>{other}</classification> No:\n<classification>CLASS_{name}</classification>",
+        "two tags": f"<classification>{name}</classification> Again:\n<classification>CLASS_{name}</classification>",
         "invisible": f"\ufeff<classi\u200bfication>\u200bCLASS_{name}\u200d</classification>",
         "cut at the end": EndedBy("length", f"<classification>CLASS_{name}</classification> For the text"),
         "unclosed": f"<reflection>Hm.</reflection>\n<classification>CLASS_{name}",

@@ -92,13 +92,6 @@ def test_what_is_off_within_the_first_nights_and_back_is_an_outage(first: int, l
     assert off_nights(series((first, length)), FLOOR) == Off(over=tuple(range(first, first + length)))
 
 
-@pytest.mark.parametrize("before", [3, 4])
-def test_half_of_a_short_series_that_is_off_is_pending(before: int) -> None:
-    """The usual spread was as large as the outage."""
-    means = np.where(np.arange(2 * before) < before, 0.80, 0.69)
-    assert off_nights(means, FLOOR) == Off(pending=tuple(range(before, 2 * before)))
-
-
 @pytest.mark.parametrize("before", range(1, 10))
 @pytest.mark.parametrize("by", [-0.1, 0.1])
 def test_a_shift_on_any_of_the_first_ten_nights_is_found_within_ten_nights(before: int, by: float) -> None:

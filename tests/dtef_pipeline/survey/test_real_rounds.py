@@ -139,7 +139,6 @@ def test_every_list_of_options_has_the_scale_a_reader_gives_it(published: Both) 
         "Prioritize all",
         "Yes, my views ",
         "Humans are a p",
-        "Humans are fun",
         "Communicate di",
         "Future A: Buil",
         "Animals should",

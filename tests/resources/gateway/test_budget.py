@@ -32,7 +32,7 @@ class TestReserving:
         budget.settle("m", ONE_CALL, ONE_CALL)
         budget.settle("m", ONE_CALL, ONE_CALL)
         assert not budget.reserve("m", ONE_CALL)
-        assert budget.reached("m") == "the run's max_calls of 2"
+        assert budget.reached("m") == "the run's max_calls of 2 was reached"
 
     def test_what_was_reserved_and_not_used_can_be_used(self) -> None:
         budget, most = Accounts(Budget(max_tokens=100), {}), Usage(1, 90)
@@ -44,7 +44,7 @@ class TestReserving:
     def test_a_models_budget_ends_that_model_alone(self) -> None:
         budget = Accounts(Budget(max_calls=10), {"m": Budget(max_calls=0)})
         assert not budget.reserve("m", ONE_CALL)
-        assert budget.reached("m") == "m's max_calls of 0"
+        assert budget.reached("m") == "m's max_calls of 0 was reached"
         assert budget.reserve("other", ONE_CALL)
         assert budget.reached("other") is None
 

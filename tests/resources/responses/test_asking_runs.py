@@ -11,7 +11,7 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
-from resources.responses.store import ResponseStore
+from resources.responses.store import ResponseStore, StoredCost
 from tests.made.responses import keys, response
 from tests.postgres import Postgres
 
@@ -52,7 +52,7 @@ def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(locatio
         assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
     with ResponseStore(location, queue_id="b" * 32) as store:
         assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
-        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == (2, 20, 10, 0.5, 1)
+        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == StoredCost(2, 20, 10, 0.5, 1)
         assert store.bought(keys(1, 2), "b" * 32) == (0, 0, 0, 0.0, 0)
         assert store.bought(keys(4), "b" * 32) == (1, 10, 5, None, 1)
 
