@@ -113,7 +113,7 @@ class LostPredictions(NamedTuple):
         """Raises WarehouseError where rows are not had again that scores or results of the partition still have: they would go there too.
 
         `kept`: the rows that are had again, of each of the models. `let_go`: names of models whose rows may go. `order`: the place of each
-        question in the survey. `remake`: the command that makes the file again.
+        question in the draw. `remake`: the command that makes the file again.
         """
         if not self.is_told:
             return

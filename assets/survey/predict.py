@@ -44,7 +44,9 @@ class PredictConfig(AskingConfig):
         default=[BlueprintOptions().condition], description="Conditions to ask in; none: all that have blueprints."
     )
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
-    questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
+    questions: int | None = Field(
+        default=None, ge=1, description="Ask only N questions of each round, drawn over its batteries."
+    )
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
     limits: dict[str, int] = Field(
         default={}, description="At most so many prompts of the run in each condition for a model, by its name."
@@ -77,7 +79,7 @@ class PredictConfig(AskingConfig):
 @dg.asset(
     deps=[blueprints],
     freshness_policy=nightly_freshness(),
-    **stage(ROUND_SEGMENT, 3, "predictions", code_version="3", kinds={"litellm", "parquet"}),
+    **stage(ROUND_SEGMENT, 3, "predictions", code_version="4", kinds={"litellm", "parquet"}),
 )
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.

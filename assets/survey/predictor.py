@@ -42,7 +42,7 @@ REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
 # Of `survey_responses`, what says which prompts are asked; baselines need more.
-_CHOSEN_BY = (KEYS.item, "question_order", "duplicate_of")
+_CHOSEN_BY = (KEYS.item, "draw_order", "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
@@ -249,7 +249,7 @@ class Predictor:
         kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
-        order = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
+        order = dict(zip(survey["question_id"].to_pylist(), survey["draw_order"].to_pylist(), strict=True))
         snapshot = self.options.snapshot
         all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
         for lost in all_lost.models:

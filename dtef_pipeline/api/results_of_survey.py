@@ -19,6 +19,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import drawn_questions
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
@@ -181,9 +182,8 @@ def _as_asked(asked: RunAsked, rows: pa.Table) -> pa.Table:
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
     if (questions := told.get("questions")) is None:
         return rows
-    survey = asked.rows("survey_responses", ["question_id", "question_order"])
-    first = survey.filter(pc.less(survey["question_order"], int(questions)))["question_id"].combine_chunks()
-    return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), first.cast(pa.string())))
+    drawn = drawn_questions(asked.rows("survey_responses", ["question_id", "draw_order"]), int(questions))
+    return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), drawn.cast(pa.string())))
 
 
 def _planned(asked: RunAsked) -> dict[Hashable, int] | None:

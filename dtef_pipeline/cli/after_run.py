@@ -122,16 +122,16 @@ def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, le
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The questions of a board. A round may have fewer than the first ones that were asked for."""
-    first = options.questions
-    if first is None:
+    """The questions of a board. A round may have fewer than were asked for."""
+    asked = options.questions
+    if asked is None:
         return "all questions"
     ((there,),) = connection.execute(
-        "SELECT max(question_order) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
+        "SELECT max(draw_order) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
-    if there is not None and there <= first:
+    if there is not None and there <= asked:
         return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
-    return "the first question" if first == 1 else f"the first {counted(first, 'question')}"
+    return f"{counted(asked, 'question')} of each round" if len(options.rounds) > 1 else f"{asked:,} of {there:,} questions"
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:

@@ -19,6 +19,7 @@ from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_ans
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
+from dtef_pipeline.cli.asked_questions import question_lines
 from dtef_pipeline.cli.budget_lines import budget_lines, sent_lines
 from dtef_pipeline.cli.left_out import reads_tables, unreadable
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
@@ -55,6 +56,8 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     if output != "table":
         click.echo(render(frame, output))
         return
+    for line in question_lines(reader.warehouse, chosen):
+        say(line)
     if not models:
         click.echo("baselines ask no model: no calls, no cost")
         return

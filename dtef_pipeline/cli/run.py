@@ -14,6 +14,7 @@ from assets.stage.snapshots import require_snapshot
 from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
+from dtef_pipeline.cli.asked_questions import question_lines
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
@@ -62,6 +63,8 @@ def run(options: RunOptions) -> int:
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     say(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
+    for line in question_lines(warehouse, chosen):
+        say(line, err=True)
     outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
     runs = counted(len(outcome.run_ids), "Dagster run")
     click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - started:.1f} s")

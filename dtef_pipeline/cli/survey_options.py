@@ -65,7 +65,9 @@ selects_what_is_asked = options(
         help="Number of context questions: other questions, shown with the group's answers; or all. May be repeated.  [default: 0]",
     ),
     click.option(
-        "--questions", type=click.IntRange(min=1), help="Ask only the first N questions of the survey.  [default: all]"
+        "--questions",
+        type=click.IntRange(min=1),
+        help="Ask only N questions of each round, drawn over its batteries.  [default: all]",
     ),
     click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
     snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date."),

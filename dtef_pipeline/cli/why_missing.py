@@ -93,12 +93,12 @@ def _places(places: Sequence[str]) -> str:
 
 def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
-    if options.besides is None:
+    if options.of_answers is None:
         return ""
     left_out = [
         f"{round_id}/{segment}"
         for round_id, segment in connection.execute(
-            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.besides}) "
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.of_answers}) "
             "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
             [list(options.rounds)],
         ).fetchall()

@@ -17,6 +17,7 @@ from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import no_respondents, pair_fault, segment_fault
+from dtef_pipeline.survey.question_draw import draw_order
 from dtef_pipeline.survey.scales import scale_of
 from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
@@ -245,7 +246,7 @@ def _responses(
     segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
     columns = {
         **_segment_columns(survey, [p.segment for p in usable]),
-        **_question_columns(survey.questions, [p.question for p in usable]),
+        **_question_columns(survey, references, [p.question for p in usable]),
         "observed": picked("observed"),
         "n": [p.n for p in usable],
         "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
@@ -282,8 +283,9 @@ def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
     return [sizes[p.segment] or None for p in usable]
 
 
-def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dict[str, Any]:
+def _question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
     """What is the same for all segments, made once per question and spread over the rows."""
+    questions, named, duplicates = survey.questions, batteries(survey.questions), _duplicates(survey.questions)
     scales = [scale_of(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
     per_question: dict[str, list[Any]] = {
         "question_id": [q.id for q in questions],
@@ -294,8 +296,9 @@ def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dic
         "scale_reason": [s.reason for s in scales],
         "dont_know": [list(s.dont_know) for s in scales],
         "positions": [s.positions for s in scales],
-        "duplicate_of": _duplicates(questions),
-        "battery": batteries(questions),
+        "duplicate_of": duplicates,
+        "battery": named,
+        "draw_order": draw_order(survey.round, named, duplicates, [of.circular for of in references]),
     }
     indices = pa.array(rows, type=pa.int64())
     return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}

@@ -22,6 +22,7 @@ from dtef_pipeline.survey.baselines.baselines import (
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.answers import is_one_distribution
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import drawn_questions
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
 
@@ -56,7 +57,7 @@ def select_prompts(
     context_levels: Sequence[str] = (),
     questions: int | None = None,
 ) -> pa.Table:
-    """The blueprints to ask: of these conditions and context levels (none given: all), and of the survey's first `questions` questions.
+    """The blueprints to ask: of these conditions and context levels (none given: all), and of the `questions` that are drawn of the round.
 
     `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
     """
@@ -68,8 +69,7 @@ def select_prompts(
         if wanted:
             blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
     if questions is not None:
-        first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
-        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
+        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], drawn_questions(survey, questions)))
     return blueprints
 
 

@@ -23,6 +23,7 @@ def survey_rows(*rows: dict[str, Any]) -> pa.Table:
             "value": "Kenya",
             "question_id": f"q{order}",
             "question_order": order,
+            "draw_order": order,
             "question_text": f"Question number {order}?",
             "options": AGREE,
             "scale": "ordinal",

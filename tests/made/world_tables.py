@@ -152,6 +152,7 @@ def _named(world: World, survey: Survey, question: Ints, segment: Ints) -> Colum
         "value": _of(world.names, segment),
         "question_id": _of([f"q{place}" for place in range(len(survey.k))], question),
         "question_order": question,
+        "draw_order": question,
         "question_text": _of(question_texts(int(survey.number.max()) + 1), survey.number[question]),
         "battery": _of([f"b{place}" for place in survey.battery], question),
         "options": pa.array([options[k] for k in survey.k]).take(pa.array(question)),

@@ -21,6 +21,7 @@ from dtef_pipeline.survey.boards.noise import sampling_noise
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, INTERVAL_KINDS, RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import drawn_sql
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
@@ -54,7 +55,7 @@ SCORED = Scored(
 class SurveyBoardOptions(BoardOptions):
     """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
 
-    Under one condition (None: under each). `questions`: only the first so many of each survey; None: all. `non_answers`: also segments of
+    Under one condition (None: under each). `questions`: only so many of each round, as drawn; None: all. `non_answers`: also segments of
     people who gave no answer; those named in `segments` always count.
     """
 
@@ -69,6 +70,12 @@ class SurveyBoardOptions(BoardOptions):
 
     @property
     def besides(self) -> str | None:
+        drawn = None if self.questions is None else drawn_sql(self.questions)
+        return " AND ".join(filter(None, (self.of_answers, drawn))) or None
+
+    @property
+    def of_answers(self) -> str | None:
+        """SQL: the segments that are not of people who gave no answer; None: all count."""
         return None if self.non_answers or self.segments else f"NOT regexp_matches(segment, '{NON_ANSWER_KEY}')"
 
     @property
@@ -77,7 +84,6 @@ class SurveyBoardOptions(BoardOptions):
         return {
             "round": self.rounds,
             "segment": self.segments,
-            "question_order": range(self.questions or 0),
             "context_level": self.context_levels,
             "condition": () if self.condition is None else (self.condition,),
         }

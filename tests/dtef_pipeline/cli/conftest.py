@@ -51,7 +51,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
             assert "2 partitions, 1 Dagster run" in printed
             assert f"snapshot {night}, S1, these models:" in printed
             for level in ("0", "2"):
-                over = f"all models on S1: {', '.join(SEGMENTS)}; the first 3 questions; context {level}; of snapshot {night}:"
+                over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; of snapshot {night}:"
                 assert f"\n\n{over}" in printed
             assert printed.count("\ntier ") == 1, "columns are explained once, beneath the last board"
         ok("rollup")

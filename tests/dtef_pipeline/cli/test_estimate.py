@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
@@ -159,3 +159,18 @@ def test_the_same_options_are_refused_as_by_the_run(ingested: Path) -> None:
     assert "no segment country:atlantis" in refused("estimate", "--round", "S1", "--segment", "country:atlantis")
     assert "no model or collection 'gpt'" in refused("estimate", *ROUND, "--model", "gpt")
     assert len(SEGMENTS) == 2
+
+
+def test_what_the_questions_can_tell_is_said_before_anything_is_asked(server: FakeLLM) -> None:
+    # `--questions 10` of GD4 lay in 3 batteries, and only the finished board said that none of its scores has an interval.
+    few = ok("estimate", *ROUND, "--model", "fake", "--questions", "3")
+    assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in few
+    assert "(--questions 5 or more)" in few
+    assert "(--questions 6 or more)" in few
+    assert "S1: 6 of 16 questions, in 6 of 12 batteries: enough" in ok(
+        "estimate", *ROUND, "--model", "fake", "--questions", "6"
+    )
+    assert "S1: all 16 questions, in 12 batteries: enough" in ok("estimate", *ROUND, "--model", "baselines")
+    assert server.answered == 0
+    run = dtef("run", *ROUND, "--model", "fake", "--questions", "3", "--no-roll-ups")
+    assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in run.stderr

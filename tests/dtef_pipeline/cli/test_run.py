@@ -178,7 +178,7 @@ class TestRun:
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fault(call: Call) -> Fault | None:
-            return Fault("status", status=400, message="too long") if "hospital" in call.user else None
+            return Fault("status", status=400, message="too long") if "homework" in call.user else None
 
         with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
             serve_as(server, ingested, monkeypatch)

@@ -82,7 +82,7 @@ class TestSelectPrompts:
     def test_more_questions_than_there_are_is_all_of_them(self) -> None:
         assert len(select_prompts(PROMPTS, SURVEY, questions=99)) == 12
 
-    def test_questions_count_in_survey_order_even_where_a_segment_lacks_some(self) -> None:
+    def test_the_draw_counts_questions_of_the_round_even_where_a_segment_lacks_some(self) -> None:
         survey = SURVEY.take([3, 1])
         prompts = build_blueprints(survey, BlueprintOptions())
         assert select_prompts(prompts, survey, questions=2)["question_id"].to_pylist() == ["q1"]
