@@ -53,8 +53,8 @@ def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(locatio
     with ResponseStore(location, queue_id="b" * 32) as store:
         assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
         assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == StoredCost(2, 20, 10, 0.5, 1)
-        assert store.bought(keys(1, 2), "b" * 32) == (0, 0, 0, 0.0, 0)
-        assert store.bought(keys(4), "b" * 32) == (1, 10, 5, None, 1)
+        assert store.bought(keys(1, 2), "b" * 32) == StoredCost(0, 0, 0, 0.0, 0)
+        assert store.bought(keys(4), "b" * 32) == StoredCost(1, 10, 5, None, 1)
 
 
 def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:
