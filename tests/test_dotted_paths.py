@@ -83,8 +83,8 @@ def test_the_code_location_keeps_its_name() -> None:
 
 def test_entry_points_can_be_loaded() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["scripts"] == {"dtef": "dtef_pipeline.cli:main"}
-    assert callable(imported(project["scripts"]["dtef"]))
+    assert project["scripts"] == {"dtef": "dtef_pipeline.cli:main", "dtef-webserver": "assets.web_server:main"}
+    assert all(callable(imported(path)) for path in project["scripts"].values())
     named = project["entry-points"]["dtef.adapters"]
     assert set(named) == {"global-dialogues", "dtef-json", "long-table"}
     assert {type(adapter).__name__ for adapter in adapters()} >= {imported(path).__name__ for path in named.values()}  # type: ignore[attr-defined]
