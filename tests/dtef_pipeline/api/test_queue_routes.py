@@ -203,8 +203,10 @@ def test_the_wish_for_an_end_is_noted_once_with_who_and_when(client: TestClient,
     noted = store.database.read(
         lambda connection: connection.execute(sa.select(actions.c.who, actions.c.what, actions.c.after)).all()
     )
-    done = [(who, what, json.loads(after)["queue_id"]) for who, what, after in noted]
-    assert [one for one in done if one[1] != "submit evaluation"] == [("operator", "cancel evaluation", queue_id)]
+    assert [(who, what, json.loads(after)["queue_id"]) for who, what, after in noted] == [
+        ("olga", "submit evaluation", queue_id),
+        ("operator", "cancel evaluation", queue_id),
+    ]
 
 
 def test_what_has_ended_cannot_be_cancelled(client: TestClient, store: EvaluationStore) -> None:
