@@ -38,11 +38,12 @@ def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, mon
     with FakeLLM(reply=lambda call: "no answer") as server:
         serve_as(server, ingested, monkeypatch)
         printed = run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
-    assert server.answered == 2
-    assert "fake: 2 responses, " in printed
+    # The drawn questions lie in two batches of each segment.
+    assert server.answered == 2 * 2
+    assert "fake: 4 responses, " in printed
     assert "cost unknown" in printed
     (row,) = strict(ok("costs", "--format", "json"))
-    assert (row["answered"], row["unpriced"], row["cost_usd"]) == (2, 2, None)
+    assert (row["answered"], row["unpriced"], row["cost_usd"]) == (4, 4, None)
     assert "cost unknown" in ok("costs")
 
 

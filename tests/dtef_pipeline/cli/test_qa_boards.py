@@ -165,7 +165,7 @@ def test_roll_ups_write_every_table_and_checks_say_what_drifted(
     checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
     assert not checks["qa_no_drift"].passed
     assert checks["qa_no_drift"].severity == dg.AssetCheckSeverity.ERROR
-    assert "drift: good, letters, exact_choice by exact_choice 2: down by" in str(checks["qa_no_drift"].metadata["first"].value)
+    assert "drift: good, letters, exact_choice by exact_choice 1: down by" in str(checks["qa_no_drift"].metadata["first"].value)
     assert not checks["qa_scores_are_valid"].passed
     assert checks["qa_scores_are_valid"].severity == dg.AssetCheckSeverity.WARN
     assert result.asset_materializations_for_node("qa_board")[0].metadata["qa_comparisons_rows"].value == 1

@@ -89,7 +89,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert server.answered == asked
     with dagster_instance() as instance:
         tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
-    assert tagged == ["base"] * 2, "as runs of nights are"
+    assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
 
     (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--format", "json"))
     assert (first["model"], second["model"]) == ("openai/cand-a", "openai/cand-b")
