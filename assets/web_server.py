@@ -58,13 +58,13 @@ class OwnPagesOnly:
                 await PlainTextResponse(f"{refusal}\n", refusal.status)(scope, receive, send)
             return
 
-        async def unframed(message: Message) -> None:
+        async def send_unframed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 # A page around this one could have its buttons clicked.
                 MutableHeaders(scope=message)["X-Frame-Options"] = "SAMEORIGIN"
             await send(message)
 
-        await self.app(scope, receive, unframed)
+        await self.app(scope, receive, send_unframed)
 
     def _refuse_foreign(self, scope: Scope, headers: Headers) -> None:
         """Raises RefusedRequest for another host than the allowed ones, and for a page of another origin."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, replaced_in, shown_as_a
+from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, count_replaced_names, shown_as_a
 from dtef_pipeline.preference.blinding import Blinding, blinding
 from dtef_pipeline.preference.vote_records import (
     Record,
@@ -192,7 +192,7 @@ class VoteStore(DatabaseStore):
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
-        return replaced_in(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in made])
+        return count_replaced_names(names, [(pair.pair_id, by_id[pair.left], by_id[pair.right]) for pair in made])
 
     def void(self, vote_id: str, admin: str, reason: str) -> None:
         """Let a vote count no more. It stays where it is, with this beside it.

@@ -64,7 +64,7 @@ class _Boards(NamedTuple):
         made = {one.asset_entry.asset_key: last for one in records if (last := one.asset_entry.last_materialization_record)}
         newest = {key: max((made[one].storage_id for one in of if one in made), default=0) for key, of in self.inputs.items()}
         runs = {made[key].run_id for key in self.inputs if key in made}
-        read_after = {run_id: _read_after(instance.get_run_by_id(run_id)) for run_id in runs}
+        read_after = {run_id: _input_position(instance.get_run_by_id(run_id)) for run_id in runs}
         return {
             key: newest_id
             for key, newest_id in newest.items()
@@ -72,7 +72,7 @@ class _Boards(NamedTuple):
         }
 
 
-def _read_after(run: dg.DagsterRun | None) -> int:
+def _input_position(run: dg.DagsterRun | None) -> int:
     """The last event there was when the run began to read. 0: nothing is known of that."""
     return int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0
 
@@ -96,7 +96,7 @@ def boards_after_run(
         if not outdated or instance.get_latest_materialization_event(scores.key) is None:
             return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
         waits_since = before.waits_since or time.time()
-        run_ids, feeding = _unfinished(instance, boards, job.name)
+        run_ids, feeding = _runs_to_wait_for(instance, boards, job.name)
         if run_ids:
             return _skip(f"run {run_ids[0]} is to make boards or makes them now", _Cursor(before.requested))
         if newest == before.requested:
@@ -119,7 +119,7 @@ def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=dg.SkipReason(why), cursor=json.dumps(cursor))
 
 
-def _unfinished(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
+def _runs_to_wait_for(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
     """The runs that are to make roll-ups, and why to wait for others that make what the roll-ups read; empty: there are none."""
     rolling, feeding = list[str](), ""
     for record in instance.get_run_records(dg.RunsFilter(statuses=_TO_END)):

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.dagster_internals import not_blocking
+from assets.stage.dagster_internals import make_nonblocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
 from resources.warehouse import TABLES
@@ -63,7 +63,7 @@ def partition_verdict(
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
-    return result if own.intersection(keys) else not_blocking(result)
+    return result if own.intersection(keys) else make_nonblocking(result)
 
 
 def verdict(

@@ -91,7 +91,7 @@ from dagster._grpc.types import ExecuteRunArgs
 # What a class named in `dagster.yaml` is constructed with, and what reads the above. Replaced by: the first name in `dagster`.
 from dagster._serdes import ConfigurableClassData, unpack_value
 
-# Changes a field of a record, here of a check's evaluation. Replaced by: as `not_blocking` below.
+# Changes a field of a record, here of a check's evaluation. Replaced by: as `make_nonblocking` below.
 from dagster_shared.record import replace
 
 __all__ = [
@@ -122,8 +122,8 @@ __all__ = [
     "get_input_event_pointer_tag",
     "in_code_location",
     "log_step_failure",
+    "make_nonblocking",
     "named_run_launcher",
-    "not_blocking",
     "requested_backfills",
     "sensor_cursor",
     "sensor_look",
@@ -242,7 +242,7 @@ class _NotBlocking(dg.AssetCheckResult):
         return replace(super().to_asset_check_evaluation(step_context), blocking=False)
 
 
-def not_blocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+def make_nonblocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
     """The same result, which does not hold up the run. Replaced by: a public `AssetCheckResult(blocking=False)`."""
     return _NotBlocking(
         passed=result.passed, severity=result.severity, metadata=result.metadata, description=result.description

@@ -81,12 +81,12 @@ def _observe_round(store: SurveyStore, round_id: str) -> _Round:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
         refuse_losses(store.sources, survey, observed, source.min_n, source.allowed)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
-    findings = pa.concat_tables([observed.findings, _beside_other_rounds(store, round_id, observed.responses)])
+    findings = pa.concat_tables([observed.findings, _findings_beside_other_rounds(store, round_id, observed.responses)])
     store.warehouse.write("survey_findings", findings, round=round_id)
     return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
 
 
-def _beside_other_rounds(store: SurveyStore, round_id: str, responses: pa.Table) -> pa.Table:
+def _findings_beside_other_rounds(store: SurveyStore, round_id: str, responses: pa.Table) -> pa.Table:
     """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
     others = [other for other in store.warehouse.values("survey_responses", "round") if other != round_id]
     copies = [other for other in others if is_copy(responses, _answers(store, other))]
@@ -94,7 +94,7 @@ def _beside_other_rounds(store: SurveyStore, round_id: str, responses: pa.Table)
     if copies:
         message = "The same survey is stored under several ids, so a baseline that repeats one of them predicts the others without error."
         found.append({"code": "same-survey", "message": message, "items": [round_id, *copies]})
-    if later := _predicted_without(store, round_id):
+    if later := _later_predicted_rounds(store, round_id):
         again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
         message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
         found.append({"code": "predicted-without-round", "message": message, "items": later})
@@ -105,7 +105,7 @@ def _answers(store: SurveyStore, round_id: str) -> pa.Table:
     return store.reader.rows("survey_responses", columns=list(COPY_COLUMNS), round=round_id)
 
 
-def _predicted_without(store: SurveyStore, round_id: str) -> list[str]:
+def _later_predicted_rounds(store: SurveyStore, round_id: str) -> list[str]:
     """The later rounds of the series that have predictions, where the round itself is not stored yet."""
     if round_id in store.warehouse.values("survey_responses", "round"):
         return []

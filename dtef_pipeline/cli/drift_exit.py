@@ -29,7 +29,11 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     if who := _not_compared(rows, subject):
         share = f"{len(who)} of {len(rows)} series, which could not be compared"
         say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(who, SERIES_NAMED)}", err=True)
-    early = [f"{_who(row, subject)} ({words})" for row in rows if (words := told_too_early(row))] if fail_on == "drift" else []
+    early = (
+        [f"{_series_name(row, subject)} ({words})" for row in rows if (words := told_too_early(row))]
+        if fail_on == "drift"
+        else []
+    )
     if early:
         say(
             f"warning: --fail-on drift cannot tell yet of {len(early)} of {len(rows)} series: {and_more(early, SERIES_NAMED)}",
@@ -39,13 +43,13 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     return 3 if reaches(rows, fail_on) else TOO_EARLY if early else 0 if is_compared else NOTHING_COMPARED
 
 
-def _who(row: Mapping[str, Any], subject: Subject) -> str:
+def _series_name(row: Mapping[str, Any], subject: Subject) -> str:
     return f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}"
 
 
 def _not_compared(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
     """The rows without a verdict, by what tells people the series apart; of a series with other prompts that are compared, it says so."""
-    named = [(_who(row, subject), row["verdict"]) for row in rows]
+    named = [(_series_name(row, subject), row["verdict"]) for row in rows]
     compared = {who for who, verdict in named if verdict is not None}
     return [
         f"{who} (other prompts of it are compared)" if who in compared else who for who, verdict in named if verdict is None

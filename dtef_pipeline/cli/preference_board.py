@@ -13,7 +13,7 @@ from dtef_pipeline.cli.chosen_votes import stored_votes
 from dtef_pipeline.cli.judges_meant import with_named_judges
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, reads_tables, say_files, unreadable
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.started_runs import made_before, roll_up
+from dtef_pipeline.cli.started_runs import materialized_assets, roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -81,7 +81,7 @@ def rollup(
         note_votes(instance, version_of_votes(votes))
         outcome = roll_up(instance, PREFERENCE_ROLL_UP_NAMES, {"preference_scores": config})
         # Reports that were made before have a chapter of the earlier scores, and Dagster would call them "Unsynced".
-        for name in [] if outcome.failures else made_before(instance, REPORT_NAMES):
+        for name in [] if outcome.failures else materialized_assets(instance, REPORT_NAMES):
             outcome += roll_up(instance, [name], {})
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)

@@ -153,7 +153,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     say_used(used)
     all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
     click.echo(f"{all_of}{counted(len(keys), 'part')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported(settings, options.snapshot)))
+    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(settings, options.snapshot)))
     warnings = (
         nothing
         if only_judging
@@ -165,7 +165,7 @@ def run(options: QaOptions, *, only_judging: bool = False) -> int:
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored or judged_nothing else 0
 
 
-def _imported(settings: Settings, snapshot: str) -> list[str]:
+def _imported_names(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
         return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]

@@ -34,7 +34,7 @@ def roll_up(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[st
         progress.close()
 
 
-def made_before(instance: Any, names: Sequence[str]) -> list[str]:
+def materialized_assets(instance: Any, names: Sequence[str]) -> list[str]:
     """Those of these assets that were materialized already."""
     import dagster as dg
 

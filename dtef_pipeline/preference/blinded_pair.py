@@ -62,7 +62,7 @@ def compared_text(text: str, player: str, names: Blinding) -> str:
     return normalized(read_text(text, player, names))
 
 
-def replaced_in(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
+def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
     """By id of each pair, how many names are taken out of its two texts."""
     counted: dict[tuple[str, frozenset[Spelling]], int] = {}
     known = frozenset(names.sure)

@@ -98,7 +98,7 @@ def blinding(names: Iterable[str]) -> Blinding:
 def _blinding(names: set[str], makers: Sequence[Maker]) -> Blinding:
     given = {part for name in names for part in _parts_of(name)}
     words = EVERYDAY_NAMES - {_plain(name) for name in names}
-    found = {_plain(name): spelling(name) for name in given} | _of_makers(given, makers)
+    found = {_plain(name): spelling(name) for name in given} | _maker_spellings(given, makers)
     known = {plain: one for plain, one in found.items() if one is not None}
     return Blinding(
         _longest_first(one for plain, one in known.items() if plain not in words),
@@ -144,7 +144,7 @@ def _exact_parts(name: str) -> Iterator[str]:
     yield from (one for one in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(one))
 
 
-def _of_makers(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Spelling | None]:
+def _maker_spellings(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Spelling | None]:
     """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
     versions: dict[Maker, set[str]] = {}
     for name in names:

@@ -66,7 +66,7 @@ def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     of the prompt before it (imports, other functions); anything else follows the prompt as the function's body. Prose after the
     code is cut off; prose before an indented body is, where the two together are no Python.
     """
-    code = code_of(_with_usual_spaces(_unix(text or "")), entry_point)
+    code = code_of(_normalize_spaces(_unix(text or "")), entry_point)
     if not code.strip():
         return CodeProgram("", EMPTY_PROGRAM)
     if len(code) > LONGEST_PROGRAM:
@@ -106,7 +106,7 @@ def code_of(text: str, entry_point: str) -> str:
     defining = [block for block in blocks if defines.search(block.code)]
     python = [block for block in defining if block.label in _PYTHON_LABELS]
     if found := python or [block for block in defining if not block.label] or defining:
-        return _with_helpers(found[-1], blocks, entry_point)
+        return _add_helpers(found[-1], blocks, entry_point)
     before = text[: blocks[0].start]
     if before.strip() and (defines.search(before) or before.lstrip("\n")[:1].isspace()):
         return text if _is_inside_text(before) else before
@@ -131,20 +131,24 @@ def _source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> st
     """The program of the code; None: it is no Python, or does not define the function."""
     defined = definition_of(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
-    if not defined and not first_is_indented and (other := _of_other_name(code, prompt, entry_point, compiler)) is not None:
+    if (
+        not defined
+        and not first_is_indented
+        and (other := _program_of_other_name(code, prompt, entry_point, compiler)) is not None
+    ):
         return other
     source = None if defined and not first_is_indented else _with_body(code, prompt, compiler)
-    return _with_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
+    return _add_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
 
 
-def _of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+def _program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """The program of code that defines a function of another name: it cannot be loaded. None: it may be a body whose indent was lost."""
     if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
         return None
-    return _with_preamble(code, prompt, entry_point, compiler, wanted=_DEFINES_ANY)
+    return _add_preamble(code, prompt, entry_point, compiler, wanted=_DEFINES_ANY)
 
 
-def _with_usual_spaces(text: str) -> str:
+def _normalize_spaces(text: str) -> str:
     """The text with blanks for spaces that Python does not take, and without those that nobody sees, but inside of strings."""
     if text.isascii() or not _HAS_ODD_SPACE.search(text):
         return text
@@ -186,7 +190,7 @@ def _is_inside_text(code: str) -> bool:
     return (code.count('"""') + code.count("'''")) % 2 == 1
 
 
-def _with_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
+def _add_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
     """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
     own, used = _names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
 
@@ -248,7 +252,7 @@ class _Compiler:
         return line
 
 
-def _with_preamble(
+def _add_preamble(
     code: str, prompt: str, entry_point: str, compiler: _Compiler, *, wanted: re.Pattern[str] | None = None
 ) -> str | None:
     """The lines of the prompt before its function, then the code as far as it is Python. None: no part of it defines what is wanted.

@@ -88,13 +88,13 @@ def board(
     found["rank"] = pd.Series(ranks(found["score"].where(~few), group)).astype("Int64")
     resampled = options.resamples if by != "prompt" else 0
     found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), resampled, options.seed))
-    replaced = _replaced_scores(table, order, tags) if over_blueprints and few.any() else []
+    replaced = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
     found["note"] = [
         "; ".join(
             (
                 *filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))),
-                *(_who_replaced(replaced, model, tag) if is_few else ()),
+                *(_replacement_notes(replaced, model, tag) if is_few else ()),
             )
         )
         for n, is_few, model, tag in zip(found["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
@@ -118,7 +118,7 @@ class _Replaced(NamedTuple):
     """Snapshot of the latest run."""
 
 
-def _replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_Replaced]:
+def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_Replaced]:
     """One per model and blueprint; blueprints that are in no board over several are left out."""
     models = table[(table["level"] == MODEL_LEVEL) & table["hybrid"].notna()]
     latest = dict(latest_runs(table, order).itertuples(index=False, name=None))
@@ -132,7 +132,7 @@ def _replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[st
     ]
 
 
-def _who_replaced(replaced: Sequence[_Replaced], model: str, tag: str | None) -> Iterator[str]:
+def _replacement_notes(replaced: Sequence[_Replaced], model: str, tag: str | None) -> Iterator[str]:
     """What the note of a row says of them. `tag`: of a row of a board by tag."""
     of_row = Counter(one.by for one in replaced if one.model == model and tag in (None, *one.tags))
     if of_row:

@@ -77,13 +77,13 @@ def _computed(answered: pa.Table, criteria: pa.Table, prepare: Prepare) -> pa.Ta
     keys = needed.select(list(RESPONSE_KEYS)).to_pylist()
     rows = []
     for key, text, said in zip(keys, needed["text"].to_pylist(), needed["transcript"].to_pylist(), strict=True):
-        messages = [{"role": one["role"], "content": _shown(one)} for one in said]
+        messages = [{"role": one["role"], "content": _visible_text(one)} for one in said]
         context = {"messages": messages, "modelId": key["model"]}
         rows += [{**key, **_point(row, ready(text, context))} for row, ready in by_prompt[key["prompt"]]]
     return pa.Table.from_pylist(rows, schema=RUBRIC_POINTS)
 
 
-def _shown(message: Mapping[str, str]) -> str:
+def _visible_text(message: Mapping[str, str]) -> str:
     return without_thinking(message["text"]).strip() if message["role"] == "assistant" else message["text"]
 
 

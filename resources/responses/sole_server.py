@@ -24,15 +24,13 @@ def sole_server(location: str | Path) -> Iterator[bool]:
     """
     url = database_url(location)
     with (
-        _locked_file(Path(str(url.database)).resolve())
-        if url.get_backend_name() == "sqlite"
-        else _locked_database(url) as is_sole
+        _lock_file(Path(str(url.database)).resolve()) if url.get_backend_name() == "sqlite" else _lock_database(url) as is_sole
     ):
         yield is_sole
 
 
 @contextmanager
-def _locked_file(store: Path) -> Iterator[bool]:
+def _lock_file(store: Path) -> Iterator[bool]:
     lock = FileLock(store.with_name(f".{store.name}.server.lock"), timeout=0, mode=0o600)
     try:
         lock.acquire()
@@ -47,7 +45,7 @@ def _locked_file(store: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def _locked_database(url: sa.URL) -> Iterator[bool]:
+def _lock_database(url: sa.URL) -> Iterator[bool]:
     """The lock is that of a connection, which the server ends when its client is gone."""
     engine = engine_of(url, None, PATIENCE_S).execution_options(isolation_level="AUTOCOMMIT")
     try:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
 from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, no_text, rows_of
-from dtef_pipeline.qa.item_files.splits import follows
+from dtef_pipeline.qa.item_files.splits import is_later_shard
 from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"
@@ -46,7 +46,7 @@ def items_of_files(
     """
     before, counted_on = None, 0
     for file in files:
-        first = counted_on if before and follows(file, before) else 0
+        first = counted_on if before and is_later_shard(file, before) else 0
         counted_on = yield from _items_of(file, layout_of(file), log, taken, first, warn=warn)
         before = file
 

@@ -49,7 +49,7 @@ def files_of_split(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev"
     except OSError:  # a file may be read in a folder that may not be listed
         beside = []
     name, split = _parts_of(path)
-    items = _with_other_shards(path)
+    items = _all_shards(path)
     _warn_of_missing_shards(items, log)
     same = [file for file in beside if _parts_of(file)[0] == name and file != path]
     return SplitFiles(items, same if split in (_TEST, "") else [])
@@ -60,7 +60,7 @@ def name_without_split(path: Path) -> str:
     return _parts_of(path)[0] or ONE_PART
 
 
-def follows(file: Path, before: Path) -> bool:
+def is_later_shard(file: Path, before: Path) -> bool:
     """Whether a file is a further shard of the table that the other one is a shard of."""
     shard, other = _shard_of(file), _shard_of(before)
     same = file.parent == before.parent and _parts_of(file) == _parts_of(before)
@@ -77,7 +77,7 @@ def _shard_of(path: Path) -> _Shard | None:
     return _Shard(int(found["number"]), int(found["count"])) if found else None
 
 
-def _with_other_shards(path: Path) -> list[Path]:
+def _all_shards(path: Path) -> list[Path]:
     """The file, or all shards of the table that it is a shard of, in order."""
     shard = _shard_of(path)
     if shard is None:
@@ -86,7 +86,7 @@ def _with_other_shards(path: Path) -> list[Path]:
         beside = _tables(path.parent)
     except OSError:  # a file may be read in a folder that may not be listed
         return [path]
-    return [file for file in beside if file == path or follows(file, path) or follows(path, file)]
+    return [file for file in beside if file == path or is_later_shard(file, path) or is_later_shard(path, file)]
 
 
 def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:

@@ -34,7 +34,7 @@ from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, Ite
 from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
-from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
+from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
 from dtef_pipeline.text.aligned import aligned, aligned_lower
 from dtef_pipeline.text.plain import without_thinking
@@ -109,7 +109,7 @@ def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool 
 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
-    reply = ended(without_thinking(text or ""))
+    reply = cut_at_end(without_thinking(text or ""))
     seen = aligned(reply.text)
     before = before_next_turn(seen)
     if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):

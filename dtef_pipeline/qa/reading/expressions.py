@@ -44,7 +44,7 @@ class _NoValue(Exception):
     pass
 
 
-def evaluated(text: str, *, as_formula: bool) -> Evaluated | None:
+def evaluate(text: str, *, as_formula: bool) -> Evaluated | None:
     """The value of a text that is arithmetic with an operation, and perhaps a unit behind it; None: the text is something else.
 
     `as_formula`: the text stands where a formula does, in a box, so that `5!` is a factorial and `5-3` a difference. Elsewhere a `-`
@@ -107,7 +107,7 @@ class _Reader:
     def _next(self) -> Fraction | str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
-    def _took(self, *signs: str) -> str | None:
+    def _take(self, *signs: str) -> str | None:
         following = self._next()
         if isinstance(following, str) and following in signs:
             self._at += 1
@@ -119,40 +119,40 @@ class _Reader:
         if self._depth > _MOST_BRACKETS:
             raise _NoValue
         found = self._product()
-        while sign := self._took("+", "-"):
+        while sign := self._take("+", "-"):
             found += self._product() * (1 if sign == "+" else -1)
         self._depth -= 1
         return found
 
     def _product(self) -> Fraction:
-        found = self._signed()
+        found = self._signed_value()
         while True:
-            sign = self._took("*", "/")
+            sign = self._take("*", "/")
             if sign is None and self._next() not in ("(", "\\sqrt"):
                 return found
-            factor = self._signed()
+            factor = self._signed_value()
             found = found / factor if sign == "/" else found * factor
 
-    def _signed(self) -> Fraction:
+    def _signed_value(self) -> Fraction:
         sign = 1
-        while taken := self._took("+", "-"):
+        while taken := self._take("+", "-"):
             sign *= 1 if taken == "+" else -1
         return sign * self._power()
 
     def _power(self) -> Fraction:
         base = self._atom()
-        while self._took("!"):
+        while self._take("!"):
             base = _factorial(base)
-        return _power_of(base, self._exponent()) if self._took("^") else base
+        return _power_of(base, self._exponent()) if self._take("^") else base
 
     def _exponent(self) -> Fraction:
-        return self._signed()
+        return self._signed_value()
 
     def _atom(self) -> Fraction:
         following = self._next()
         self._at += 1
         if isinstance(following, Fraction):
-            return self._with_fraction(following)
+            return self._add_fraction(following)
         if following == "\\frac":
             return self._argument() / self._argument()
         if following == "\\sqrt":
@@ -162,16 +162,16 @@ class _Reader:
             return self._argument()
         raise _NoValue
 
-    def _with_fraction(self, whole: Fraction) -> Fraction:
+    def _add_fraction(self, whole: Fraction) -> Fraction:
         r"""`2\frac{1}{2}` is two and a half."""
         return whole + self._atom() if self._next() == "\\frac" else whole
 
     def _argument(self) -> Fraction:
-        opened = self._took("(", "{")
+        opened = self._take("(", "{")
         if opened is None:
             raise _NoValue
         found = self._sum()
-        if not self._took(")" if opened == "(" else "}"):
+        if not self._take(")" if opened == "(" else "}"):
             raise _NoValue
         return found
 

@@ -38,16 +38,16 @@ def foreign_cues(lower: str) -> Iterator[ForeignCue]:
         yield ForeignCue(found.start(), found.end(), found[0][0] < _FIRST_IDEOGRAPH)
 
 
-def with_points(sentence: str) -> str:
+def normalize_points(sentence: str) -> str:
     """A sentence of those languages with figures as English has them: `1.319` as 1319, `1.319,50` as 1319.50, `12,5` as 12.5."""
-    return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_ungrouped, sentence))
+    return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_ungroup, sentence))
 
 
-def with_euros_in_points(text: str) -> str:
+def normalize_euros(text: str) -> str:
     """The text with `1.319 Euro` as `1319 Euro`: no sum of money has three decimals."""
-    return _EUROS.sub(_ungrouped, text) if "€" in text or "eur" in text.lower() else text
+    return _EUROS.sub(_ungroup, text) if "€" in text or "eur" in text.lower() else text
 
 
-def _ungrouped(found: re.Match[str]) -> str:
+def _ungroup(found: re.Match[str]) -> str:
     first, thousands, cents = found.groups()
     return first + thousands.replace(".", "") + (f".{cents}" if cents else "")

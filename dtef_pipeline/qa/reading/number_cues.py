@@ -43,10 +43,10 @@ class NumberCue(NamedTuple):
 
 def number_cues(text: str, lower: str) -> Iterator[NumberCue]:
     """The cues of a text, from left to right; `lower` is the text in lower case, as long as it."""
-    return _merged(sorted(_cues(text, lower)))
+    return _merge_cues(sorted(_cues(text, lower)))
 
 
-def _merged(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
+def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
     """`Answer: the answer is 5` is one statement: a heading gives way to the cue that follows within it."""
     held: NumberCue | None = None
     for cue in cues:

@@ -33,10 +33,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.reading.expressions import evaluated
-from dtef_pipeline.qa.reading.foreign_cues import with_euros_in_points, with_points
+from dtef_pipeline.qa.reading.expressions import evaluate
+from dtef_pipeline.qa.reading.foreign_cues import normalize_euros, normalize_points
 from dtef_pipeline.qa.reading.number_cues import number_cues
-from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
+from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
 from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
 from dtef_pipeline.text.aligned import aligned, aligned_lower
@@ -143,8 +143,8 @@ class _Given(NamedTuple):
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
-    reply = ended(without_thinking(text or ""))
-    outside = aligned(with_euros_in_points(without_programs(reply.text)))
+    reply = cut_at_end(without_thinking(text or ""))
+    outside = aligned(normalize_euros(without_programs(reply.text)))
     before = before_next_turn(outside)
     if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))
@@ -189,7 +189,7 @@ def _marked(text: str) -> Iterator[_Given]:
             continue
         written = line.partition("####")[0]
         plain = without_latex(written)
-        found = _worked_out(written, plain) or said_number(plain)
+        found = _evaluate_stretch(written, plain) or said_number(plain)
         if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
             goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
             yield _Given(found.value, goes_on, is_clear=found.is_clear)
@@ -198,12 +198,12 @@ def _marked(text: str) -> Iterator[_Given]:
 def _boxed(text: str) -> Iterator[_Given]:
     for box in boxes_in(text):
         plain = _with_its_sign(without_latex(box.content))
-        found = _worked_out(box.content, plain, in_box=True) or said_number(plain)
+        found = _evaluate_stretch(box.content, plain, in_box=True) or said_number(plain)
         if found:
             yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
 
 
-def _worked_out(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
+def _evaluate_stretch(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
     r"""The value of a stretch that is arithmetic (`3 \times 4`), not clear where it has none; None: it is no arithmetic.
 
     `written`: as it stands; `plain`: without LaTeX, as long as places in it count. Several values in a box or behind a marker
@@ -213,7 +213,7 @@ def _worked_out(written: str, plain: str, *, in_box: bool = False) -> FoundNumbe
         return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
     stretch = written.strip(" *_$.")
     behind = stretch.rpartition("=")[2]
-    found = evaluated(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
+    found = evaluate(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
     if found is None:
         return None
     return FoundNumber(found.value or Fraction(0), 0, len(plain), is_clear=found.value is not None)
@@ -239,11 +239,11 @@ def _statements(text: str, lower: str) -> Iterator[_Given]:
                 continue
             begins = denied.end()
         ends = _end_of_sentence(lower, begins)
-        written = with_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
+        written = normalize_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
         sentence = _without_reasons(without_latex(written))
         if not _OPENS_LIST.search(text, end - 1, begins):
             sentence = _with_its_sign(sentence)
-        found = _worked_out(_without_reasons(written), sentence) or said_number(sentence)
+        found = _evaluate_stretch(_without_reasons(written), sentence) or said_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None

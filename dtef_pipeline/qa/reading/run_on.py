@@ -30,7 +30,7 @@ class Ended(NamedTuple):
     has_mark: bool
 
 
-def ended(text: str) -> Ended:
+def cut_at_end(text: str) -> Ended:
     """The reply up to the first mark of an end that stands behind a word, without the template's head of a turn before it."""
     if "<" not in text and "[INST]" not in text:
         return Ended(text, False)

@@ -119,7 +119,7 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
-    return sorted({*_optional(text, lower), *_chosen(text, lower), *_instead(text, lower)})
+    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower)})
 
 
 def _optional(text: str, lower: str) -> Iterator[Statement]:
@@ -146,7 +146,7 @@ def _chosen(text: str, lower: str) -> Iterator[Statement]:
             yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _instead(text: str, lower: str) -> Iterator[Statement]:
+def _corrections(text: str, lower: str) -> Iterator[Statement]:
     """`it is not A, it is B`, and `\u9009 B` of Chinese."""
     for place in _places(" not ", lower):
         is_stated = _BEFORE_NOT.search(lower, max(0, place - 12), place)

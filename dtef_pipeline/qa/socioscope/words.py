@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dtef_pipeline.qa.normalise import folded, without_punctuation
-from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
+from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.socioscope.number_words import numbers_in_digits
 from dtef_pipeline.qa.socioscope.singulars import singular
 from dtef_pipeline.text.plain import without_thinking
@@ -39,7 +39,7 @@ def without_thousands_commas(text: str) -> str:
 
 def answer_of(text: str | None) -> str:
     """What of a reply is read: the folded text outside its thinking up to its end, without pictures, which have names of several words."""
-    reply = ended(without_thinking(text or "")).text
+    reply = cut_at_end(without_thinking(text or "")).text
     before = before_next_turn(reply)
     shown = reply if before is None else before
     return folded(shown if shown.isascii() else _PICTURES.sub(" ", shown))

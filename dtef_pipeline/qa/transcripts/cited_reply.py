@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dtef_pipeline.qa.reading.run_on import ended
+from dtef_pipeline.qa.reading.run_on import cut_at_end
 from dtef_pipeline.qa.transcripts.cut_reply import cut_object
 from dtef_pipeline.qa.transcripts.metadata import storable
 from dtef_pipeline.text.plain import without_thinking
@@ -53,7 +53,7 @@ def read_cited(text: str | None) -> CitedReply:
     breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
     quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
     """
-    seen = storable(ended(without_thinking(text or "")).text.strip())
+    seen = storable(cut_at_end(without_thinking(text or "")).text.strip())
     try:
         objects = [found for found in objects_in(seen[-_MOST_JSON_CHARACTERS:]) if _last(found, ANSWER_KEY)]
         if objects:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.blinded_pair import blinded_pair, replaced_in, shown_as_a
+from dtef_pipeline.preference.blinded_pair import blinded_pair, count_replaced_names, shown_as_a
 from dtef_pipeline.preference.blinding import BLINDING_VERSION, blinding, names_of_model
 from dtef_pipeline.preference.paired_source import paired_rows
 from dtef_pipeline.preference.votes import vote_pair
@@ -234,7 +234,7 @@ def test_the_names_of_the_two_models_are_hidden_however_short(model: str, text: 
     names = blinding([*left.names, *right.names])
     served = blinded_pair(vote_pair(left, right), left, right, names, SALT)
     assert served.run_a == served.run_b == served.prompt == expected
-    assert replaced_in(names, [("p", left, right)]) == {"p": 2 * expected.count("[model]")}
+    assert count_replaced_names(names, [("p", left, right)]) == {"p": 2 * expected.count("[model]")}
 
 
 @given(

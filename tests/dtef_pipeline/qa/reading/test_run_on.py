@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.qa.model import ScorerSettings, Written
 from dtef_pipeline.qa.reading.choice import read_letter
 from dtef_pipeline.qa.reading.numeric import read_number
-from dtef_pipeline.qa.reading.run_on import before_next_turn, ended
+from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
 from dtef_pipeline.qa.scorers import scorer_of
 
 GOES_ON = (
@@ -66,5 +66,5 @@ def test_answers_about_interviews_end_there_too() -> None:
 @pytest.mark.parametrize("piece", ["<|im_end|>", "\nQuestion:", "\nQuestion 2:", "<|im_start|>assistant", "<", "\n**"])
 def test_long_texts_of_one_piece_are_ended(piece: str) -> None:
     text = piece * 50_000
-    assert len(ended(text).text) <= len(text)
+    assert len(cut_at_end(text).text) <= len(text)
     before_next_turn(text)
