@@ -136,7 +136,13 @@ def _effective(segment: Segment, answer: Answer, n: int | None) -> float | None:
 
 
 def _size(segment: Segment, answers: Sequence[Answer]) -> int | None:
-    """Respondents of a segment: what it states, or more where one of its questions has more."""
+    """Respondents of a segment: what it states, or more where one of its questions has more.
+
+    None: it states nothing, and neither does a question that it answered. The n of one question says nothing of another, which may have
+    been asked of a part of the segment.
+    """
+    if segment.n is None and any(a.n is None and any(p is not None for p in a.percentages) for a in answers):
+        return None
     return max((n for n in (segment.n, *(a.n for a in answers)) if n is not None), default=None)
 
 

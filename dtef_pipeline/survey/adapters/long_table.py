@@ -211,7 +211,7 @@ class _Round:
             adapter=LongTable.name,
             path=self.where,
             questions=tuple(q for q in questions.values() if len(q.options) > 1),
-            segments=tuple(self._sized(answers)),
+            segments=tuple(self.segments.values()),
             answers=tuple(answers),
             findings=tuple(f for f in findings if f.items),
         )
@@ -313,12 +313,3 @@ class _Round:
             shares = [100 * s / base if base and isinstance(s, float) else 0.0 for s in shares]
             n = n if self._is_weighted else int(base)
         return Answer(key, question.id, tuple(shares), n, self.where, cells.line, cells.n_effective)
-
-    def _sized(self, answers: list[Answer]) -> Iterator[Segment]:
-        """The segments, each of the size of its largest question."""
-        sizes: dict[str, int] = {}
-        for a in answers:
-            if a.n is not None:
-                sizes[a.segment] = max(a.n, sizes.get(a.segment, 0))
-        for s in self.segments.values():
-            yield Segment(s.key, s.attribute, s.value, sizes.get(s.key), s.parts)

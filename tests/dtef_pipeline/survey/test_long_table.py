@@ -37,7 +37,7 @@ Write = Callable[..., Path]
 def test_a_row_for_each_option_and_segment_makes_a_survey(table: Write) -> None:
     survey = read_survey(table(HEADER, *ROWS))
     assert survey.round == "GD9"
-    assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", 40), ("ageGroup:65-plus", 20)]
+    assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", None), ("ageGroup:65-plus", None)]
     assert [(q.id, q.options) for q in survey.questions] == [("Good?", ("Yes", "No"))]
     assert [(a.n, a.line) for a in survey.answers] == [(40, 2), (20, 4)]
     assert [a.percentages for a in survey.answers] == [pytest.approx((60, 40)), pytest.approx((70, 30))]
