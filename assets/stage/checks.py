@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from assets.stage.dagster_internals import make_nonblocking
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
+from resources.table_reader import TableReader
 from resources.warehouse import TABLES
 
 Check = Callable[..., dg.AssetCheckResult]
@@ -58,7 +59,11 @@ def partition_verdict(
     checked: int,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone."""
+    """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
+
+    A partition of the check's table that could not be read is an offender too: nobody knows what is in it.
+    """
+    offenders = [*offenders, *_unreadable(context)]
     partitioned = context.has_partition_key or context.has_partition_key_range
     own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
     first = sorted(offenders, key=lambda offender: offender[0] not in own)
@@ -66,6 +71,16 @@ def partition_verdict(
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if own.intersection(keys) else make_nonblocking(result)
+
+
+def _unreadable(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
+    reader: TableReader = context.resources.store.reader
+    tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
+    for path, reason in reader.left_out.items():
+        table, levels = reader.warehouse.place(path)
+        space = TABLES[table].space
+        if space and table in tables:
+            yield space.key(levels[space.first], levels[space.second]) if space.second else levels[space.first], reason
 
 
 def verdict(

@@ -1,5 +1,6 @@
 """A check has one state for its asset, which is of every partition there is: a good one that is made later hides none that is broken."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -83,3 +84,16 @@ def test_checks_run_by_themselves_look_at_every_partition(done: Pipeline) -> Non
     assert set(seen) == {"scores_unique", "responses_can_be_read"}
     assert all(one.passed for one in seen.values())
     assert seen["scores_unique"].metadata["checked"].value == len(done.house.read("scores"))
+
+
+def test_a_partition_that_cannot_be_read_turns_the_check_red_and_holds_up_no_other(done: Pipeline) -> None:
+    path = next(Path(file) for file in done.house.files("scores") if "kenya" in file)
+    path.write_bytes(path.read_bytes()[:500])
+    other = done.run(["scores"], keys=[OTHER])
+    (found,) = evaluations(done, "scores_unique", other.run_ids)
+    assert (found.passed, found.blocking) == (False, False)
+    assert found.metadata["partitions"].value == [BAD]
+    assert str(path) in found.metadata["first"].value[0]
+    assert other.failures == ()
+
+    assert done.checks(done.run(["scores"], keys=[BAD]))["scores_unique"] is True

@@ -269,3 +269,16 @@ def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(
     countries = {("country", name): [(each, 1000)] for name, each in zip(("Kenya", "Brazil", "Japan"), shares, strict=True)}
     kenya = reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
     assert kenya[reference]["emd_normalized"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_n_of_one_question_is_not_that_of_another() -> None:
+    """A question without n got the largest n of its segment, and a segment whose only known n was small lost all its questions."""
+    whole = survey({("country", "Kenya"): [((60, 40), None)], ("country", "India"): [((20, 80), None)]})
+    second = replace(whole.questions[0], id="q2", text="Another?")
+    counted = [replace(answer, question_id="q2", n=n) for answer, n in zip(whole.answers, (5, 400), strict=True)]
+    observed = observe(replace(whole, questions=(*whole.questions, second), answers=(*whole.answers, *counted)))
+    rows = [(r["segment"], r["question_id"], r["n"]) for r in observed.responses.to_pylist()]
+    first = whole.questions[0].id
+    assert rows == [("country:kenya", first, None), ("country:india", first, None), ("country:india", "q2", 400)]
+    (aside,) = observed.quarantine.to_pylist()
+    assert (aside["segment"], aside["question_id"], aside["reason"]) == ("country:kenya", "q2", "n-below-minimum")
