@@ -222,41 +222,42 @@ _SHORT = 6
 """Words of what can be compared by itself: `men`, `the federal government`."""
 
 
-def stands_between(middle: str, first: str, second: str, *, one_thing: bool, adds_nothing: bool) -> bool:
-    """Whether an option is the middle of two others: both, neither or about the same, beside two opposites or two that are compared.
-
-    `one_thing`: the two are about the same, so that their words can make them opposite. `adds_nothing`: the middle names nothing else.
-    """
-    if not is_between(middle) or is_between(first) or is_between(second):
-        return False
-    is_both = re.search(r"\bboth\b.*\bequal", middle)
-    return (one_thing and are_opposite(first, second)) or bool(
-        is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second))
-    )
-
-
 @lru_cache(maxsize=1000)
 def is_between(head: str) -> bool:
     """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
     return bool(_BETWEEN_OPPOSITES.search(head))
 
 
-def are_opposite(first: str, second: str) -> bool:
-    """`more regulation` and `less regulation`, `A than B` and `B than A`, `has` and `has not`."""
-    derived = _negated_words([first, second])
-    poles = [(plus, minus) for name, plus, minus in (*_POLES, *derived) if name not in ("yes and no", "certainty")]
-    if any((_pole(first, *pair) or 0) * (_pole(second, *pair) or 0) < 0 for pair in (*poles, *_OPPOSED)):
-        return True
+def may_have_shares(middle: str, first: str, second: str) -> bool:
+    """Whether an option gives two others equal shares: `both equally` beside `men` and `women`."""
+    is_both = re.search(r"\bboth\b.*\bequal", middle)
+    return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
+
+
+def objects_of_opposites(first: str, second: str) -> Iterator[tuple[str, str]]:
+    """What two options say beside words that are opposite: `taxes` and `spending` of `raise taxes` and `cut spending`."""
+    poles = [
+        (plus, minus)
+        for name, plus, minus in (*_POLES, *_negated_words([first, second]))
+        if name not in ("yes and no", "certainty")
+    ]
+    for pair in (*poles, *_OPPOSED):
+        (one, sign), (other, other_sign) = _without_pole(first, *pair), _without_pole(second, *pair)
+        if sign * other_sign < 0:
+            yield one, other
+
+
+def are_negated(first: str, second: str) -> bool:
+    """`A than B` and `B than A`, `has` and `has not`."""
     only_first, only_second = _differences(first, second)
-    changed = only_first | only_second
-    return first != second and (not changed or changed <= _NEGATIONS)
+    return first != second and only_first | only_second <= _NEGATIONS
 
 
-def _pole(text: str, positive: str, negative: str) -> int | None:
-    """1 or -1 for a text that names one pole, None where it names none or both."""
+def _without_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
+    """A text without the words of the one pole that it names, and 1 or -1; 0 where it names none or both."""
     rest, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
-    positives = bool(re.search(rf"\b(?:{positive})\b", rest))
-    return (-1 if negatives else 1) if bool(negatives) != positives else None
+    rest, positives = re.subn(rf"\b(?:{positive})\b", " ", rest)
+    return rest, bool(positives) - bool(negatives)
 
 
 def _comparable(first: str, second: str) -> bool:
@@ -283,5 +284,5 @@ def in_order_if_known(places: Sequence[float | None]) -> bool:
 
 def patterns() -> list[str]:
     """The patterns of poles, middles and degrees."""
-    poles = [pattern for _, *pair in _POLES for pattern in pair] + [pattern for pair in _OPPOSED for pattern in pair]
+    poles = [pattern for _, *pair in _POLES for pattern in pair]
     return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

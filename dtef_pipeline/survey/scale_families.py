@@ -6,7 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from dtef_pipeline.survey.opposites import comparison, in_order_if_known, pole_family, stands_between, two_subjects
+from dtef_pipeline.survey.opposites import (
+    are_negated,
+    comparison,
+    in_order_if_known,
+    is_between,
+    may_have_shares,
+    objects_of_opposites,
+    pole_family,
+    two_subjects,
+)
 from dtef_pipeline.survey.quantities import durations, number, times
 from dtef_pipeline.survey.scale_words import (
     ACTION,
@@ -32,7 +41,7 @@ from dtef_pipeline.survey.scale_words import (
     TIMING,
     WORKING,
 )
-from dtef_pipeline.survey.shared_words import about_one_thing, adds_nothing, without_shared_words
+from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, without_shared_words
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
@@ -40,6 +49,8 @@ _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depen
 def family_of(heads: Sequence[str]) -> str | None:
     """The family of words whose places put all options in order, by themselves or by what they do not share."""
     name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
+    if len(heads) == 3 and not name and is_middle_of(heads[1], heads[0], heads[2]):
+        return "two opposites with a middle"
     if name or not about_one_thing(heads):
         return name
     name = _family_of_degrees(heads)
@@ -47,8 +58,6 @@ def family_of(heads: Sequence[str]) -> str | None:
         return name
     if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
         return family_of([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
-    if len(heads) == 3 and is_middle_of(heads[1], heads[0], heads[2]):
-        return "two opposites with a middle"
     if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
     rest = without_shared_words(heads)
@@ -78,8 +87,13 @@ def _family_of_degrees(heads: Sequence[str]) -> str | None:
 
 
 def is_middle_of(middle: str, first: str, second: str) -> bool:
-    one_thing, nothing_else = about_one_thing([first, second]), adds_nothing(middle, first, second)
-    return stands_between(middle, first, second, one_thing=one_thing, adds_nothing=nothing_else)
+    """Whether an option is both, neither or about the same beside two opposites of one object, or beside two that are compared."""
+    if not is_between(middle) or is_between(first) or is_between(second):
+        return False
+    objects = list(objects_of_opposites(first, second))
+    if objects:
+        return any(have_same_object(*pair) for pair in objects)
+    return are_negated(first, second) or may_have_shares(middle, first, second)
 
 
 def _between_labelled_ends(heads: Sequence[str]) -> bool:

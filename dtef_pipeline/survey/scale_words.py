@@ -267,6 +267,6 @@ RECENCY: Words = (
 
 
 def patterns() -> list[str]:
-    """The patterns of all families."""
-    tables = [value for name, value in globals().items() if name.isupper() and isinstance(value, tuple)]
+    """The patterns of the families whose words stand beside others: `a little help`."""
+    tables = (FREQUENCY, SHARE_OF_TIME, SEVERITY, LEVEL, CLASS, WORKING, KEPT, ACTION, SUFFICIENCY, EVER, RATING, EXTENT)
     return [pattern for table in tables for _, pattern in table]

@@ -54,9 +54,10 @@ def about_one_thing(heads: Sequence[str]) -> bool:
     return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 
-def adds_nothing(middle: str, first: str, second: str) -> bool:
-    """Whether an option names no thing of its own beside two others, as `about the same` does and `same job` beside `better pay` does not."""
-    return _things(middle) <= _things(first) | _things(second)
+def have_same_object(first: str, second: str) -> bool:
+    """Whether two options without their opposite words speak of the same, as `raise taxes` and `cut taxes` do and `cut spending` does not."""
+    one, other = ({_stem(word) for word in _words(text)} - _STEMS_OF_DEGREE for text in (first, second))
+    return one <= other or other <= one
 
 
 def _things(head: str) -> set[str]:
@@ -73,4 +74,5 @@ def _words(head: str) -> list[str]:
 
 
 _PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
-_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_DEGREE, *_OF_GRAMMAR)}
+_STEMS_OF_DEGREE = {_stem(word) for word in _OF_DEGREE | _OF_GRAMMAR}
+_KNOWN_STEMS = {_stem(word) for word in re.findall(r"[a-z]+", _PATTERNS)} | _STEMS_OF_DEGREE

@@ -89,6 +89,19 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
 ]
 
 
+OPPOSITES_OF_TWO_OBJECTS = [
+    "Improve schools | Worsen traffic | No effect",
+    "Raise taxes | Cut spending | Neither",
+    "More police | Fewer guns | Both",
+    "Good for jobs | Bad for nature | Neither",
+    "Help farmers | Hurt factories | No impact",
+    "Support the strikers | Oppose the government | Neither",
+    "Public schools | Private hospitals | Both",
+    "Happy with pay | Unhappy with hours | Neither",
+    "Increase the minimum wage | Reduce immigration | Keep things the same",
+]
+
+
 @pytest.mark.parametrize("options", BY_WHAT_IS_NOT_SHARED)
 def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     """`Top priority | Some priority | No priority` was nominal."""
@@ -101,6 +114,14 @@ def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
 @pytest.mark.parametrize("options", SEVERAL_THINGS)
 def test_lists_of_several_things_are_nominal(options: str) -> None:
     assert scale_of(options.split(" | ")).kind == "nominal"
+
+
+@pytest.mark.parametrize("options", OPPOSITES_OF_TWO_OBJECTS)
+def test_opposite_words_about_two_objects_are_no_scale(options: str) -> None:
+    """`Improve schools | Worsen traffic | No effect` was a scale of three, wherever its middle stood."""
+    first, second, middle = options.split(" | ")
+    assert scale_of([first, second, middle]).kind == "nominal"
+    assert scale_of([first, middle, second]).kind == "nominal"
 
 
 @pytest.mark.parametrize("options", MIDDLE_LAST)
