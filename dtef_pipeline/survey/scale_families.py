@@ -16,7 +16,7 @@ from dtef_pipeline.survey.opposites import (
     pole_family,
     two_subjects,
 )
-from dtef_pipeline.survey.quantities import durations, number, times
+from dtef_pipeline.survey.quantities import durations, number, place_of_rate, times
 from dtef_pipeline.survey.scale_words import (
     ACTION,
     CLASS,
@@ -151,9 +151,19 @@ def _bare_degree(rest: str) -> str:
     return rest or "moderately"
 
 
+_place_of_frequency = _looked_up(FREQUENCY)
+
+
+def _frequency(head: str) -> float | None:
+    """`often`, `yes, sometimes`, `weekly or more often`."""
+    bare = re.sub(r"^yes,? | or more(?: often)?\Z", "", head)
+    places = (find(text) for text in (head, bare) for find in (_place_of_frequency, place_of_rate))
+    return next((place for place in places if place is not None), None)
+
+
 Families = tuple[tuple[str, Callable[[str], float | None]], ...]
 _WHOLE_OPTIONS: Families = (
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
+    ("frequency", _frequency),
     ("comparison", comparison),
     ("rating", _looked_up(RATING)),
     ("share of time", _looked_up(SHARE_OF_TIME)),
@@ -180,7 +190,7 @@ _PARTS_OF_OPTIONS: Families = (
 _STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
 _BARE_DEGREES: Families = (
     ("extent", _looked_up(EXTENT)),
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
+    ("frequency", _frequency),
     ("share of time", _looked_up(SHARE_OF_TIME)),
     ("working time", _looked_up(WORKING)),
     ("class", _looked_up(CLASS)),

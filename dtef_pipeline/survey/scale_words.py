@@ -7,53 +7,31 @@ from __future__ import annotations
 
 Words = tuple[tuple[float, str], ...]
 
-_HOW_MANY = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
-FREQUENCY: Words = (
+FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (
         0,
         r"(?:almost never or )?never|never,? practically never|not at all|none of the time|not (?:during|in) the (?:past|last) \w+",
     ),
-    (1, r"hardly ever(?: or never)?|almost never|very rarely|less (?:often )?than (?:once a year|yearly|annually)"),
-    (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
-    (1.8, r"(?:just |only )?once or twice"),
+    (1, r"hardly ever(?: or never)?|almost never|very rarely"),
     (1.2, r"(?:rarely|seldom) or never|less than a few times a year"),
-    (2, r"(?:rarely|seldom)|annually|yearly|(?:about |at least )?once (?:a|per) year|every year"),
-    (2.2, r"(?:about )?once or twice (?:a|per) year"),
-    (2.6, r"every (?:few|other|two|couple of) months?"),
-    (2.3, r"only on special (?:holy )?days|(?:a few|several) times(?: (?:a|per) year)?"),
-    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less"),
-    (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
+    (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
+    (1.8, r"(?:tried )?(?:just |only )?once(?: or twice)?"),
+    (2, r"rarely|seldom"),
+    (2.3, r"only on special (?:holy )?days|(?:a few|several) times"),
+    (2.5, r"monthly or less"),
     (3.2, r"only when attending religious services"),
-    (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
-    (3.7, r"every (?:few|other|two|couple of) weeks?"),
-    (3.8, r"(?:nearly|almost) every week"),
-    (4.5, r"every (?:few|other|two|couple of) days?"),
-    (3.9, r"occasionally|now and then|from time to time|(?:every )?once in a while|on occasion"),
     (3.4, r"not (?:very |so )?(?:often|regularly|frequently)"),
-    (4, r"sometimes|some of the time"),
-    (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
-    (
-        5,
-        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per|each) week|once or twice (?:a|per) week|more than once (?:a|per) week",
-    ),
-    (5, r"about half (?:of )?the time|(?:fairly|quite) often|many times"),
-    (
-        5.5,
-        r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days"
-        r"|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily",
-    ),
+    (3.8, r"(?:nearly|almost) every week"),
+    (3.9, r"occasionally|now and (?:then|again)|from time to time|(?:every )?once in a while|on occasion"),
+    (4, r"sometimes|some of the time|some days"),
+    (5, r"(?:about )?half (?:of )?the time|(?:fairly|quite) often|many times"),
+    (5.5, r"most days|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily"),
     (
         6,
-        r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day"
-        r"|every ?day(?: or (?:almost|nearly) every ?day)?",
+        r"often|frequently|regularly|daily or almost daily|every ?day or (?:almost|nearly) every ?day|usually|most of the time",
     ),
-    (6, r"usually|most of the time"),
-    (
-        7,
-        r"very (?:often|frequently)|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always"
-        r"|more than once (?:a|per) day",
-    ),
-    (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
+    (7, r"very (?:often|frequently)|almost always"),
+    (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|almost constantly"),
 )
 SHARE_OF_TIME: Words = (
     (0, r"(?:none of the|at no) time|never|not at all(?: sure)?"),

@@ -15,7 +15,8 @@ _OF_DEGREE = frozenset(
         all any most some few several none no not nothing never every everyone always often sometimes rarely usually occasionally seldom hardly
         almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
         moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
-        month monthly year once twice per or and more less fewer than least major minor big small large top low high only just yes good bad
+        month monthly year yearly hourly once twice per or and more less fewer
+        one two three four five six seven eight nine ten than least major minor big small large top low high only just yes good bad
         better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
         decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
         """,

@@ -33,6 +33,10 @@ BY_WHAT_IS_NOT_SHARED = [
     "Very bad | 2 | 3 | 4 | Very good",
     "I do this now | I used to do this | I have never done this",
     "More than enough | Just enough | Not enough",
+    "More than 5 times a week | 3-5 times a week | 1-2 times a week | Less than once a week | Never",
+    "Every few days | Every other week | A couple of times a month | Twice a year",
+    "No income | Up to 500 euros | 501 to 1,000 euros | More than 1,000 euros",
+    "0-1 years | 2-5 years | 5 years or more",
     "Friend | Competitor | Enemy",
     "Increase | Keep as it is | Decrease",
 ]
