@@ -11,7 +11,7 @@ from itertools import pairwise
 _POLES: tuple[tuple[str, str, str], ...] = (
     ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
     ("trust", r"trust(?:worthy)?", r"distrust|mistrust|untrustworthy"),
-    ("likelihood", r"likely", r"unlikely"),
+    ("likelihood", r"likely|probable|possible|certain", r"unlikely|improbable|impossible"),
     ("acceptability", r"acceptable", r"unacceptable"),
     ("change", r"better|improv(?:e|es|ed|ing)", r"worse|worsen(?:s|ed|ing)?|not as good|declin(?:e|es|ed|ing)"),
     ("importance", r"important", r"unimportant"),
@@ -65,7 +65,7 @@ _POLES: tuple[tuple[str, str, str], ...] = (
         r"too (?:little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)|(?:not|n['’]t) (?:\w+ ){0,3}enough",
     ),
     ("spread", r"widespread|common", r"rare|uncommon"),
-    ("ideology", r"conservatives?|republicans?", r"liberals?|democrats?"),
+    ("ideology", r"conservatives?|republicans?|right[- ]wing", r"liberals?|democrat(?:s|ic)?|left[- ]wing"),
     ("yes and no", r"yes", r"no"),
     (
         "certainty",
@@ -88,11 +88,15 @@ _OPPOSED: tuple[tuple[str, str], ...] = (
 )
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|(?:maybe|perhaps)(?! (?:will|won|would|should|not|yes|no)\b)"
-    r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road"
+    r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate(?! (?:amount|number|extent))"
+    r"|cent(?:er|re|rist)|middle of the road|toss-?up"
     r"|not sure|unsure|undecided|might or might not|no more (?:or|no|nor) less)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
     (2, r"^too (?:much|many)\b"),
+    (3.5, r"(?:very|extremely) strong(?:ly)?|almost (?:certain|impossible)"),
+    (1, r"not (?:very |so |too )?strong(?:ly)?"),
+    (1.8, r"moderately|a moderate (?:amount|extent)"),
     (
         3,
         r"(?:in|under) (?:all|any) (?:cases|circumstances)|(?:no|any) (?:restrictions|exceptions|limits|conditions)|eliminated?|abolish(?:ed)?",
@@ -105,10 +109,10 @@ _INTENSITY: tuple[tuple[float, str], ...] = (
         1,
         r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|leans?|partly|mildly",
     ),
-    (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
+    (3, r"strong(?:ly)?|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),
-    (1.8, r"mostly|moderately"),
+    (1.8, r"mostly"),
     (2.5, r"very|quite|noticeably|considerably|highly|generally"),
 )
 _DEGREE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for _, words in _INTENSITY if not words.startswith("^")))
@@ -190,12 +194,12 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
 
 _BETWEEN_OPPOSITES = re.compile(
     r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
-    r"|right (?:amount|number|level|balance|mix)"
+    r"|right (?:amount|number|level|balance|mix|pace|speed|size|length)"
     r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
     r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
     r"|(?:kept|keeps?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
     r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo)\b"
-    r"|^(?:neutral|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
+    r"|^(?:neutral|moderate|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
 )
 _EQUAL_SHARES = re.compile(
     r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)|no difference|neither (?:is|are|one|has|have)|even|balanced?"

@@ -89,7 +89,8 @@ _UNIT = r"(?P<{0}>minutes?|hours?|days?|weeks?|months?|years?|decades?)"
 _COUNT_OF_UNITS = r"(?P<{0}>\d+(?:\.\d+)?|an?|the|few|several|a few|a couple of)"
 _DURATION = re.compile(
     rf"(?:about |around |it was |yes,? )?(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE})|(?P<past>in|during|over))?\s*"
-    rf"(?:(?:the |my |this )?(?P<recent>past|last|previous) )?(?:{_COUNT_OF_UNITS.format('count')}(?: |(?=-|–)))?(?:{_UNIT.format('unit')})?"
+    rf"(?:(?:the |my |this )?(?P<recent>past|last|previous|next|coming) )?"
+    rf"(?:{_COUNT_OF_UNITS.format('count')}(?: |(?=-|–)))?(?:{_UNIT.format('unit')})?"
     rf"(?:\s*(?:-|–|to|or|and|but)\s*(?:less than |under )?(?:{_COUNT_OF_UNITS.format('to')} )?{_UNIT.format('to_unit')})?"
     rf"(?:{_OR_MORE}|{_OR_LESS})?(?: ago| old| before)?"
 )
@@ -100,7 +101,8 @@ def durations(heads: Sequence[str]) -> list[float | None]:
     is_past = any(re.search(r"\b(?:ago|past|last)\b", head) for head in heads)
     none = float("inf") if is_past else 0.0
     heads = ["more than 100 years ago" if re.fullmatch(r"longer ago|before (?:that|then)", head) else head for head in heads]
-    return [none if re.fullmatch(r"never(?: .*)?|no|none|not at all|no time", head) else _duration(head) for head in heads]
+    at_end = {"never(?: .*)?|no|none|not at all|no time": none, "right (?:away|now)|immediately|now|at once": 0.0}
+    return [next((size for words, size in at_end.items() if re.fullmatch(words, head)), _duration(head)) for head in heads]
 
 
 def times(heads: Sequence[str]) -> list[float | None]:

@@ -25,6 +25,7 @@ from dtef_pipeline.survey.scale_words import (
     EXTENT,
     FREQUENCY,
     KEPT,
+    KNOWLEDGE,
     LEVEL,
     LIKENESS,
     LIMITATION,
@@ -58,7 +59,9 @@ def family_of(heads: Sequence[str]) -> str | None:
         return name
     if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
         return family_of([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
-    if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
+    if all(re.match(r"(?:yes|no),? ", h) for h in heads):
+        return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
+    if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
     rest = without_shared_words(heads)
     return _first_in_order(_BARE_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
@@ -136,7 +139,7 @@ def _extent(head: str) -> float | None:
 
 
 _ARTICLE = re.compile(
-    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day)"
+    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day|time)"
 )
 _NOT_BARE = re.compile(
     r"^(?:there|are|is|be|it|do|does|did|would|have|has|of|to|in|under)\s+|\s+(?:of|an?|the|in|on|for|to|is|are|be)\Z"
@@ -145,7 +148,8 @@ _NOT_BARE = re.compile(
 
 def _bare_degree(rest: str) -> str:
     """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
-    rest = _ARTICLE.sub("", f"{re.sub(r',? but .*', '', rest)} ").strip(" .,;")
+    rest = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", rest))
+    rest = _ARTICLE.sub("", f"{rest} ").strip(" .,;")
     while (shorter := _NOT_BARE.sub("", rest)) != rest:
         rest = shorter
     return rest or "moderately"
@@ -179,6 +183,7 @@ _WHOLE_OPTIONS: Families = (
     ("working time", _looked_up(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?")),
     ("schooling", _looked_up(SCHOOLING)),
     ("recency", _looked_up(RECENCY)),
+    ("knowledge", _looked_up(KNOWLEDGE)),
 )
 _PARTS_OF_OPTIONS: Families = (
     ("numbers", number),

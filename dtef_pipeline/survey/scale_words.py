@@ -23,14 +23,14 @@ FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (3.4, r"not (?:very |so )?(?:often|regularly|frequently)"),
     (3.8, r"(?:nearly|almost) every week"),
     (3.9, r"occasionally|now and (?:then|again)|from time to time|(?:every )?once in a while|on occasion"),
-    (4, r"sometimes|some of the time|some days"),
+    (4, r"sometimes|(?:some|part) of the time|some days"),
     (5, r"(?:about )?half (?:of )?the time|(?:fairly|quite) often|many times"),
     (5.5, r"most days|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily"),
     (
         6,
         r"often|frequently|regularly|daily or almost daily|every ?day or (?:almost|nearly) every ?day|usually|most of the time",
     ),
-    (7, r"very (?:often|frequently)|almost always"),
+    (7, r"very (?:often|frequently)|(?:almost|nearly) always"),
     (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|almost constantly"),
 )
 SHARE_OF_TIME: Words = (
@@ -62,11 +62,12 @@ LIMITATION: Words = (
     (2, r"(?:yes,? )?limited a lot"),
 )
 LEVEL: Words = (
+    (-1, r"no|none"),
     (0, r"(?:very|extremely) low|(?:well|far|much) below"),
-    (1, r"low|below|somewhat below"),
-    (2, r"average|moderate|medium|middle|about average|neither high nor low"),
-    (3, r"high|above|somewhat above"),
-    (4, r"(?:very|extremely) high|(?:well|far|much) above"),
+    (1, r"low|below|somewhat below|beginner|novice|basic"),
+    (2, r"average|moderate|medium|middle|about average|neither high nor low|intermediate"),
+    (3, r"high|above|somewhat above|advanced"),
+    (4, r"(?:very|extremely) high|(?:well|far|much) above|expert"),
 )
 CLASS: Words = (
     (0, r"lower|poor|bottom|(?:one of )?(?:the )?worst"),
@@ -83,18 +84,21 @@ WORKING: Words = (
 PRIORITY: Words = (
     (
         0,
-        r"(?:not an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done|not (?:at all )?important(?: at all)?",
+        r"(?:(?:should )?not (?:be )?an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done"
+        r"|not (?:at all )?important(?: at all)?|unimportant",
     ),
     (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|not too important"),
     (
         2,
-        r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|important(?:,? but (?:not|lower|a lower)\b.*)",
+        r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|(?:should be )?important,? but (?:not|lower|a lower)\b.*",
     ),
     (3, r"(?:an? )?(?:high|major|important) (?:\w+ )?priority|important"),
     (
         4,
-        r"(?:an? |the )?(?:top|very high|highest|urgent) (?:\w+ )?priority|(?:absolutely )?(?:essential|critical|crucial|vital)",
+        r"(?:should be )?(?:an? |the )?(?:top|very (?:high|important)|highest|urgent) (?:\w+ )?priority"
+        r"|(?:absolutely )?(?:essential|critical|crucial|vital)",
     ),
+    (5, r"one of the (?:most|top)\b.* priorities"),
 )
 RELATION: Words = (
     (0, r"(?:an? )?(?:enem(?:y|ies)|adversary)"),
@@ -104,15 +108,22 @@ RELATION: Words = (
     (4, r"(?:an? )?(?:ally|close (?:ally|friend))"),
 )
 SCHOOLING: Words = (
-    (0, r"(?:no (?:formal )?(?:education|schooling)|none|less than primary)(?: school)?"),
-    (1, r"primary(?: school| education)?|elementary(?: school)?|less than (?:a )?high school(?: diploma)?"),
-    (2, r"(?:some )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
-    (3, r"some college(?: or .*)?|vocational.*|associate.*"),
+    (0, r"(?:no (?:formal )?(?:education|schooling|qualifications?)|none|less than primary)(?: school)?"),
+    (1, r"primary(?: school| education)?|elementary(?: school)?"),
+    (
+        1.5,
+        r"(?:less than (?:a )?|some |(?:did|have) not (?:finish|complete)(?:ed)? )high school(?: diploma)?"
+        r"|lower secondary(?: school| education)?",
+    ),
+    (2, r"(?:some |upper )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
+    (3, r"some (?:college|university)(?: or .*)?|vocational.*|associate.*"),
     (
         4,
-        r"(?:college|university|bachelor['’]?s?|undergraduate)(?: degree| graduates?| education)?(?: or (?:more|higher|above))?|college grad\+?",
+        r"(?:college|university|bachelor['’]?s?|undergraduate|tertiary)(?: degree| graduates?| education)?(?: or (?:more|higher|above))?"
+        r"|college grad\+?",
     ),
-    (5, r"(?:post-?graduate|graduate|master['’]?s?|advanced|doctorate)(?: or professional)?(?: degree| education)?.*"),
+    (5, r"(?:post-?graduate|graduate|master['’]?s?|advanced)(?: or professional)?(?: degree| education)?.*"),
+    (6, r"(?:doctorate|doctoral|ph\.?d)\b.*"),
 )
 TIMING: Words = (
     (0, r"(?:has )?already(?: .*)?"),
@@ -130,7 +141,9 @@ KEPT: Words = (
 ACTION: Words = (
     (0, r"(?:.* )?(?:would|will) never(?: .*)?"),
     (1, r"(?:i )?(?:might|may|could|would consider)(?: .*)?"),
-    (2, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
+    (1, r"(?:i )?have not .* but (?:might|may|could|would)\b.*"),
+    (2, r"(?:i )?(?:have|did)(?! not\b) .*\b(?:distant|further|more than)\b.*"),
+    (3, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
 )
 SUFFICIENCY: Words = (
     (0, r"(?:.* )?not (?:\w+ ){0,2}enough(?: .*)?|too (?:little|few)(?: .*)?"),
@@ -151,12 +164,12 @@ LIKENESS: Words = (
     (5, r"very much like me"),
 )
 RATING: Words = (
-    (0, r"very (?:poor|bad)|terrible|awful"),
-    (1, r"poor|bad"),
-    (2, r"(?:only )?fair|average|ok(?:ay)?|acceptable|neutral|neither good nor (?:bad|poor)"),
+    (0, r"very (?:poor|bad)|terrible|awful|dreadful|horrible"),
+    (1, r"poor|bad|inadequate|unsatisfactory"),
+    (2, r"(?:only )?fair|average|mediocre|ok(?:ay)?|acceptable|adequate|satisfactory|neutral|neither good nor (?:bad|poor)"),
     (3, r"good"),
     (4, r"very good"),
-    (5, r"excellent|outstanding"),
+    (5, r"excellent|outstanding|superb|exceptional|first[- ]rate"),
 )
 EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
@@ -178,16 +191,17 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
         r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty",
     ),
     (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
-    (3, r"(?:an? )?moderately|moderate|medium(?:-sized?)?|mid-?sized?|a moderate amount|(?:about )?half|acceptable"),
+    (3, r"(?:an? )?moderate(?:ly)?|medium(?:-sized?)?|mid-?sized?|a moderate (?:amount|number)|(?:about )?half|acceptable"),
     (3.2, r"quite a (?:bit|lot)|quite"),
     (2.3, r"(?:a )?minority"),
     (3.3, r"more than half|(?:a )?majority"),
     (3.4, r"mostly|usually|a lot|a good deal|good deal|many|much|well|severely|frequently|often|strong"),
+    (4.2, r"very much"),
     (
         4,
-        r"(?:an? |to an? )?(?:large|major|big|high|strong|great|top)|very|very much|(?:a )?great deal|very well|most|considerably|yes",
+        r"(?:an? |to an? )?(?:large|huge|major|big|high|strong|great|top)(?: amount| number)?|very|(?:a )?great deal|very well|most"
+        r"|considerably|largely|deeply|yes|to a (?:great|large) extent",
     ),
-    (4, r"to a (?:great|large) extent"),
     (
         4.5,
         r"(?:almost|nearly) (?:all|always|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great|serious)",
@@ -228,6 +242,12 @@ LIVING: Words = (
     (2.5, r"(?:meet|meeting|met|cover|covering)\b.* left(?: over)?\b.*"),
     (3, r"doing (?:al|all )right|doing okay"),
     (4, r"liv(?:e|ing|ed) (?:very )?comfortably"),
+)
+KNOWLEDGE: Words = (
+    (0, r"(?:(?:i )?(?:have|had) )?(?:never|not) heard\b.*|(?:know |i know )?nothing(?: about .*)?"),
+    (1, r"(?:(?:i )?have )?heard (?:of|about|the)\b(?!.*\b(?:lot|great deal)\b).*"),
+    (2, r"(?:(?:i )?know (?:a little|some|something)|somewhat familiar|slightly familiar)\b.*"),
+    (3, r"(?:(?:i )?know (?:a lot|a great deal|a fair amount|quite a (?:bit|lot))|(?:very )?familiar)\b.*"),
 )
 RECENCY: Words = (
     (0, r"within (?:the )?(?:past|last) (?:week|month)"),

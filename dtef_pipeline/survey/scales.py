@@ -168,8 +168,8 @@ def _judge(texts: list[str]) -> _Judged:
     if len(texts) < 2:
         return _Judged("nominal", "fewer than two options on a scale")
     heads = [_head(t) for t in texts]
-    if len(set(heads)) < len(heads):
-        heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
+    if len(set(heads)) < len(heads):  # `Yes - some difficulty`, `Leave - favor strongly`
+        heads = [_head(re.sub(r"\s?[–—-]\s", " ", re.sub(r"^(?:yes|no)\s[–—-]\s", "", t))) for t in texts]
     if set(heads) <= {"yes", "no"}:
         return _Judged("nominal", "yes or no: nothing between")
     name = family_of(heads)
