@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+_TOO_LITTLE = "slow(?:ly)?|low|lax|short|easy|easily|soft|lenient|weak"
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
 _POLES: tuple[tuple[str, str, str], ...] = (
     ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
@@ -59,10 +60,11 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("ease", r"easy|easier", r"difficult|hard|harder"),
     ("happiness", r"happy", r"unhappy"),
     ("fairness", r"fair", r"unfair"),
-    (
+    (  # which adjective it is stays part of the object, unless any opposite of it may follow: `too expensive` is no opposite of `too slow`
         "adequacy",
-        r"too (?!little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)\w+",
-        r"too (?:little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)|(?:not|n['’]t) (?:\w+ ){0,3}enough",
+        r"too (?:much|many|far|fast|quick(?:ly)?|high|long|hard|strict|strong)"
+        rf"|too(?= (?!(?:little|few|{_TOO_LITTLE})\b)\w+)",
+        rf"too (?:little|few)|too(?= (?:{_TOO_LITTLE})\b)|(?:not|n['’]t)(?= (?:\w+ ){{0,3}}enough\b)",
     ),
     ("spread", r"widespread|common", r"rare|uncommon"),
     ("ideology", r"conservatives?|republicans?|right[- ]wing", r"liberals?|democrat(?:s|ic)?|left[- ]wing"),

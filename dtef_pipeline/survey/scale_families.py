@@ -50,8 +50,8 @@ _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depen
 def family_of(heads: Sequence[str]) -> str | None:
     """The family of words whose places put all options in order, by themselves or by what they do not share."""
     name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
-    if len(heads) == 3 and not name and is_middle_of(heads[1], heads[0], heads[2]):
-        return "two opposites with a middle"
+    if not name and len(heads) == 3 and is_between(heads[1]):
+        return "two opposites with a middle" if is_middle_of(heads[1], heads[0], heads[2]) else None
     if name or not about_one_thing(heads):
         return name
     name = _family_of_degrees(heads)

@@ -16,7 +16,7 @@ _OF_DEGREE = frozenset(
         almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
         moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
         month monthly year yearly hourly once twice per or and more less fewer
-        one two three four five six seven eight nine ten next coming immediately away
+        one two three four five six seven eight nine ten enough next coming immediately away
         than least major minor big small large top low high only just yes good bad
         better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
         decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate

@@ -125,6 +125,8 @@ OPPOSITES_OF_TWO_OBJECTS = [
     "Support the strikers | Oppose the government | Neither",
     "Public schools | Private hospitals | Both",
     "Happy with pay | Unhappy with hours | Neither",
+    "Too expensive | Too slow | About right",
+    "Not enough staff | Too much noise | About right",
     "Increase the minimum wage | Reduce immigration | Keep things the same",
 ]
 
