@@ -43,7 +43,11 @@ _POLES: tuple[tuple[str, str, str], ...] = (
         r"|cut|eliminated?|abolish(?:ed)?",
     ),
     ("strength", r"strong(?:er)?|strengthen(?:s|ed|ing)?", r"weak(?:er)?|weaken(?:s|ed|ing)?"),
-    ("rank", r"superior|above|ahead|winning|success(?:ful)?|succeed", r"inferior|below|behind|losing|failure|fail"),
+    (
+        "rank",
+        r"superior|above|ahead|forwards?|winning|success(?:ful)?|succeed",
+        r"inferior|below|behind|backwards?|losing|failure|fail",
+    ),
     ("law", r"legal|allow(?:ed)?|permit(?:ted)?", r"illegal|ban(?:ned)?|forbid(?:den)?|prohibit(?:ed)?|not allow(?:ed)?"),
     ("likeness", r"similar|alike", r"different|dissimilar"),
     ("unity", r"united|peaceful", r"divided|violent"),
@@ -111,7 +115,10 @@ _INTENSITY: tuple[tuple[float, str], ...] = (
         1,
         r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|leans?|partly|mildly",
     ),
-    (3, r"strong(?:ly)?|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
+    (
+        3,
+        r"strong(?:ly)?|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly|greatly|vastly|heavily",
+    ),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),
     (1.8, r"mostly"),
@@ -123,7 +130,7 @@ _LONGEST_MIDDLE = 10
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
 _BALANCED = re.compile(
-    r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both) are (?:about )?equal(?:ly balanced)?"
+    r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both)(?: are)? (?:about )?equal(?:ly balanced)?"
 )
 _UNBALANCED = (
     re.compile(r"(?:(?P<by>much|far|slightly|somewhat) )?more (?P<first>\w+) than (?P<second>\w+)"),
@@ -199,12 +206,14 @@ _BETWEEN_OPPOSITES = re.compile(
     r"|right (?:amount|number|level|balance|mix|pace|speed|size|length)"
     r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
     r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
-    r"|(?:kept|keeps?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
-    r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo)\b"
+    r"|(?:kept|keep(?:s|ing)?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold(?:s|ing)?)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
+    r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo"
+    r"|the right (?!direction|track|side|way)\w+\Z|stand(?:s|ing)? still|stagnat\w+)\b"
     r"|^(?:neutral|moderate|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
 )
 _EQUAL_SHARES = re.compile(
-    r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)|no difference|neither (?:is|are|one|has|have)|even|balanced?"
+    r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)"
+    r"|(?<!make )(?<!makes )no difference|neither (?:is|are|one|has|have)|even|balanced?"
     r"|mixed|mix|no preference)\b"
 )
 _NEGATIONS = {
@@ -236,6 +245,8 @@ def is_between(head: str) -> bool:
 
 def may_have_shares(middle: str, first: str, second: str) -> bool:
     """Whether an option gives two others equal shares: `both equally` beside `men` and `women`."""
+    if middle.startswith("do "):  # `do both equally` is beside two actions
+        return False
     is_both = re.search(r"\bboth\b.*\bequal", middle)
     return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
 

@@ -11,10 +11,10 @@ _NUMERALS = {
     word: str(value)
     for value, word in enumerate(("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"))
 }
-_BELOW = r"less than|fewer than|under|up to|below|no more than|at most|within|<"
-_ABOVE = r"more than|greater than|over|above|at least|longer than|>"
-_OR_MORE = r"(?P<more>\+| or more| or (?:over|older|above|higher|longer|greater)| and (?:over|older|above|up))"
-_OR_LESS = r"(?P<less> or (?:less|fewer|under|below|younger)| and (?:under|below|younger))"
+_BELOW = r"less than|fewer than|younger than|before|under|up to|below|no more than|at most|within|<"
+_ABOVE = r"more than|greater than|older than|after|over|above|at least|longer than|>"
+_OR_MORE = r"(?P<more>\+| or more| or (?:over|older|later|above|higher|longer|greater)| and (?:over|older|above|up))"
+_OR_LESS = r"(?P<less> or (?:less|fewer|under|below|younger|earlier)| and (?:under|below|younger))"
 _AMOUNT_WRITTEN = r"[$€£]?(?P<{0}>\d+(?:[.,]\d+)*)(?P<{0}_k>k\b)?%?"
 _NUMBER_WRITTEN = re.compile(
     rf"(?:ages? |aged |about |around |only |just )?(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))?\s*{_AMOUNT_WRITTEN.format('first')}"
@@ -53,7 +53,7 @@ _ADVERBS_OF_RATE = {
     "annually": "year",
 }
 _RATE = re.compile(
-    r"(?:about |around |only |just |at least )?(?:(?P<below>(?:less|fewer)(?: often)? than) |(?P<above>more(?: often)? than) )?"
+    r"(?:about |around |only |just |at least )?(?:(?P<below>(?:less|fewer)(?: often)? than|lt) |(?P<above>more(?: often)? than) )?"
     rf"(?:(?:an? )?(?P<count>{'|'.join(sorted(_COUNTS_IN_WORDS, reverse=True))}|\d+)(?: ?(?:-|–|to|or) ?(?P<to>\d+))?(?P<more> or more)?"
     r"(?: times| days)? (?:an?|per|each|every(?! few| several| couple))|(?:once )?every(?: (?P<gap>few|several|other|couple of|[1-9]\d*))?)"
     r" (?P<unit>hour|day|week|month|year)s?"
@@ -99,7 +99,9 @@ _DURATION = re.compile(
 def durations(heads: Sequence[str]) -> list[float | None]:
     """The places of `less than a month`, `1 to 6 months`, `within the past year`, `more than 5 years ago`; `never` is longest ago."""
     is_past = any(re.search(r"\b(?:ago|past|last)\b", head) for head in heads)
-    none = float("inf") if is_past else 0.0
+    is_until = any(re.match(r"(?:with)?in \S", head) for head in heads)
+    none = float("inf") if is_past or is_until else 0.0
+    heads = [re.sub(r"^this (?=week|month|year)", "past ", "past day" if head == "today" else head) for head in heads]
     heads = ["more than 100 years ago" if re.fullmatch(r"longer ago|before (?:that|then)", head) else head for head in heads]
     at_end = {"never(?: .*)?|no|none|not at all|no time": none, "right (?:away|now)|immediately|now|at once": 0.0}
     return [next((size for words, size in at_end.items() if re.fullmatch(words, head)), _duration(head)) for head in heads]

@@ -42,7 +42,7 @@ from dtef_pipeline.survey.scale_words import (
     TIMING,
     WORKING,
 )
-from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, without_shared_words
+from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, without_common_ends, without_shared_words
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
@@ -63,6 +63,9 @@ def family_of(heads: Sequence[str]) -> str | None:
         return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
     if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
+    bare = without_common_ends(heads)
+    if bare != list(heads) and (name := _first_in_order(_WHOLE_OPTIONS, bare)):
+        return name
     rest = without_shared_words(heads)
     return _first_in_order(_BARE_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
 
@@ -188,7 +191,7 @@ _WHOLE_OPTIONS: Families = (
 _PARTS_OF_OPTIONS: Families = (
     ("numbers", number),
     ("adequacy", _looked_up(SUFFICIENCY)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
+    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
     ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("extent", _extent),
 )

@@ -10,7 +10,7 @@ Words = tuple[tuple[float, str], ...]
 FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (
         0,
-        r"(?:almost never or )?never|never,? practically never|not at all|none of the time|not (?:during|in) the (?:past|last) \w+",
+        r"(?:almost never or )?never|never,? practically never|not at all|(?:none of the|at no) time|not (?:during|in) the (?:past|last) \w+",
     ),
     (1, r"hardly ever(?: or never)?|almost never|very rarely"),
     (1.2, r"(?:rarely|seldom) or never|less than a few times a year"),
@@ -52,7 +52,7 @@ SEVERITY: Words = (
     (0.5, r"very (?:mild|slight)"),
     (1, r"mild|slight|minor|some|a little"),
     (2, r"moderate"),
-    (3, r"severe|a lot of|much|serious|great"),
+    (3, r"severe|intense|a lot of|much|serious|great"),
     (4, r"very severe|extreme"),
     (5, r"cannot do|(?:am )?unable to"),
 )
@@ -87,7 +87,9 @@ PRIORITY: Words = (
         r"(?:(?:should )?not (?:be )?an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done"
         r"|not (?:at all )?important(?: at all)?|unimportant",
     ),
-    (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|not too important"),
+    (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|(?:not (?:too|very)|slightly) important"),
+    (2.5, r"(?:somewhat|fairly|rather|moderately) important"),
+    (3.5, r"very important"),
     (
         2,
         r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|(?:should be )?important,? but (?:not|lower|a lower)\b.*",
@@ -139,7 +141,7 @@ KEPT: Words = (
     (2, r"(?:.* )?(?:current|present|full|same)(?: .*)?"),
 )
 ACTION: Words = (
-    (0, r"(?:.* )?(?:would|will) never(?: .*)?"),
+    (0, r"(?:.* )?(?:would|will) never\b.*"),
     (1, r"(?:i )?(?:might|may|could|would consider)(?: .*)?"),
     (1, r"(?:i )?have not .* but (?:might|may|could|would)\b.*"),
     (2, r"(?:i )?(?:have|did)(?! not\b) .*\b(?:distant|further|more than)\b.*"),
@@ -147,8 +149,9 @@ ACTION: Words = (
 )
 SUFFICIENCY: Words = (
     (0, r"(?:.* )?not (?:\w+ ){0,2}enough(?: .*)?|too (?:little|few)(?: .*)?"),
+    (-1, r"(?:nowhere near|far from) enough(?: .*)?"),
     (1, r"(?:just |barely |about |only )*(?:enough|adequate|the right amount)(?: .*)?"),
-    (2, r"more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),
+    (2, r"plenty(?: .*)?|more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),
 )
 EVER: Words = (
     (0, r"(?:.* )?never(?: .*)?"),
@@ -166,16 +169,20 @@ LIKENESS: Words = (
 RATING: Words = (
     (0, r"very (?:poor|bad)|terrible|awful|dreadful|horrible"),
     (1, r"poor|bad|inadequate|unsatisfactory"),
+    (1.5, r"below average"),
     (2, r"(?:only )?fair|average|mediocre|ok(?:ay)?|acceptable|adequate|satisfactory|neutral|neither good nor (?:bad|poor)"),
-    (3, r"good"),
+    (3, r"good|above average"),
     (4, r"very good"),
     (5, r"excellent|outstanding|superb|exceptional|first[- ]rate"),
 )
 EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
-    (1, r"(?:a )?not (?:very|too|so|particularly)(?: much)?|not much|minimally|hardly(?: any(?: \w+)? at all)?"),
+    (
+        1,
+        r"(?:a )?not (?:very|too|so|(?:all )?that|particularly|especially)(?: much)?|not much|minimally|hardly(?: any(?:(?: \w+)? at all)?)?",
+    ),
     (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|slightly"),
-    (0.5, r"(?:almost|nearly) none|rarely|seldom|hardly ever"),
+    (0.5, r"(?:almost|nearly) none|barely|scarcely|rarely|seldom|hardly ever"),
     (0, r"not any(?: \w+)*|(?:no|not) at all"),
     (
         1,
@@ -193,8 +200,8 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
     (3, r"(?:an? )?moderate(?:ly)?|medium(?:-sized?)?|mid-?sized?|a moderate (?:amount|number)|(?:about )?half|acceptable"),
     (3.2, r"quite a (?:bit|lot)|quite"),
-    (2.3, r"(?:a )?minority"),
-    (3.3, r"more than half|(?:a )?majority"),
+    (2.3, r"(?:an? |the )?minority"),
+    (3.3, r"more than half|(?:an? |the )?majority"),
     (3.4, r"mostly|usually|a lot|a good deal|good deal|many|much|well|severely|frequently|often|strong"),
     (4.2, r"very much"),
     (
@@ -231,8 +238,8 @@ DIFFICULTY: Words = (
     (5, r"unable to do|cannot do(?: at all)?"),
 )
 LIVING: Words = (
-    (0, r"(?:finding it|it is) very difficult"),
-    (1, r"(?:finding it|it is) (?:quite )?difficult"),
+    (0, r"(?:finding it |it is )?very difficult"),
+    (1, r"(?:finding it |it is )?(?:quite )?difficult"),
     (2, r"(?:just about )?getting by|coping"),
     (
         0.5,

@@ -195,7 +195,9 @@ def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
 def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
     head = re.split(
-        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as) .*(?:ago|before)\Z", text, maxsplit=1
+        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as(?! \w+ as\b)) .*(?:ago|before)\Z",
+        text,
+        maxsplit=1,
     )[0]
     return head.strip(" .,;!\"'“”")
 

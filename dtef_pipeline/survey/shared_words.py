@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 from dtef_pipeline.survey import opposites, scale_words
 
@@ -16,7 +17,7 @@ _OF_DEGREE = frozenset(
         almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
         moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
         month monthly year yearly hourly once twice per or and more less fewer
-        one two three four five six seven eight nine ten enough next coming immediately away
+        one two three four five six seven eight nine ten enough next coming immediately away today younger older earlier later before after
         than least major minor big small large top low high only just yes good bad
         better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
         decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
@@ -43,9 +44,22 @@ _OTHER_OPTION = re.compile(
 
 def without_shared_words(heads: Sequence[str]) -> list[str]:
     """The heads without those words that two of them or more have, but for words of degree."""
-    words = [_words(head) for head in heads]
+    all_words = {word for head in heads for word in _words(head)}
+    plain = [re.sub(r"\b(?:un|in|im|dis)(\w+)", lambda m: f"not {m[1]}" if m[1] in all_words else m[0], head) for head in heads]
+    words = [_words(head) for head in plain]
     counts = Counter(stem for of_head in words for stem in {_stem(w) for w in of_head})
     return [" ".join(w for w in of_head if counts[_stem(w)] < 2 or w in _OF_DEGREE) for of_head in words]
+
+
+def without_common_ends(heads: Sequence[str]) -> list[str]:
+    """The heads without the words with which all of them begin or end; as they are where nothing would be left of one."""
+    words = [head.split() for head in heads]
+    begin, end = (
+        sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ordered, strict=False)))
+        for ordered in (words, [w[::-1] for w in words])
+    )
+    bare = [" ".join(of_head[begin : len(of_head) - end]) for of_head in words]
+    return bare if all(bare) else list(heads)
 
 
 def about_one_thing(heads: Sequence[str]) -> bool:

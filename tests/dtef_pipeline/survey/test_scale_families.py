@@ -56,6 +56,19 @@ BY_WHAT_IS_NOT_SHARED = [
     "Should be a top priority | Should be important, but not a top priority | Should not be a priority",
     "Have done it this year | Have done it in the distant past | Have not done it, but might | Would never do it",
     "Yes, a great deal | Yes, some | No, not much | No, not at all",
+    "All of the soup we eat | Most of the soup we eat | Some of the soup we eat | Hardly any of the soup we eat",
+    "Essential for a good life | Important but not essential for a good life | Not important for a good life",
+    "Essential | Important | Somewhat important | Unimportant",
+    "Deeply affected | Somewhat affected | Slightly affected | Unaffected",
+    "A severe impact | A moderate impact | A slight impact | No impact",
+    "Almost all | The majority | About half | A minority | Hardly any",
+    "Plenty | Enough | Not quite enough | Far from enough",
+    "Within 5 years | Within 10 years | Within 20 years | Never",
+    "Today | This week | This month | This year | Longer ago",
+    "Before 2000 | 2000-2009 | 2010-2019 | 2020 or later",
+    "Younger than 30 | 30 to 49 | 50 to 69 | 70 or older",
+    "Much more often than before | A little more often than before | About as often as before | Much less often than before",
+    "Costs greatly outweigh gains | Costs slightly outweigh gains | Costs and gains about equal | Gains greatly outweigh costs",
     "Friend | Competitor | Enemy",
     "Increase | Keep as it is | Decrease",
 ]
@@ -77,6 +90,8 @@ MIDDLE_LAST = [
     "Liberal | Conservative | Moderate",
     "Closer to Republicans | Closer to Democrats | Neither",
     "Too fast | Too slow | At the right pace",
+    "Rising | Falling | Holding steady",
+    "Moving forward | Moving backward | Standing still",
     "Goes too far | Does not go far enough | Is about right",
     "Has too much influence | Has too little influence | Has about the right amount of influence",
 ]
@@ -127,6 +142,8 @@ OPPOSITES_OF_TWO_OBJECTS = [
     "Happy with pay | Unhappy with hours | Neither",
     "Too expensive | Too slow | About right",
     "Not enough staff | Too much noise | About right",
+    "Build more homes | Protect more parks | Do both equally",
+    "Improves people's health | Damages the soil | Makes no difference",
     "Increase the minimum wage | Reduce immigration | Keep things the same",
 ]
 
