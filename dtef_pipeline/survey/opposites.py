@@ -160,7 +160,8 @@ def pole_family(heads: Sequence[str]) -> str | None:
     for name, positive, negative in (*_POLES, *_negated_words(heads)):
         places = [_signed(h, positive, negative) for h in heads]
         known = [p for p in places if p is not None]
-        if len(known) == len(places) and min(known) < 0 < max(known) and in_order(known):
+        is_from_middle = len(known) > 2 and 0 in (min(known), max(known))  # `same`, `somewhat worse`, `much worse`
+        if len(known) == len(places) and (is_from_middle or min(known) < 0 < max(known)) and in_order(known):
             return name
     return None
 

@@ -59,7 +59,8 @@ def family_of(heads: Sequence[str]) -> str | None:
         return name
     if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
         return family_of([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
-    if all(re.match(r"(?:yes|no),? ", h) for h in heads):
+    answers = re.findall(r"^(yes|no),? ", "\n".join(heads), re.MULTILINE)
+    if len(answers) == len(heads) and min(answers.count("yes"), answers.count("no")) > 1:
         return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
     if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"

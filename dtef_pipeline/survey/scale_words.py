@@ -10,7 +10,8 @@ Words = tuple[tuple[float, str], ...]
 FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (
         0,
-        r"(?:almost never or )?never|never,? practically never|not at all|(?:none of the|at no) time|not (?:during|in) the (?:past|last) \w+",
+        r"(?:almost never or )?never(?: done)?|never,? practically never|not at all|(?:none of the|at no) time"
+        r"|not (?:during|in) the (?:past|last) \w+",
     ),
     (1, r"hardly ever(?: or never)?|almost never|very rarely"),
     (1.2, r"(?:rarely|seldom) or never|less than a few times a year"),
@@ -22,9 +23,12 @@ FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (3.2, r"only when attending religious services"),
     (3.4, r"not (?:very |so )?(?:often|regularly|frequently)"),
     (3.8, r"(?:nearly|almost) every week"),
-    (3.9, r"occasionally|now and (?:then|again)|from time to time|(?:every )?once in a while|on occasion"),
+    (
+        3.9,
+        r"occasionally|now and (?:then|again)|(?:from )?time to time(?:, occasionally)?|(?:every )?once in a while|on occasion",
+    ),
     (4, r"sometimes|(?:some|part) of the time|some days"),
-    (5, r"(?:about )?half (?:of )?the time|(?:fairly|quite) often|many times"),
+    (5, r"(?:(?:about )?half|a lot) (?:of )?the time|(?:fairly|quite) often|many times"),
     (5.5, r"most days|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily"),
     (
         6,
@@ -41,7 +45,7 @@ SHARE_OF_TIME: Words = (
     (1.5, r"some or a little of the time"),
     (2, r"some(?: of the time|times)|only some of the time|several days|some days"),
     (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
-    (3.5, r"about half (?:of )?the (?:time|days)"),
+    (3.5, r"(?:about )?half (?:of )?the (?:time|days)"),
     (4, r"a good bit of the time|(?:more than|over) half (?:of )?the (?:time|days)"),
     (5, r"most (?:of the time|days)|nearly every day"),
     (5.5, r"(?:most or|all or almost|almost|nearly) all of the time"),
@@ -114,17 +118,19 @@ SCHOOLING: Words = (
     (1, r"primary(?: school| education)?|elementary(?: school)?"),
     (
         1.5,
-        r"(?:less than (?:a )?|some |(?:did|have) not (?:finish|complete)(?:ed)? )high school(?: diploma)?"
+        r"(?:no|less than) hs|(?:less than (?:a )?|some |(?:did|have) not (?:finish|complete)(?:ed)? )high school(?: diploma)?"
         r"|lower secondary(?: school| education)?",
     ),
     (2, r"(?:some |upper )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
-    (3, r"some (?:college|university)(?: or .*)?|vocational.*|associate.*"),
+    (3, r"some (?:college|university)(?: or .*)?|vocational.*"),
+    (3.5, r"associate.*|(?:2|two)-year (?:college )?degree"),
     (
         4,
-        r"(?:college|university|bachelor['’]?s?|undergraduate|tertiary)(?: degree| graduates?| education)?(?: or (?:more|higher|above))?"
+        r"(?:college|university|bachelor['’]?s?|undergraduate|tertiary|(?:4|four)-year(?: college)?)"
+        r"(?: degree| graduates?| education)?(?: or (?:more|higher|above))?"
         r"|college grad\+?",
     ),
-    (5, r"(?:post-?graduate|graduate|master['’]?s?|advanced)(?: or professional)?(?: degree| education)?.*"),
+    (5, r"(?:post-?grad(?:uate)?|graduate|master['’]?s?|advanced)(?: or professional)?(?: degree| education)?.*"),
     (6, r"(?:doctorate|doctoral|ph\.?d)\b.*"),
 )
 TIMING: Words = (
@@ -167,22 +173,23 @@ LIKENESS: Words = (
     (5, r"very much like me"),
 )
 RATING: Words = (
-    (0, r"very (?:poor|bad)|terrible|awful|dreadful|horrible"),
-    (1, r"poor|bad|inadequate|unsatisfactory"),
+    (0, r"very (?:poor|bad)|terrible|awful|dreadful|horrible|very (?:poorly|badly)"),
+    (1, r"poor(?:ly)?|bad(?:ly)?|inadequate|unsatisfactory"),
     (1.5, r"below average"),
     (2, r"(?:only )?fair|average|mediocre|ok(?:ay)?|acceptable|adequate|satisfactory|neutral|neither good nor (?:bad|poor)"),
-    (3, r"good|above average"),
-    (4, r"very good"),
+    (3, r"good|well|above average"),
+    (4, r"very (?:good|well)"),
     (5, r"excellent|outstanding|superb|exceptional|first[- ]rate"),
 )
 EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
     (
         1,
-        r"(?:a )?not (?:very|too|so|(?:all )?that|particularly|especially)(?: much)?|not much|minimally|hardly(?: any(?:(?: \w+)? at all)?)?",
+        r"(?:a )?not (?:very|too|so|(?:all )?that|particularly|especially)(?: much)?|not (?:much|a lot)|minimally"
+        r"|hardly(?: any(?:(?: \w+)? at all)?)?",
     ),
-    (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|slightly"),
-    (0.5, r"(?:almost|nearly) none|barely|scarcely|rarely|seldom|hardly ever"),
+    (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|(?:very )?slightly"),
+    (0.5, r"(?:almost|nearly) none|barely|scarcely|rarely|seldom|hardly ever|(?:hardly|almost no) ?(?:anyone|one)"),
     (0, r"not any(?: \w+)*|(?:no|not) at all"),
     (
         1,
@@ -207,7 +214,7 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (
         4,
         r"(?:an? |to an? )?(?:large|huge|major|big|high|strong|great|top)(?: amount| number)?|very|(?:a )?great deal|very well|most"
-        r"|considerably|largely|deeply|yes|to a (?:great|large) extent",
+        r"|considerably|largely|deeply|highly|yes|to a (?:great|large) extent",
     ),
     (
         4.5,

@@ -17,7 +17,7 @@ _OF_DEGREE = frozenset(
         almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
         moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
         month monthly year yearly hourly once twice per or and more less fewer
-        one two three four five six seven eight nine ten enough next coming immediately away today younger older earlier later before after
+        one two three four five six seven eight nine ten enough next coming immediately away today
         than least major minor big small large top low high only just yes good bad
         better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
         decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
@@ -31,7 +31,7 @@ _OF_GRAMMAR = frozenset(
         """
         the of in on for to from by with as it its this that these those them they their there i me my we our you your he she who what which
         is are am be been being was were will would should could can may might must do
-        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things
+        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things go goes gone going
         """,
     )
 )
@@ -91,4 +91,5 @@ def _words(head: str) -> list[str]:
 
 _PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
 _STEMS_OF_DEGREE = {_stem(word) for word in _OF_DEGREE | _OF_GRAMMAR}
-_KNOWN_STEMS = {_stem(word) for word in re.findall(r"[a-z]+", _PATTERNS)} | _STEMS_OF_DEGREE
+_OF_AGES_AND_YEARS = ("younger", "older", "earlier", "later", "before", "after")
+_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_AGES_AND_YEARS)} | _STEMS_OF_DEGREE
