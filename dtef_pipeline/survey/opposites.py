@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-_TOO_LITTLE = "slow(?:ly)?|low|lax|short|easy|easily|soft|lenient|weak"
+_ADJECTIVES_OF_TOO_LITTLE = "slow(?:ly)?|low|lax|short|easy|easily|soft|lenient|weak"
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
 _POLES: tuple[tuple[str, str, str], ...] = (
     ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
@@ -67,8 +67,8 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     (  # which adjective it is stays part of the object, unless any opposite of it may follow: `too expensive` is no opposite of `too slow`
         "adequacy",
         r"too (?:much|many|far|fast|quick(?:ly)?|high|long|hard|strict|strong)"
-        rf"|too(?= (?!(?:little|few|{_TOO_LITTLE})\b)\w+)",
-        rf"too (?:little|few)|too(?= (?:{_TOO_LITTLE})\b)|(?:not|n['’]t)(?= (?:\w+ ){{0,3}}enough\b)",
+        rf"|too(?= (?!(?:little|few|{_ADJECTIVES_OF_TOO_LITTLE})\b)\w+)",
+        rf"too (?:little|few)|too(?= (?:{_ADJECTIVES_OF_TOO_LITTLE})\b)|(?:not|n['’]t)(?= (?:\w+ ){{0,3}}enough\b)",
     ),
     ("spread", r"widespread|common", r"rare|uncommon"),
     ("ideology", r"conservatives?|republicans?|right[- ]wing", r"liberals?|democrat(?:s|ic)?|left[- ]wing"),

@@ -60,11 +60,6 @@ SEVERITY: Words = (
     (4, r"very severe|extreme"),
     (5, r"cannot do|(?:am )?unable to"),
 )
-LIMITATION: Words = (
-    (0, r"(?:no,? )?not limited(?: at all)?"),
-    (1, r"(?:yes,? )?limited a little"),
-    (2, r"(?:yes,? )?limited a lot"),
-)
 LEVEL: Words = (
     (-1, r"no|none"),
     (0, r"(?:very|extremely) low|(?:well|far|much) below"),
@@ -257,7 +252,7 @@ LIVING: Words = (
     (3, r"doing (?:al|all )right|doing okay"),
     (4, r"liv(?:e|ing|ed) (?:very )?comfortably"),
 )
-KNOWLEDGE: Words = (
+HEARD_OF: Words = (
     (0, r"(?:(?:i )?(?:have|had) )?(?:never|not) heard\b.*|(?:know |i know )?nothing(?: about .*)?"),
     (1, r"(?:(?:i )?have )?heard (?:of|about|the)\b(?!.*\b(?:lot|great deal)\b).*"),
     (2, r"(?:(?:i )?know (?:a little|some|something)|somewhat familiar|slightly familiar)\b.*"),
