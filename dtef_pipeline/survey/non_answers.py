@@ -48,6 +48,7 @@ _NO_ANSWER_PHRASES: tuple[tuple[str, str], ...] = (
         "",
     ),
     (r"(?:i )?(?:have )?no (?:opinion|answer|response|idea|comment|data|reply)(?: given)?", ""),
+    (r"(?:i )?(?:haven't|have not) (?:thought|read|seen) (?:much|enough)\b.*", ""),
     (r"(?:i )?(?:don't|do not) have an(?:y)? (?:opinion|answer|idea)\b.*", ""),
     (
         r"(?:i )?(?:would |i'd )?(?:prefer|rather) not(?: to)? (?:say|answer|disclose|respond|share|tell|specify|state|comment)\b.*",

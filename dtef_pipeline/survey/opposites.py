@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+_ADJECTIVES_OF_TOO_LITTLE = "slow(?:ly)?|low|lax|short|easy|easily|soft|lenient|weak"
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
 _POLES: tuple[tuple[str, str, str], ...] = (
     ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
     ("trust", r"trust(?:worthy)?", r"distrust|mistrust|untrustworthy"),
-    ("likelihood", r"likely", r"unlikely"),
+    ("likelihood", r"likely|probable|possible|certain", r"unlikely|improbable|impossible"),
     ("acceptability", r"acceptable", r"unacceptable"),
     ("change", r"better|improv(?:e|es|ed|ing)", r"worse|worsen(?:s|ed|ing)?|not as good|declin(?:e|es|ed|ing)"),
     ("importance", r"important", r"unimportant"),
@@ -42,7 +43,11 @@ _POLES: tuple[tuple[str, str, str], ...] = (
         r"|cut|eliminated?|abolish(?:ed)?",
     ),
     ("strength", r"strong(?:er)?|strengthen(?:s|ed|ing)?", r"weak(?:er)?|weaken(?:s|ed|ing)?"),
-    ("rank", r"superior|above|ahead|winning|success(?:ful)?|succeed", r"inferior|below|behind|losing|failure|fail"),
+    (
+        "rank",
+        r"superior|above|ahead|forwards?|winning|success(?:ful)?|succeed",
+        r"inferior|below|behind|backwards?|losing|failure|fail",
+    ),
     ("law", r"legal|allow(?:ed)?|permit(?:ted)?", r"illegal|ban(?:ned)?|forbid(?:den)?|prohibit(?:ed)?|not allow(?:ed)?"),
     ("likeness", r"similar|alike", r"different|dissimilar"),
     ("unity", r"united|peaceful", r"divided|violent"),
@@ -59,13 +64,14 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("ease", r"easy|easier", r"difficult|hard|harder"),
     ("happiness", r"happy", r"unhappy"),
     ("fairness", r"fair", r"unfair"),
-    (
+    (  # which adjective it is stays part of the object, unless any opposite of it may follow: `too expensive` is no opposite of `too slow`
         "adequacy",
-        r"too (?!little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)\w+",
-        r"too (?:little|few|slow|low|lax|short|easy|easily|soft|lenient|weak)|(?:not|n['’]t) (?:\w+ ){0,3}enough",
+        r"too (?:much|many|far|fast|quick(?:ly)?|high|long|hard|strict|strong)"
+        rf"|too(?= (?!(?:little|few|{_ADJECTIVES_OF_TOO_LITTLE})\b)\w+)",
+        rf"too (?:little|few)|too(?= (?:{_ADJECTIVES_OF_TOO_LITTLE})\b)|(?:not|n['’]t)(?= (?:\w+ ){{0,3}}enough\b)",
     ),
     ("spread", r"widespread|common", r"rare|uncommon"),
-    ("ideology", r"conservatives?|republicans?", r"liberals?|democrats?"),
+    ("ideology", r"conservatives?|republicans?|right[- ]wing", r"liberals?|democrat(?:s|ic)?|left[- ]wing"),
     ("yes and no", r"yes", r"no"),
     (
         "certainty",
@@ -88,11 +94,15 @@ _OPPOSED: tuple[tuple[str, str], ...] = (
 )
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|(?:maybe|perhaps)(?! (?:will|won|would|should|not|yes|no)\b)"
-    r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road"
+    r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate(?! (?:amount|number|extent))"
+    r"|cent(?:er|re|rist)|middle of the road|toss-?up"
     r"|not sure|unsure|undecided|might or might not|no more (?:or|no|nor) less)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
     (2, r"^too (?:much|many)\b"),
+    (3.5, r"(?:very|extremely) strong(?:ly)?|almost (?:certain|impossible)"),
+    (1, r"not (?:very |so |too )?strong(?:ly)?"),
+    (1.8, r"moderately|a moderate (?:amount|extent)"),
     (
         3,
         r"(?:in|under) (?:all|any) (?:cases|circumstances)|(?:no|any) (?:restrictions|exceptions|limits|conditions)|eliminated?|abolish(?:ed)?",
@@ -105,10 +115,13 @@ _INTENSITY: tuple[tuple[float, str], ...] = (
         1,
         r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|leans?|partly|mildly",
     ),
-    (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
+    (
+        3,
+        r"strong(?:ly)?|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly|greatly|vastly|heavily",
+    ),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),
-    (1.8, r"mostly|moderately"),
+    (1.8, r"mostly"),
     (2.5, r"very|quite|noticeably|considerably|highly|generally"),
 )
 _DEGREE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for _, words in _INTENSITY if not words.startswith("^")))
@@ -117,7 +130,7 @@ _LONGEST_MIDDLE = 10
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
 _BALANCED = re.compile(
-    r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both) are (?:about )?equal(?:ly balanced)?"
+    r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both)(?: are)? (?:about )?equal(?:ly balanced)?"
 )
 _UNBALANCED = (
     re.compile(r"(?:(?P<by>much|far|slightly|somewhat) )?more (?P<first>\w+) than (?P<second>\w+)"),
@@ -147,7 +160,8 @@ def pole_family(heads: Sequence[str]) -> str | None:
     for name, positive, negative in (*_POLES, *_negated_words(heads)):
         places = [_signed(h, positive, negative) for h in heads]
         known = [p for p in places if p is not None]
-        if len(known) == len(places) and min(known) < 0 < max(known) and in_order(known):
+        is_from_middle = len(known) > 2 and 0 in (min(known), max(known))  # `same`, `somewhat worse`, `much worse`
+        if len(known) == len(places) and (is_from_middle or min(known) < 0 < max(known)) and in_order(known):
             return name
     return None
 
@@ -190,15 +204,17 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
 
 _BETWEEN_OPPOSITES = re.compile(
     r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
-    r"|right (?:amount|number|level|balance|mix)"
+    r"|right (?:amount|number|level|balance|mix|pace|speed|size|length)"
     r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
     r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
-    r"|(?:kept|keeps?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
-    r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo)\b"
-    r"|^(?:neutral|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
+    r"|(?:kept|keep(?:s|ing)?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold(?:s|ing)?)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
+    r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo"
+    r"|the right (?!direction|track|side|way)\w+\Z|stand(?:s|ing)? still|stagnat\w+)\b"
+    r"|^(?:neutral|moderate|don['’]t mind|maintain(?:ed)?|(?:just |about |equally )?as \w+)\Z"
 )
 _EQUAL_SHARES = re.compile(
-    r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)|no difference|neither (?:is|are|one|has|have)|even|balanced?"
+    r"\b(?:equal(?:ly)?|same(?:\Z| (?:as|amount|way|for|in|on|number|level)\b)"
+    r"|(?<!make )(?<!makes )no difference|neither (?:is|are|one|has|have)|even|balanced?"
     r"|mixed|mix|no preference)\b"
 )
 _NEGATIONS = {
@@ -222,41 +238,44 @@ _SHORT = 6
 """Words of what can be compared by itself: `men`, `the federal government`."""
 
 
-def stands_between(middle: str, first: str, second: str, *, one_thing: bool, adds_nothing: bool) -> bool:
-    """Whether an option is the middle of two others: both, neither or about the same, beside two opposites or two that are compared.
-
-    `one_thing`: the two are about the same, so that their words can make them opposite. `adds_nothing`: the middle names nothing else.
-    """
-    if not is_between(middle) or is_between(first) or is_between(second):
-        return False
-    is_both = re.search(r"\bboth\b.*\bequal", middle)
-    return (one_thing and are_opposite(first, second)) or bool(
-        is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second))
-    )
-
-
 @lru_cache(maxsize=1000)
 def is_between(head: str) -> bool:
     """Whether an option says that it is neither or both of two others: `about the same`, `no impact either way`."""
     return bool(_BETWEEN_OPPOSITES.search(head))
 
 
-def are_opposite(first: str, second: str) -> bool:
-    """`more regulation` and `less regulation`, `A than B` and `B than A`, `has` and `has not`."""
-    derived = _negated_words([first, second])
-    poles = [(plus, minus) for name, plus, minus in (*_POLES, *derived) if name not in ("yes and no", "certainty")]
-    if any((_pole(first, *pair) or 0) * (_pole(second, *pair) or 0) < 0 for pair in (*poles, *_OPPOSED)):
-        return True
+def may_have_shares(middle: str, first: str, second: str) -> bool:
+    """Whether an option gives two others equal shares: `both equally` beside `men` and `women`."""
+    if middle.startswith("do "):  # `do both equally` is beside two actions
+        return False
+    is_both = re.search(r"\bboth\b.*\bequal", middle)
+    return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
+
+
+def objects_of_opposites(first: str, second: str) -> Iterator[tuple[str, str]]:
+    """What two options say beside words that are opposite: `taxes` and `spending` of `raise taxes` and `cut spending`."""
+    poles = [
+        (plus, minus)
+        for name, plus, minus in (*_POLES, *_negated_words([first, second]))
+        if name not in ("yes and no", "certainty")
+    ]
+    for pair in (*poles, *_OPPOSED):
+        (one, sign), (other, other_sign) = _without_pole(first, *pair), _without_pole(second, *pair)
+        if sign * other_sign < 0:
+            yield one, other
+
+
+def are_negated(first: str, second: str) -> bool:
+    """`A than B` and `B than A`, `has` and `has not`."""
     only_first, only_second = _differences(first, second)
-    changed = only_first | only_second
-    return first != second and (not changed or changed <= _NEGATIONS)
+    return first != second and only_first | only_second <= _NEGATIONS
 
 
-def _pole(text: str, positive: str, negative: str) -> int | None:
-    """1 or -1 for a text that names one pole, None where it names none or both."""
+def _without_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
+    """A text without the words of the one pole that it names, and 1 or -1; 0 where it names none or both."""
     rest, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
-    positives = bool(re.search(rf"\b(?:{positive})\b", rest))
-    return (-1 if negatives else 1) if bool(negatives) != positives else None
+    rest, positives = re.subn(rf"\b(?:{positive})\b", " ", rest)
+    return rest, bool(positives) - bool(negatives)
 
 
 def _comparable(first: str, second: str) -> bool:
@@ -283,5 +302,5 @@ def in_order_if_known(places: Sequence[float | None]) -> bool:
 
 def patterns() -> list[str]:
     """The patterns of poles, middles and degrees."""
-    poles = [pattern for _, *pair in _POLES for pattern in pair] + [pattern for pair in _OPPOSED for pattern in pair]
+    poles = [pattern for _, *pair in _POLES for pattern in pair]
     return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

@@ -6,8 +6,17 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from dtef_pipeline.survey.opposites import comparison, in_order_if_known, pole_family, stands_between, two_subjects
-from dtef_pipeline.survey.quantities import durations, number, times
+from dtef_pipeline.survey.opposites import (
+    are_negated,
+    comparison,
+    in_order_if_known,
+    is_between,
+    may_have_shares,
+    objects_of_opposites,
+    pole_family,
+    two_subjects,
+)
+from dtef_pipeline.survey.quantities import durations, number, place_of_rate, times
 from dtef_pipeline.survey.scale_words import (
     ACTION,
     CLASS,
@@ -15,10 +24,10 @@ from dtef_pipeline.survey.scale_words import (
     EVER,
     EXTENT,
     FREQUENCY,
+    HEARD_OF,
     KEPT,
     LEVEL,
     LIKENESS,
-    LIMITATION,
     LIVING,
     PRIORITY,
     RATING,
@@ -32,7 +41,7 @@ from dtef_pipeline.survey.scale_words import (
     TIMING,
     WORKING,
 )
-from dtef_pipeline.survey.shared_words import about_one_thing, adds_nothing, without_shared_words
+from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, without_common_ends, without_shared_words
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
@@ -40,6 +49,8 @@ _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depen
 def family_of(heads: Sequence[str]) -> str | None:
     """The family of words whose places put all options in order, by themselves or by what they do not share."""
     name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
+    if not name and len(heads) == 3 and is_between(heads[1]):
+        return "two opposites with a middle" if is_middle_of(heads[1], heads[0], heads[2]) else None
     if name or not about_one_thing(heads):
         return name
     name = _family_of_degrees(heads)
@@ -47,10 +58,14 @@ def family_of(heads: Sequence[str]) -> str | None:
         return name
     if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
         return family_of([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
-    if len(heads) == 3 and is_middle_of(heads[1], heads[0], heads[2]):
-        return "two opposites with a middle"
-    if any({place(h) for h in heads} == {0, 1, 2} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
+    answers = re.findall(r"^(yes|no),? ", "\n".join(heads), re.MULTILINE)
+    if len(answers) == len(heads) and min(answers.count("yes"), answers.count("no")) > 1:
+        return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
+    if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
+    bare = without_common_ends(heads)
+    if bare != list(heads) and (name := _first_in_order(_WHOLE_OPTIONS, bare)):
+        return name
     rest = without_shared_words(heads)
     return _first_in_order(_BARE_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
 
@@ -78,8 +93,13 @@ def _family_of_degrees(heads: Sequence[str]) -> str | None:
 
 
 def is_middle_of(middle: str, first: str, second: str) -> bool:
-    one_thing, nothing_else = about_one_thing([first, second]), adds_nothing(middle, first, second)
-    return stands_between(middle, first, second, one_thing=one_thing, adds_nothing=nothing_else)
+    """Whether an option is both, neither or about the same beside two opposites of one object, or beside two that are compared."""
+    if not is_between(middle) or is_between(first) or is_between(second):
+        return False
+    objects = list(objects_of_opposites(first, second))
+    if objects:
+        return any(have_same_object(*pair) for pair in objects)
+    return are_negated(first, second) or may_have_shares(middle, first, second)
 
 
 def _between_labelled_ends(heads: Sequence[str]) -> bool:
@@ -122,7 +142,7 @@ def _extent(head: str) -> float | None:
 
 
 _ARTICLE = re.compile(
-    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day)"
+    r"\b(?:an?|the) (?!lot\b|little\b|few\b|bit\b|great|good|fair|moderate|large|small|major|minor|big|year|month|week|day|time)"
 )
 _NOT_BARE = re.compile(
     r"^(?:there|are|is|be|it|do|does|did|would|have|has|of|to|in|under)\s+|\s+(?:of|an?|the|in|on|for|to|is|are|be)\Z"
@@ -131,19 +151,29 @@ _NOT_BARE = re.compile(
 
 def _bare_degree(rest: str) -> str:
     """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
-    rest = _ARTICLE.sub("", f"{re.sub(r',? but .*', '', rest)} ").strip(" .,;")
+    rest = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", rest))
+    rest = _ARTICLE.sub("", f"{rest} ").strip(" .,;")
     while (shorter := _NOT_BARE.sub("", rest)) != rest:
         rest = shorter
     return rest or "moderately"
 
 
+_place_of_frequency = _looked_up(FREQUENCY)
+
+
+def _frequency(head: str) -> float | None:
+    """`often`, `yes, sometimes`, `weekly or more often`."""
+    bare = re.sub(r"^yes,? | or more(?: often)?\Z", "", head)
+    places = (find(text) for text in (head, bare) for find in (_place_of_frequency, place_of_rate))
+    return next((place for place in places if place is not None), None)
+
+
 Families = tuple[tuple[str, Callable[[str], float | None]], ...]
 _WHOLE_OPTIONS: Families = (
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
+    ("frequency", _frequency),
     ("comparison", comparison),
     ("rating", _looked_up(RATING)),
     ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("limitation", _looked_up(LIMITATION)),
     ("likeness", _looked_up(LIKENESS)),
     ("comparison with the usual", _looked_up(THAN_USUAL)),
     ("difficulty", _looked_up(DIFFICULTY)),
@@ -155,18 +185,19 @@ _WHOLE_OPTIONS: Families = (
     ("working time", _looked_up(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?")),
     ("schooling", _looked_up(SCHOOLING)),
     ("recency", _looked_up(RECENCY)),
+    ("knowledge", _looked_up(HEARD_OF)),
 )
 _PARTS_OF_OPTIONS: Families = (
     ("numbers", number),
     ("adequacy", _looked_up(SUFFICIENCY)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
+    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
     ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("extent", _extent),
 )
 _STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
 _BARE_DEGREES: Families = (
     ("extent", _looked_up(EXTENT)),
-    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?", tail=r"(?: or more(?: often)?)?")),
+    ("frequency", _frequency),
     ("share of time", _looked_up(SHARE_OF_TIME)),
     ("working time", _looked_up(WORKING)),
     ("class", _looked_up(CLASS)),

@@ -7,53 +7,35 @@ from __future__ import annotations
 
 Words = tuple[tuple[float, str], ...]
 
-_HOW_MANY = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
-FREQUENCY: Words = (
+FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (
         0,
-        r"(?:almost never or )?never|never,? practically never|not at all|none of the time|not (?:during|in) the (?:past|last) \w+",
+        r"(?:almost never or )?never(?: done)?|never,? practically never|not at all|(?:none of the|at no) time"
+        r"|not (?:during|in) the (?:past|last) \w+",
     ),
-    (1, r"hardly ever(?: or never)?|almost never|very rarely|less (?:often )?than (?:once a year|yearly|annually)"),
-    (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
-    (1.8, r"(?:just |only )?once or twice"),
+    (1, r"hardly ever(?: or never)?|almost never|very rarely"),
     (1.2, r"(?:rarely|seldom) or never|less than a few times a year"),
-    (2, r"(?:rarely|seldom)|annually|yearly|(?:about |at least )?once (?:a|per) year|every year"),
-    (2.2, r"(?:about )?once or twice (?:a|per) year"),
-    (2.6, r"every (?:few|other|two|couple of) months?"),
-    (2.3, r"only on special (?:holy )?days|(?:a few|several) times(?: (?:a|per) year)?"),
-    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less"),
-    (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
+    (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
+    (1.8, r"(?:tried )?(?:just |only )?once(?: or twice)?"),
+    (2, r"rarely|seldom"),
+    (2.3, r"only on special (?:holy )?days|(?:a few|several) times"),
+    (2.5, r"monthly or less"),
     (3.2, r"only when attending religious services"),
-    (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
-    (3.7, r"every (?:few|other|two|couple of) weeks?"),
-    (3.8, r"(?:nearly|almost) every week"),
-    (4.5, r"every (?:few|other|two|couple of) days?"),
-    (3.9, r"occasionally|now and then|from time to time|(?:every )?once in a while|on occasion"),
     (3.4, r"not (?:very |so )?(?:often|regularly|frequently)"),
-    (4, r"sometimes|some of the time"),
-    (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
+    (3.8, r"(?:nearly|almost) every week"),
     (
-        5,
-        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per|each) week|once or twice (?:a|per) week|more than once (?:a|per) week",
+        3.9,
+        r"occasionally|now and (?:then|again)|(?:from )?time to time(?:, occasionally)?|(?:every )?once in a while|on occasion",
     ),
-    (5, r"about half (?:of )?the time|(?:fairly|quite) often|many times"),
-    (
-        5.5,
-        r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days"
-        r"|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily",
-    ),
+    (4, r"sometimes|(?:some|part) of the time|some days"),
+    (5, r"(?:(?:about )?half|a lot) (?:of )?the time|(?:fairly|quite) often|many times"),
+    (5.5, r"most days|(?:nearly|almost|basically|practically|virtually) every ?day|almost daily"),
     (
         6,
-        r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day"
-        r"|every ?day(?: or (?:almost|nearly) every ?day)?",
+        r"often|frequently|regularly|daily or almost daily|every ?day or (?:almost|nearly) every ?day|usually|most of the time",
     ),
-    (6, r"usually|most of the time"),
-    (
-        7,
-        r"very (?:often|frequently)|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always"
-        r"|more than once (?:a|per) day",
-    ),
-    (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
+    (7, r"very (?:often|frequently)|(?:almost|nearly) always"),
+    (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|almost constantly"),
 )
 SHARE_OF_TIME: Words = (
     (0, r"(?:none of the|at no) time|never|not at all(?: sure)?"),
@@ -63,7 +45,7 @@ SHARE_OF_TIME: Words = (
     (1.5, r"some or a little of the time"),
     (2, r"some(?: of the time|times)|only some of the time|several days|some days"),
     (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
-    (3.5, r"about half (?:of )?the (?:time|days)"),
+    (3.5, r"(?:about )?half (?:of )?the (?:time|days)"),
     (4, r"a good bit of the time|(?:more than|over) half (?:of )?the (?:time|days)"),
     (5, r"most (?:of the time|days)|nearly every day"),
     (5.5, r"(?:most or|all or almost|almost|nearly) all of the time"),
@@ -74,21 +56,17 @@ SEVERITY: Words = (
     (0.5, r"very (?:mild|slight)"),
     (1, r"mild|slight|minor|some|a little"),
     (2, r"moderate"),
-    (3, r"severe|a lot of|much|serious|great"),
+    (3, r"severe|intense|a lot of|much|serious|great"),
     (4, r"very severe|extreme"),
     (5, r"cannot do|(?:am )?unable to"),
 )
-LIMITATION: Words = (
-    (0, r"(?:no,? )?not limited(?: at all)?"),
-    (1, r"(?:yes,? )?limited a little"),
-    (2, r"(?:yes,? )?limited a lot"),
-)
 LEVEL: Words = (
+    (-1, r"no|none"),
     (0, r"(?:very|extremely) low|(?:well|far|much) below"),
-    (1, r"low|below|somewhat below"),
-    (2, r"average|moderate|medium|middle|about average|neither high nor low"),
-    (3, r"high|above|somewhat above"),
-    (4, r"(?:very|extremely) high|(?:well|far|much) above"),
+    (1, r"low|below|somewhat below|beginner|novice|basic"),
+    (2, r"average|moderate|medium|middle|about average|neither high nor low|intermediate"),
+    (3, r"high|above|somewhat above|advanced"),
+    (4, r"(?:very|extremely) high|(?:well|far|much) above|expert"),
 )
 CLASS: Words = (
     (0, r"lower|poor|bottom|(?:one of )?(?:the )?worst"),
@@ -105,18 +83,23 @@ WORKING: Words = (
 PRIORITY: Words = (
     (
         0,
-        r"(?:not an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done|not (?:at all )?important(?: at all)?",
+        r"(?:(?:should )?not (?:be )?an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done"
+        r"|not (?:at all )?important(?: at all)?|unimportant",
     ),
-    (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|not too important"),
+    (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|(?:not (?:too|very)|slightly) important"),
+    (2.5, r"(?:somewhat|fairly|rather|moderately) important"),
+    (3.5, r"very important"),
     (
         2,
-        r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|important(?:,? but (?:not|lower|a lower)\b.*)",
+        r"(?:an? )?(?:some|medium|moderate|lower but important) (?:\w+ )?priority|(?:should be )?important,? but (?:not|lower|a lower)\b.*",
     ),
     (3, r"(?:an? )?(?:high|major|important) (?:\w+ )?priority|important"),
     (
         4,
-        r"(?:an? |the )?(?:top|very high|highest|urgent) (?:\w+ )?priority|(?:absolutely )?(?:essential|critical|crucial|vital)",
+        r"(?:should be )?(?:an? |the )?(?:top|very (?:high|important)|highest|urgent) (?:\w+ )?priority"
+        r"|(?:absolutely )?(?:essential|critical|crucial|vital)",
     ),
+    (5, r"one of the (?:most|top)\b.* priorities"),
 )
 RELATION: Words = (
     (0, r"(?:an? )?(?:enem(?:y|ies)|adversary)"),
@@ -126,15 +109,24 @@ RELATION: Words = (
     (4, r"(?:an? )?(?:ally|close (?:ally|friend))"),
 )
 SCHOOLING: Words = (
-    (0, r"(?:no (?:formal )?(?:education|schooling)|none|less than primary)(?: school)?"),
-    (1, r"primary(?: school| education)?|elementary(?: school)?|less than (?:a )?high school(?: diploma)?"),
-    (2, r"(?:some )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
-    (3, r"some college(?: or .*)?|vocational.*|associate.*"),
+    (0, r"(?:no (?:formal )?(?:education|schooling|qualifications?)|none|less than primary)(?: school)?"),
+    (1, r"primary(?: school| education)?|elementary(?: school)?"),
+    (
+        1.5,
+        r"(?:no|less than) hs|(?:less than (?:a )?|some |(?:did|have) not (?:finish|complete)(?:ed)? )high school(?: diploma)?"
+        r"|lower secondary(?: school| education)?",
+    ),
+    (2, r"(?:some |upper )?(?:secondary|high)(?: school| education)?(?: graduates?| diploma)?(?: or less)?"),
+    (3, r"some (?:college|university)(?: or .*)?|vocational.*"),
+    (3.5, r"associate.*|(?:2|two)-year (?:college )?degree"),
     (
         4,
-        r"(?:college|university|bachelor['’]?s?|undergraduate)(?: degree| graduates?| education)?(?: or (?:more|higher|above))?|college grad\+?",
+        r"(?:college|university|bachelor['’]?s?|undergraduate|tertiary|(?:4|four)-year(?: college)?)"
+        r"(?: degree| graduates?| education)?(?: or (?:more|higher|above))?"
+        r"|college grad\+?",
     ),
-    (5, r"(?:post-?graduate|graduate|master['’]?s?|advanced|doctorate)(?: or professional)?(?: degree| education)?.*"),
+    (5, r"(?:post-?grad(?:uate)?|graduate|master['’]?s?|advanced)(?: or professional)?(?: degree| education)?.*"),
+    (6, r"(?:doctorate|doctoral|ph\.?d)\b.*"),
 )
 TIMING: Words = (
     (0, r"(?:has )?already(?: .*)?"),
@@ -150,14 +142,17 @@ KEPT: Words = (
     (2, r"(?:.* )?(?:current|present|full|same)(?: .*)?"),
 )
 ACTION: Words = (
-    (0, r"(?:.* )?(?:would|will) never(?: .*)?"),
+    (0, r"(?:.* )?(?:would|will) never\b.*"),
     (1, r"(?:i )?(?:might|may|could|would consider)(?: .*)?"),
-    (2, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
+    (1, r"(?:i )?have not .* but (?:might|may|could|would)\b.*"),
+    (2, r"(?:i )?(?:have|did)(?! not\b) .*\b(?:distant|further|more than)\b.*"),
+    (3, r"(?:i )?(?:have|already|did)(?! not\b)(?: .*)?"),
 )
 SUFFICIENCY: Words = (
     (0, r"(?:.* )?not (?:\w+ ){0,2}enough(?: .*)?|too (?:little|few)(?: .*)?"),
+    (-1, r"(?:nowhere near|far from) enough(?: .*)?"),
     (1, r"(?:just |barely |about |only )*(?:enough|adequate|the right amount)(?: .*)?"),
-    (2, r"more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),
+    (2, r"plenty(?: .*)?|more than (?:enough|adequate)(?: .*)?|too (?:much|many)(?: .*)?"),
 )
 EVER: Words = (
     (0, r"(?:.* )?never(?: .*)?"),
@@ -173,18 +168,23 @@ LIKENESS: Words = (
     (5, r"very much like me"),
 )
 RATING: Words = (
-    (0, r"very (?:poor|bad)|terrible|awful"),
-    (1, r"poor|bad"),
-    (2, r"(?:only )?fair|average|ok(?:ay)?|acceptable|neutral|neither good nor (?:bad|poor)"),
-    (3, r"good"),
-    (4, r"very good"),
-    (5, r"excellent|outstanding"),
+    (0, r"very (?:poor|bad)|terrible|awful|dreadful|horrible|very (?:poorly|badly)"),
+    (1, r"poor(?:ly)?|bad(?:ly)?|inadequate|unsatisfactory"),
+    (1.5, r"below average"),
+    (2, r"(?:only )?fair|average|mediocre|ok(?:ay)?|acceptable|adequate|satisfactory|neutral|neither good nor (?:bad|poor)"),
+    (3, r"good|well|above average"),
+    (4, r"very (?:good|well)"),
+    (5, r"excellent|outstanding|superb|exceptional|first[- ]rate"),
 )
 EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
-    (1, r"(?:a )?not (?:very|too|so|particularly)(?: much)?|not much|minimally|hardly(?: any(?: \w+)? at all)?"),
-    (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|slightly"),
-    (0.5, r"(?:almost|nearly) none|rarely|seldom|hardly ever"),
+    (
+        1,
+        r"(?:a )?not (?:very|too|so|(?:all )?that|particularly|especially)(?: much)?|not (?:much|a lot)|minimally"
+        r"|hardly(?: any(?:(?: \w+)? at all)?)?",
+    ),
+    (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|(?:very )?slightly"),
+    (0.5, r"(?:almost|nearly) none|barely|scarcely|rarely|seldom|hardly ever|(?:hardly|almost no) ?(?:anyone|one)"),
     (0, r"not any(?: \w+)*|(?:no|not) at all"),
     (
         1,
@@ -200,16 +200,17 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
         r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty",
     ),
     (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
-    (3, r"(?:an? )?moderately|moderate|medium(?:-sized?)?|mid-?sized?|a moderate amount|(?:about )?half|acceptable"),
+    (3, r"(?:an? )?moderate(?:ly)?|medium(?:-sized?)?|mid-?sized?|a moderate (?:amount|number)|(?:about )?half|acceptable"),
     (3.2, r"quite a (?:bit|lot)|quite"),
-    (2.3, r"(?:a )?minority"),
-    (3.3, r"more than half|(?:a )?majority"),
+    (2.3, r"(?:an? |the )?minority"),
+    (3.3, r"more than half|(?:an? |the )?majority"),
     (3.4, r"mostly|usually|a lot|a good deal|good deal|many|much|well|severely|frequently|often|strong"),
+    (4.2, r"very much"),
     (
         4,
-        r"(?:an? |to an? )?(?:large|major|big|high|strong|great|top)|very|very much|(?:a )?great deal|very well|most|considerably|yes",
+        r"(?:an? |to an? )?(?:large|huge|major|big|high|strong|great|top)(?: amount| number)?|very|(?:a )?great deal|very well|most"
+        r"|considerably|largely|deeply|highly|yes|to a (?:great|large) extent",
     ),
-    (4, r"to a (?:great|large) extent"),
     (
         4.5,
         r"(?:almost|nearly) (?:all|always|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great|serious)",
@@ -239,8 +240,8 @@ DIFFICULTY: Words = (
     (5, r"unable to do|cannot do(?: at all)?"),
 )
 LIVING: Words = (
-    (0, r"(?:finding it|it is) very difficult"),
-    (1, r"(?:finding it|it is) (?:quite )?difficult"),
+    (0, r"(?:finding it |it is )?very difficult"),
+    (1, r"(?:finding it |it is )?(?:quite )?difficult"),
     (2, r"(?:just about )?getting by|coping"),
     (
         0.5,
@@ -250,6 +251,12 @@ LIVING: Words = (
     (2.5, r"(?:meet|meeting|met|cover|covering)\b.* left(?: over)?\b.*"),
     (3, r"doing (?:al|all )right|doing okay"),
     (4, r"liv(?:e|ing|ed) (?:very )?comfortably"),
+)
+HEARD_OF: Words = (
+    (0, r"(?:(?:i )?(?:have|had) )?(?:never|not) heard\b.*|(?:know |i know )?nothing(?: about .*)?"),
+    (1, r"(?:(?:i )?have )?heard (?:of|about|the)\b(?!.*\b(?:lot|great deal)\b).*"),
+    (2, r"(?:(?:i )?know (?:a little|some|something)|somewhat familiar|slightly familiar)\b.*"),
+    (3, r"(?:(?:i )?know (?:a lot|a great deal|a fair amount|quite a (?:bit|lot))|(?:very )?familiar)\b.*"),
 )
 RECENCY: Words = (
     (0, r"within (?:the )?(?:past|last) (?:week|month)"),
@@ -267,6 +274,6 @@ RECENCY: Words = (
 
 
 def patterns() -> list[str]:
-    """The patterns of all families."""
-    tables = [value for name, value in globals().items() if name.isupper() and isinstance(value, tuple)]
+    """The patterns of the families whose words stand beside others: `a little help`."""
+    tables = (FREQUENCY, SHARE_OF_TIME, SEVERITY, LEVEL, CLASS, WORKING, KEPT, ACTION, SUFFICIENCY, EVER, RATING, EXTENT)
     return [pattern for table in tables for _, pattern in table]

@@ -168,8 +168,8 @@ def _judge(texts: list[str]) -> _Judged:
     if len(texts) < 2:
         return _Judged("nominal", "fewer than two options on a scale")
     heads = [_head(t) for t in texts]
-    if len(set(heads)) < len(heads):
-        heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
+    if len(set(heads)) < len(heads):  # `Yes - some difficulty`, `Leave - favor strongly`
+        heads = [_head(re.sub(r"\s?[–—-]\s", " ", re.sub(r"^(?:yes|no)\s[–—-]\s", "", t))) for t in texts]
     if set(heads) <= {"yes", "no"}:
         return _Judged("nominal", "yes or no: nothing between")
     name = family_of(heads)
@@ -195,7 +195,9 @@ def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
 def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
     head = re.split(
-        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as) .*(?:ago|before)\Z", text, maxsplit=1
+        r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as(?! \w+ as\b)) .*(?:ago|before)\Z",
+        text,
+        maxsplit=1,
     )[0]
     return head.strip(" .,;!\"'“”")
 

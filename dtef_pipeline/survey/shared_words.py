@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 from dtef_pipeline.survey import opposites, scale_words
 
@@ -15,7 +16,9 @@ _OF_DEGREE = frozenset(
         all any most some few several none no not nothing never every everyone always often sometimes rarely usually occasionally seldom hardly
         almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
         moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
-        month monthly year once twice per or and more less fewer than least major minor big small large top low high only just yes good bad
+        month monthly year yearly hourly once twice per or and more less fewer
+        one two three four five six seven eight nine ten enough next coming immediately away today
+        than least major minor big small large top low high only just yes good bad
         better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
         decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
         """,
@@ -28,7 +31,7 @@ _OF_GRAMMAR = frozenset(
         """
         the of in on for to from by with as it its this that these those them they their there i me my we our you your he she who what which
         is are am be been being was were will would should could can may might must do
-        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things
+        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things go goes gone going
         """,
     )
 )
@@ -41,9 +44,22 @@ _OTHER_OPTION = re.compile(
 
 def without_shared_words(heads: Sequence[str]) -> list[str]:
     """The heads without those words that two of them or more have, but for words of degree."""
-    words = [_words(head) for head in heads]
+    all_words = {word for head in heads for word in _words(head)}
+    plain = [re.sub(r"\b(?:un|in|im|dis)(\w+)", lambda m: f"not {m[1]}" if m[1] in all_words else m[0], head) for head in heads]
+    words = [_words(head) for head in plain]
     counts = Counter(stem for of_head in words for stem in {_stem(w) for w in of_head})
     return [" ".join(w for w in of_head if counts[_stem(w)] < 2 or w in _OF_DEGREE) for of_head in words]
+
+
+def without_common_ends(heads: Sequence[str]) -> list[str]:
+    """The heads without the words with which all of them begin or end; as they are where nothing would be left of one."""
+    words = [head.split() for head in heads]
+    begin, end = (
+        sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ordered, strict=False)))
+        for ordered in (words, [w[::-1] for w in words])
+    )
+    bare = [" ".join(of_head[begin : len(of_head) - end]) for of_head in words]
+    return bare if all(bare) else list(heads)
 
 
 def about_one_thing(heads: Sequence[str]) -> bool:
@@ -54,9 +70,10 @@ def about_one_thing(heads: Sequence[str]) -> bool:
     return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 
-def adds_nothing(middle: str, first: str, second: str) -> bool:
-    """Whether an option names no thing of its own beside two others, as `about the same` does and `same job` beside `better pay` does not."""
-    return _things(middle) <= _things(first) | _things(second)
+def have_same_object(first: str, second: str) -> bool:
+    """Whether two options without their opposite words speak of the same, as `raise taxes` and `cut taxes` do and `cut spending` does not."""
+    one, other = ({_stem(word) for word in _words(text)} - _STEMS_OF_DEGREE for text in (first, second))
+    return one <= other or other <= one
 
 
 def _things(head: str) -> set[str]:
@@ -65,7 +82,7 @@ def _things(head: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    return word[:_STEM_LETTERS].rstrip("s")
+    return word[:_STEM_LETTERS].rstrip("s").rstrip("e").replace("y", "i")
 
 
 def _words(head: str) -> list[str]:
@@ -73,4 +90,6 @@ def _words(head: str) -> list[str]:
 
 
 _PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
-_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_DEGREE, *_OF_GRAMMAR)}
+_STEMS_OF_DEGREE = {_stem(word) for word in _OF_DEGREE | _OF_GRAMMAR}
+_OF_AGES_AND_YEARS = ("younger", "older", "earlier", "later", "before", "after")
+_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_AGES_AND_YEARS)} | _STEMS_OF_DEGREE

@@ -8,6 +8,7 @@ from dtef_pipeline.survey.scales import scale_of
 
 NO_ANSWERS = [
     "DK/Refused",
+    "Haven't thought much about this",
     "No answer/refused",
     "Missing; Not available",
     "Missing; Not applicable for other reasons",

@@ -33,6 +33,48 @@ BY_WHAT_IS_NOT_SHARED = [
     "Very bad | 2 | 3 | 4 | Very good",
     "I do this now | I used to do this | I have never done this",
     "More than enough | Just enough | Not enough",
+    "More than 5 times a week | 3-5 times a week | 1-2 times a week | Less than once a week | Never",
+    "Every few days | Every other week | A couple of times a month | Twice a year",
+    "No income | Up to 500 euros | 501 to 1,000 euros | More than 1,000 euros",
+    "0-1 years | 2-5 years | 5 years or more",
+    "Immediately | Within a few weeks | Within the next year | Longer than a year",
+    "Always eats meat | Nearly always eats meat | Eats meat part of the time | Seldom eats meat",
+    "Praise strongly - keep | Praise not strongly - keep | Praise not strongly - sell | Praise strongly - sell",
+    "Approve strongly | Approve not strongly | Disapprove not strongly | Disapprove strongly",
+    "Favor a great deal | Favor a moderate amount | Favor a little | Neither | Oppose a little | Oppose a moderate amount | Oppose a great deal",
+    "Very strongly feel it is a right | Moderately strongly feel it is a right | Feel it is neither a right nor a gift"
+    " | Moderately strongly feel it is a gift | Very strongly feel it is a gift",
+    "Very left-wing | Fairly left-wing | Centre | Fairly right-wing | Very right-wing",
+    "Lose a lot | Lose some | Don't lose very much",
+    "It bothers me a lot | It bothers me a little | It doesn't bother me",
+    "A huge number | A moderate number | A small number | None",
+    "Almost certain | Very likely | Likely | Unlikely | Very unlikely | Almost impossible",
+    "Superb | Good | Mediocre | Poor | Dreadful",
+    "Expert | Advanced | Intermediate | Beginner | No experience",
+    "Never heard of it | Heard of it but know little | Know some about it | Know a lot about it",
+    "No qualifications | Some high school | High school | Some university | Bachelor's degree | Master's degree | Doctorate",
+    "Should be a top priority | Should be important, but not a top priority | Should not be a priority",
+    "Have done it this year | Have done it in the distant past | Have not done it, but might | Would never do it",
+    "Yes, a great deal | Yes, some | No, not much | No, not at all",
+    "All of the soup we eat | Most of the soup we eat | Some of the soup we eat | Hardly any of the soup we eat",
+    "Essential for a good life | Important but not essential for a good life | Not important for a good life",
+    "Essential | Important | Somewhat important | Unimportant",
+    "Deeply affected | Somewhat affected | Slightly affected | Unaffected",
+    "A severe impact | A moderate impact | A slight impact | No impact",
+    "Almost all | The majority | About half | A minority | Hardly any",
+    "Plenty | Enough | Not quite enough | Far from enough",
+    "Within 5 years | Within 10 years | Within 20 years | Never",
+    "Today | This week | This month | This year | Longer ago",
+    "Before 2000 | 2000-2009 | 2010-2019 | 2020 or later",
+    "Younger than 30 | 30 to 49 | 50 to 69 | 70 or older",
+    "Much more often than before | A little more often than before | About as often as before | Much less often than before",
+    "Have gone too far | Are just about right | Do not go far enough",
+    "Not at all | Very slightly | Somewhat | Moderately | Much | Very much | Extremely",
+    "Not at all | Slightly mixed | Moderately mixed | Highly mixed",
+    "Very poorly | Poorly | Okay | Well | Very well",
+    "Same | Somewhat worse | Much worse",
+    "No HS | High school graduate | Some college | 2-year college degree | 4-year college degree | Post-grad",
+    "Costs greatly outweigh gains | Costs slightly outweigh gains | Costs and gains about equal | Gains greatly outweigh costs",
     "Friend | Competitor | Enemy",
     "Increase | Keep as it is | Decrease",
 ]
@@ -51,6 +93,12 @@ MIDDLE_LAST = [
     "Inside the house | Outside of the house | Both",
     "Humans are superior | Humans are inferior | Humans are equal",
     "Mostly positive | Mostly negative | A mix of both",
+    "Liberal | Conservative | Moderate",
+    "Closer to Republicans | Closer to Democrats | Neither",
+    "Too fast | Too slow | At the right pace",
+    "Rising | Falling | Holding steady",
+    "Moving forward | Moving backward | Standing still",
+    "Goes too far | Does not go far enough | Is about right",
     "Has too much influence | Has too little influence | Has about the right amount of influence",
 ]
 SEVERAL_THINGS = [  # ordered words, of things that are not one
@@ -89,6 +137,24 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
 ]
 
 
+OPPOSITES_OF_TWO_OBJECTS = [
+    "Improve schools | Worsen traffic | No effect",
+    "Raise taxes | Cut spending | Neither",
+    "More police | Fewer guns | Both",
+    "Good for jobs | Bad for nature | Neither",
+    "Help farmers | Hurt factories | No impact",
+    "Support the strikers | Oppose the government | Neither",
+    "Public schools | Private hospitals | Both",
+    "Happy with pay | Unhappy with hours | Neither",
+    "Too expensive | Too slow | About right",
+    "Not enough staff | Too much noise | About right",
+    "Young men | Old women | Both",
+    "Build more homes | Protect more parks | Do both equally",
+    "Improves people's health | Damages the soil | Makes no difference",
+    "Increase the minimum wage | Reduce immigration | Keep things the same",
+]
+
+
 @pytest.mark.parametrize("options", BY_WHAT_IS_NOT_SHARED)
 def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     """`Top priority | Some priority | No priority` was nominal."""
@@ -101,6 +167,14 @@ def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
 @pytest.mark.parametrize("options", SEVERAL_THINGS)
 def test_lists_of_several_things_are_nominal(options: str) -> None:
     assert scale_of(options.split(" | ")).kind == "nominal"
+
+
+@pytest.mark.parametrize("options", OPPOSITES_OF_TWO_OBJECTS)
+def test_opposite_words_about_two_objects_are_no_scale(options: str) -> None:
+    """`Improve schools | Worsen traffic | No effect` was a scale of three, wherever its middle stood."""
+    first, second, middle = options.split(" | ")
+    assert scale_of([first, second, middle]).kind == "nominal"
+    assert scale_of([first, middle, second]).kind == "nominal"
 
 
 @pytest.mark.parametrize("options", MIDDLE_LAST)
