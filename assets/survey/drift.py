@@ -23,6 +23,7 @@ from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.drift.checks import columns_needed
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.headline import headline
+from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
@@ -43,7 +44,7 @@ _PREVIEWED_CHECKS = [
 
 
 @dg.asset(
-    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="9")
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="10")
 )
 def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
@@ -51,13 +52,15 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
     was compared, or why nothing was. `night_verdict` says whether all models of the segment moved together.
-    A model over all its segments is in `model_drift`.
+    A model over all its segments is in `model_drift`. A segment of people who gave no answer has no row.
     """
     run = PartitionRun(context, store)
     rounds = sorted({SPACE.split(key)[0] for key in run.keys})
     snapshots = _snapshots(store)
     # Segments of a round with snapshots to compare: they share one error rate.
-    watched = Counter(round_id for (round_id, _), labels in snapshots.items() if len(labels) > 1)
+    watched = Counter(
+        round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
+    )
     clusters = store.reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
     check = partial(
         check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store, snapshots), clusters=clusters

@@ -48,11 +48,11 @@ def board(
     """A leaderboard: rows ranked within each group and way of asking, best first; `by` is a group of the keys or BY_METRIC.
 
     `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over the
-    model's scored cells, 0-1, higher is better), `adjusted_score` (the mean of the subject's marginal plus the model's mean advantage over it
-    on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells behind `score`),
-    `coverage` (of the group's cells), the subject's `parts`, `parse_rate`, counts by status. With `resamples` also the subject's `columns`, for
-    which the connection may have other tables; `evidence`: what `load_evidence` made of the same options. Raises ConfigError for an unknown
-    view.
+    model's scored cells, 0-1, higher is better), `adjusted_score` (the mean of the subject's marginal over the cells that have one plus the
+    model's mean advantage over it on the cells both have: what models are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells behind
+    `score`), `coverage` (of the group's cells), the subject's `parts`, `parse_rate`, counts by status. With `resamples` also the subject's
+    `columns`, for which the connection may have other tables; `evidence`: what `load_evidence` made of the same options. Raises ConfigError
+    for an unknown view.
     """
     groups = options.subject.keys.groups
     if by == BY_METRIC:

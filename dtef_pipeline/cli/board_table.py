@@ -117,7 +117,7 @@ def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
 
 def lines_of_few_pairs(frame: pd.DataFrame) -> str:
     """Which models of an overall board have a score for less than half of its pairs, a line for each; empty where none has."""
-    said = "scored on less than half of the pairs, ranked as if the lead over the marginal were the same on the others:"
+    said = "scored on less than half of the pairs, ranked as if the lead over the marginal were the same on the other pairs that have one:"
     return _listed(said, covers_few(frame))
 
 

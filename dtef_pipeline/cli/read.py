@@ -202,7 +202,7 @@ def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOpt
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
     could = " among what could be read" if reader.left_out else ""
-    return f"only baselines are scored{could}, and they do not drift"
+    return f"only baselines are scored{could}, and they do not drift; segments of people who gave no answer are not looked at"
 
 
 def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> pa.Table:

@@ -117,12 +117,16 @@ def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
 
 
 def _asked_of_models(scores: pa.Table, subject: Subject) -> pa.Table:
-    """The rows that a model was asked for: what is computed does not drift."""
+    """The rows that a model was asked for and that a verdict may be about: what is computed does not drift."""
     with _database().cursor() as connection:
         connection.register("scores", scores)
-        computed = f"SELECT DISTINCT model_variant FROM scores WHERE {subject.computed}"
-        variants = [variant for (variant,) in connection.execute(computed).fetchall()]
-    return scores.filter(pc.invert(pc.is_in(scores["model_variant"], pa.array(variants, pa.string())))) if variants else scores
+        for column, where in (("model_variant", subject.computed), (subject.keys.space[-1], subject.apart)):
+            left_out = [
+                value for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM scores WHERE {where}").fetchall()
+            ]
+            if left_out:
+                scores = scores.filter(pc.invert(pc.is_in(scores[column], pa.array(left_out, pa.string()))))
+    return scores
 
 
 @cache

@@ -40,6 +40,8 @@ class Subject:
     """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself."""
     way: str
     """The way of asking, in words around the values of its columns: `"system {system}"`."""
+    apart: str = "false"
+    """SQL of the space's last level that is true in partitions which no verdict is about: `segment = 'party:refused'`."""
     unlike: str = "asked something else"
     """What a snapshot did that cannot be compared with the others."""
     joint: str = " at "

@@ -39,6 +39,8 @@ _NON_ANSWERS = (
 _NON_ANSWER = f"(?:{'|'.join(_NON_ANSWERS)})"
 NON_ANSWER_KEY = rf":{_NON_ANSWER}(?:-(?:or-|and-)?{_NON_ANSWER}|-vol(?:unteered)?)*(?:[+]|$)"
 """Matches the key of a segment of people who gave no answer, or of one that joins it with another. Regular expression of Python and of RE2."""
+NON_ANSWER_SQL = f"regexp_matches(segment, '{NON_ANSWER_KEY}')"
+"""True in rows of such a segment. Boards, drift and the report leave them out; a segment that is asked for by name counts."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.keys import KEYS
@@ -15,6 +16,7 @@ SUBJECT = Subject(
     models=MODEL_DRIFT,
     timeline=DRIFT_SERIES,
     computed=COMPUTED_SQL,
+    apart=NON_ANSWER_SQL,
     in_order=round_order,
     truth="survey",
     truths="survey answers",

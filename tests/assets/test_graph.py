@@ -33,7 +33,7 @@ ASSETS = {
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "4", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "5", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "9", "round_segment"),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "10", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
@@ -41,7 +41,7 @@ ASSETS = {
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
-    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
+    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
     "report": (
         sorted([*BOARDS, "costs", "drift_checks", "model_drift", "preference_scores"]),
         "boards",

@@ -16,8 +16,8 @@ _COUNTS_ALLOWED = (
 _WEIGHTED = "Counts are fractions or above n, so they are weighted: shares are those of the weighted counts, and n is as stated"
 _COUNTS_BELOW_N = "The counts sum to less than n: their sum is taken for n"
 _COUNTS_ABOVE_N = (
-    "The counts sum to more than n: a respondent chose several options, or the counts are weighted; write weighted data "
-    "as `percent` with `n`"
+    "In some segments the counts of these questions sum to more than n: write weighted counts as `percent`, with `n` beside it; a "
+    "question of which a respondent could choose several options has no distribution to predict"
 )
 
 
@@ -70,12 +70,17 @@ def are_weighted(cells: Iterable[OptionCells], where: str) -> bool:
 
 
 def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bool) -> Iterator[Finding]:
-    """Where counts do not sum to the n that is stated. `cells`: (segment, question) -> its cells."""
+    """Where counts do not sum to n: one finding a question, pairs above n first. `cells`: (segment, question) -> its cells."""
+    off = [
+        (key, each.total, each.n)
+        for key, each in cells.items()
+        if each.total is not None and each.n is not None and each.total != each.n
+    ]
+    too_many = {question_id for (_, question_id), total, n in off if total > n}
     below, above = list[str](), list[str]()
-    for (segment, question_id), each in cells.items():
-        if each.total is not None and each.n is not None and each.total != each.n:
-            said = f"{segment}, {beginning(question_id)}: the counts sum to {each.total:g}, n is {each.n}"
-            (below if each.total < each.n else above).append(said)
+    for (segment, question_id), total, n in sorted(off, key=lambda pair: pair[1] < pair[2]):
+        said = f"{segment}, {beginning(question_id)}: the counts sum to {total:g}, n is {n}"
+        (above if question_id in too_many else below).append(said)
     if weighted:
         yield Finding("warning", "weighted-counts", _WEIGHTED, (*above, *below))
         return

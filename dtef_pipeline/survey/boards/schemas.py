@@ -273,7 +273,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "rank_low": "Best place in 95 % of the resamples",
     "rank_high": "Worst place in 95 % of the resamples; three equal models at place 8 take the places 8 to 10",
     "p_best": "Share of resamples in which the model is first, 0-1",
-    "adjusted_score": "Mean of the marginal over the whole board plus the lead over it on shared pairs: higher is better",
+    "adjusted_score": "Mean of the marginal over the pairs that have one plus the lead over it on shared pairs: higher is better",
     **_ends("adjusted", "the adjusted score"),
     "parsed_score": "Mean score over readable responses alone, 0-1: higher is better",
     **_ends("parsed", "the mean over readable responses"),

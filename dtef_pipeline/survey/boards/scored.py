@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.scored import Scored
-from dtef_pipeline.survey.attributes import NON_ANSWER_KEY
+from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,
     LEAVE_ONE_OUT,
@@ -76,7 +76,7 @@ class SurveyBoardOptions(BoardOptions):
     @property
     def of_answers(self) -> str | None:
         """SQL: the segments that are not of people who gave no answer; None: all count."""
-        return None if self.non_answers or self.segments else f"NOT regexp_matches(segment, '{NON_ANSWER_KEY}')"
+        return None if self.non_answers or self.segments else f"NOT {NON_ANSWER_SQL}"
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:

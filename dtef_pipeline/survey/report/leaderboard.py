@@ -20,7 +20,7 @@ _HOW_TO_READ_BOARD = (
 )
 _RANKED_BY = (
     "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "
-    "population marginal scores on all pairs, plus the model's mean advantage over it on the pairs that both have."
+    "population marginal scores on the pairs that have one, plus the model's mean advantage over it on the pairs that both have."
 )
 
 
@@ -44,7 +44,7 @@ _SHOWN_COLUMNS = [
     BoardColumn(
         "adjusted_score",
         "Ranked by",
-        meaning="Adjusted score: the population marginal's score on all pairs plus the model's advantage over it",
+        meaning="Adjusted score: the population marginal's score on the pairs that have one plus the model's advantage over it on shared pairs",
         ends=ENDS["adjusted_score"],
     ),
     BoardColumn(

@@ -50,6 +50,15 @@ def test_models_of_different_coverage_are_ranked_on_the_cells_they_share_with_th
     assert frame.loc["easy-half", "adjusted_score"] == pytest.approx(0.6 - 0.1)
 
 
+def test_pairs_without_a_marginal_count_in_the_score_but_not_in_what_ranks() -> None:
+    """The board said that the adjusted score of a model with full coverage is its score."""
+    rows = [*scores_of(MARGINAL, 0.9, 0.7, None), *scores_of("everything", 0.8, 0.5, 0.2)]
+    row = boarded(rows).set_index("model").loc["everything"]
+    assert row["coverage"] == 1
+    assert row["score"] == pytest.approx(0.5)
+    assert row["adjusted_score"] == pytest.approx((0.8 + 0.5) / 2)
+
+
 def test_shared_cells_are_those_every_model_has_a_score_for() -> None:
     rows = [*scores_of(MARGINAL, 0.9, 0.3, 0.1), *scores_of("half", 0.8, None, 0.2)]
     frame = boarded(rows, cells="shared").set_index("model")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -47,6 +48,16 @@ def test_questions_that_moved_most_come_first_and_are_named_with_their_round() -
 def test_a_series_that_stays_is_none_and_nothing_changed() -> None:
     row = check(nights([*STEADY, 0.8, 0.801, 0.799]))
     assert (row["verdict"], row["flagged"], row["changes"], row["first_snapshot"]) == ("none", False, [], None)
+
+
+def test_segments_of_people_who_gave_no_answer_are_not_watched() -> None:
+    """Boards left them out, and a fall among them alone was a model's drift."""
+    steady, fallen = nights([*STEADY, *[0.8] * 7]), nights([*STEADY, 0.8, *[0.3] * 6], segment="country:refused")
+    row = check([*steady, *fallen])
+    assert (row["verdict"], row["n_segments"]) == ("none", 1)
+    assert drift_checks(scores_table(fallen), SUBJECT).num_rows == 0
+    (of_round,) = drift_checks(scores_table([*steady, *fallen]), SUBJECT, levels=1).to_pylist()
+    assert of_round["verdict"] == "none"
 
 
 def test_a_night_without_answers_is_none_of_the_baseline() -> None:

@@ -130,6 +130,18 @@ def test_whole_counts_that_do_not_sum_to_n_are_said(table: Write) -> None:
     assert several.answers[0].percentages == pytest.approx((60, 60))
 
 
+def test_counts_above_n_and_below_it_are_one_finding_of_their_question(table: Write) -> None:
+    """Two findings said that the sum is taken for n, and that it is not."""
+    survey = read_survey(counts_of(table, (40, 60), (30, 30), (20, 20)))
+    (finding,) = survey.findings
+    assert finding.code == "counts-above-n"
+    assert "`percent`" in finding.message
+    assert [item.partition(": ")[2] for item in finding.items] == [
+        "the counts sum to 60, n is 40",
+        "the counts sum to 40, n is 60",
+    ]
+
+
 def test_n_effective_is_a_column(table: Write) -> None:
     header, sizes = [*HEADER, "n_effective"], ("22.5", "22.5", "", "")
     survey = read_survey(table(header, *[[*row, size] for row, size in zip(ROWS, sizes, strict=True)]))
