@@ -12,7 +12,7 @@ import yaml
 from assets.games.known_games import known_persona_versions
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.games.persona_lines import new_personas, persona_lines, read_persona_lines
+from dtef_pipeline.games.document_lines import new_personas, persona_lines, read_persona_lines
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings

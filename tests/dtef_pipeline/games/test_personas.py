@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.games.persona_lines import new_personas, persona_lines, read_persona_lines
+from dtef_pipeline.games.document_lines import new_personas, persona_lines, read_persona_lines
 from dtef_pipeline.games.personas import Persona, read_persona_versions, read_personas
 from tests.conftest import ROOT
 
