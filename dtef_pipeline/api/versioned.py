@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request, Response
@@ -324,7 +325,7 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        raise faulty([*faults, *as_errors(reasons(error, of.model))][:_MOST_FAULTS]) from None
+        raise faulty([*faults, *as_errors(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
     if faults:
         raise faulty(faults)
     return document

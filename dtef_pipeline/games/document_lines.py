@@ -121,7 +121,7 @@ def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocu
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
         arrived = given.pop(name, None)
         if arrived != value or type(arrived) is not type(value):
-            raise fault(f"{name} is not {value!r}", arrived)
+            raise fault(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
     model = _MODELS[kind]
     try:
         return model.model_validate(given)
