@@ -39,7 +39,7 @@ class VoidReason(Part):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 
 
-@router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)  # type: ignore[arg-type]
+@router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
     """All pairs, responses and votes, the same bytes as of `dtef preference export`. Reviewers without consent stand under pseudonyms."""
     lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
