@@ -33,7 +33,7 @@ from dtef_pipeline.text.counted import counted
 _LONGEST_BESIDE_NAME = 120
 """Characters of a text that stands beside its name; a longer one stands below it."""
 _LOWEST_LEVEL = 6
-_UNITS = {"_s": "s", "_usd": "US dollars"}
+_UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
 """How names of values end that have a unit."""
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
 _NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
@@ -121,7 +121,7 @@ def _part(name: str, told: Any, level: int) -> Html:
 
 def _in_words(name: str) -> str:
     """`Prompt id` of `prompt_id`, `Latency (s)` of `latency_s`."""
-    for ending, unit in _UNITS.items():
+    for ending, unit in _UNIT_OF_ENDING.items():
         if name.endswith(ending):
             return f"{_in_words(name.removesuffix(ending))} ({unit})"
     return name.replace("_", " ").capitalize()

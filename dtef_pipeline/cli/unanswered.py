@@ -9,7 +9,7 @@ from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.text.counted import counted
 
 _FAILED, _OUT_OF_BUDGET = "error", "budget"
-_ERROR_CHARACTERS_SHOWN = 300
+ERROR_CHARACTERS_SHOWN = 300
 
 
 def unanswered_lines(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
@@ -25,7 +25,7 @@ def unanswered_lines(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[s
         errors[model, status][last] += 1
     for (model, status), told in sorted(errors.items()):
         number = counted(told.total(), "response")
-        why = next((f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in told.most_common() if error), "")
+        why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in told.most_common() if error), "")
         if status == _FAILED:
             yield f"warning: {model}: {number} of {asked[model]:,} failed{why}; the same command asks again"
         elif status == _OUT_OF_BUDGET:
