@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
@@ -23,6 +24,8 @@ Place = tuple[int | str, ...]
 """Where a value stands in a document: keys and places in lists, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
+_MOST_IN_LINE = 20
+"""Reasons."""
 _OF_KEY = "[key]"
 """What pydantic adds to the place of a key that is wrong itself."""
 _IN_OUR_WORDS: Mapping[str, str] = {
@@ -146,8 +149,10 @@ def told_faults(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> 
 
 
 def in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """The reasons in one line, for values that stand in no document."""
-    return "; ".join(f"{spelled(reason.place)}: {reason.message}".removeprefix(": ") for reason in reasons(error, model))
+    """The reasons in one line, of many the first 20, for values that stand in no document."""
+    told = [f"{spelled(one.place)}: {one.message}".removeprefix(": ") for one in islice(reasons(error, model), _MOST_IN_LINE)]
+    further = error.error_count() - len(told)
+    return "; ".join([*told, f"and {further:,} more"] if further else told)
 
 
 def spelled(place: Place) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,58 @@ class GameDocumentStore(DatabaseStore):
 
         Raises DocumentChanged, and stores nothing, where something of the document was stored since.
         """
-        body = {name: value for name, value in document.items() if name not in ("version", "status")}
-        self._write(kind, document, who, seen, before, body)
+        self._write(kind, document, who, seen, before, is_version=True)
 
     def say(
         self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, seen: int, before: Mapping[str, Any]
     ) -> None:
         """Store the status of a version; arguments and errors as those of `add`."""
-        self._write(kind, document, who, seen, before, None)
+        self._write(kind, document, who, seen, before, is_version=False)
+
+    def add_all(
+        self,
+        kind: GameDocumentKind,
+        versions: Sequence[Mapping[str, Any]],
+        statuses: Sequence[Mapping[str, Any]],
+        who: str,
+        source: str,
+        *,
+        seen: StoredDocuments,
+    ) -> dict[str, int]:
+        """Store versions with their statuses, and statuses of versions that are known, all of them or none.
+
+        Args:
+            kind: of the documents.
+            versions: their fields, with `id`, `version` and `status`.
+            statuses: likewise.
+            who: adds them.
+            source: the file that they come from, for the record.
+            seen: all documents of the kind, of when these were decided on.
+
+        Returns how many were added, by what the record of actions calls one of them.
+        Raises DocumentChanged, and stores nothing, where something of this kind was stored since.
+        """
+        now = self.clock()
+        numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}
+        new = {name: number for name, number in numbers.items() if number}
+        what, noted = f"{kind}_import", {"file": source, "new": new}
+
+        def work(connection: sa.Connection) -> bool:
+            if documents_in(connection, kind) != seen:
+                raise DocumentChanged(f"a {kind} has changed meanwhile")
+            for one in versions:
+                _insert_version(connection, kind, one, who, now)
+            for one in (*versions, *statuses):
+                _insert_status(connection, kind, one, who, now)
+            note_action(connection, who, now, what, {}, noted)
+            return True
+
+        def landed(connection: sa.Connection) -> bool | None:
+            return noted_action(connection, who, now, what) == noted or None
+
+        if new:
+            self.database.write(work, alone=True, landed=landed)
+        return new
 
     def _write(
         self,
@@ -70,21 +114,18 @@ class GameDocumentStore(DatabaseStore):
         who: str,
         seen: int,
         before: Mapping[str, Any] | None,
-        body: Mapping[str, Any] | None,
+        *,
+        is_version: bool,
     ) -> None:
         now = self.clock()
-        row = {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
-
-        what = f"{kind}_status" if body is None else f"{kind}_version"
+        what = f"{kind}_version" if is_version else f"{kind}_status"
 
         def work(connection: sa.Connection) -> bool:
-            if documents_in(connection).revision(kind, row["id"]) != seen:
-                raise DocumentChanged(f"the {kind} {row['id']} has changed meanwhile")
-            if body is not None:
-                made = {**row, "body": _canonical_json(body), "made_at": microseconds(now)}
-                connection.execute(sa.insert(tables.document_versions), made)
-            said = {**row, "status": document["status"], "said_at": microseconds(now)}
-            connection.execute(sa.insert(tables.document_statuses), said)
+            if documents_in(connection).revision(kind, document["id"]) != seen:
+                raise DocumentChanged(f"the {kind} {document['id']} has changed meanwhile")
+            if is_version:
+                _insert_version(connection, kind, document, who, now)
+            _insert_status(connection, kind, document, who, now)
             note_action(connection, who, now, what, before or {}, document)
             return True
 
@@ -93,6 +134,25 @@ class GameDocumentStore(DatabaseStore):
 
         # Alone: no other writer comes between the look and the rows.
         self.database.write(work, alone=True, landed=landed)
+
+
+def _insert_version(
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+) -> None:
+    body = {name: value for name, value in document.items() if name not in ("version", "status")}
+    row = _row(kind, document, who) | {"body": _canonical_json(body), "made_at": microseconds(now)}
+    connection.execute(sa.insert(tables.document_versions), row)
+
+
+def _insert_status(
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+) -> None:
+    row = _row(kind, document, who) | {"status": document["status"], "said_at": microseconds(now)}
+    connection.execute(sa.insert(tables.document_statuses), row)
+
+
+def _row(kind: GameDocumentKind, document: Mapping[str, Any], who: str) -> dict[str, Any]:
+    return {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
 
 
 def _canonical_json(value: Mapping[str, Any]) -> str:

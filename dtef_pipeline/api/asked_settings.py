@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, field_validator
@@ -15,6 +16,7 @@ from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, Mode
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.keys import Space
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.evaluations import AskedRun
@@ -37,6 +39,18 @@ _ASKS_NO_SERVER = (COMPUTED, IMPORTED, "local/", "stored/")
 """How models are named that are computed, imported, in this process, or those of the demo: no provider is called `stored`."""
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
+
+
+def load_slow_packages(settings: Settings) -> None:
+    """Open Dagster's home, then import litellm and pandas: what checks of manifests need. It takes 5 to 15 seconds."""
+    # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
+    with suppress(Exception):
+        known_partitions(settings, RUBRIC_SPACE)
+    for name in ("assets.qa.askable_parts", "dtef_pipeline.rubric.key_points", "dtef_pipeline.rubric.summary_rows"):
+        import_module(name)
+    from resources.gateway.litellm_module import load_litellm
+
+    load_litellm()
 
 
 class EvaluationAsked(Part):

@@ -10,6 +10,7 @@ from pydantic_core import core_schema
 
 from dtef_pipeline.api.etags import UNCHANGED
 from dtef_pipeline.api.versioned import MADE_HERE, Versioned
+from dtef_pipeline.documents import Part
 
 _TAGGED = {"ETag": {"schema": {"type": "string"}, "description": "Of this state: for If-None-Match and If-Match."}}
 _TEXT_MEMBER: dict[str, Any] = {"type": "string"}
@@ -17,6 +18,28 @@ _TIME_MEMBER = {"type": "string", "format": "date-time"}
 SAME_AS_BEFORE: dict[int | str, dict[str, Any]] = {
     304: {"description": "The client has this state already (If-None-Match).", "headers": _TAGGED}
 }
+
+LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/jsonl": {
+                "schema": {
+                    "type": "string",
+                    "description": "One JSON object per line, with its `kind` and the number of its `schema`.",
+                }
+            }
+        },
+        "description": "JSON lines.",
+    }
+}
+LINES_SENT: dict[str, Any] = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
+class AddedRecords(Part):
+    """What an import has added, by kind, and how many records were there already."""
+
+    added: dict[str, int]
+    known: int
 
 
 def change_sent(model: type[Versioned]) -> dict[str, Any]:

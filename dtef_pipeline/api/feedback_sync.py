@@ -13,11 +13,12 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
+from dtef_pipeline.api.document_schemas import LINES_ANSWERED, LINES_SENT, AddedRecords
 from dtef_pipeline.api.etags import UNCHANGED, tagged
 from dtef_pipeline.api.feedback_bodies import PageOfActions, PreferenceBoard
 from dtef_pipeline.api.feedback_routes import FamilyAsked, TakenVote
 from dtef_pipeline.api.feedback_services import UsedForVotes
-from dtef_pipeline.api.problems import faulty, refused_with
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line, refused_with
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
@@ -26,26 +27,10 @@ from resources.exported_votes import checked_lines, exported_lines
 from resources.vote_tables import time_of
 
 router = APIRouter()
-OVER_HTTP = "HTTP"
-"""What the log of actions calls the file that is sent, or came in."""
 LARGEST_PLACE = 2**31 - 1
 """Of the log of actions."""
-_SENT_BODY = "body"
 _VOTE_ID = re.compile(r"[0-9a-f]{32}")
 _LINES_SENT_TOGETHER = 1_000
-_EXPORT_ANSWERS = {
-    200: {
-        "content": {
-            "application/jsonl": {
-                "schema": {
-                    "type": "string",
-                    "description": "One JSON object per line, with its `kind` and the number of its `schema`.",
-                }
-            }
-        },
-        "description": "JSON lines.",
-    }
-}
 
 
 class VoidReason(Part):
@@ -54,14 +39,7 @@ class VoidReason(Part):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 
 
-class AddedRecords(Part):
-    """What an import has added, by kind, and how many records were there already."""
-
-    added: dict[str, int]
-    known: int
-
-
-@router.get("/api/feedback/export", response_class=StreamingResponse, responses=_EXPORT_ANSWERS)  # type: ignore[arg-type]
+@router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
     """All pairs, responses and votes, the same bytes as of `dtef preference export`. Reviewers without consent stand under pseudonyms."""
     lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
@@ -73,7 +51,7 @@ def export_over_http(held: Administering, services: Used, justifications: bool =
     "/api/feedback/import",
     status_code=201,
     response_model=AddedRecords,
-    openapi_extra={"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    openapi_extra=LINES_SENT,
 )
 async def import_over_http(request: Request, held: Administering, services: Used, feedback: UsedForVotes) -> Response:
     """Add the records of JSON lines, all or none of them. 422 names the first line with a fault."""
@@ -81,10 +59,9 @@ async def import_over_http(request: Request, held: Administering, services: Used
 
     def add() -> dict[str, Any]:
         try:
-            done = add_lines(services.votes, list(checked_lines(_SENT_BODY, lines)), held.name, OVER_HTTP)
+            done = add_lines(services.votes, list(checked_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
-            where, _, message = str(error).partition(": ")
-            raise faulty([{"path": where, "message": message}]) from None
+            raise fault_of_line(error) from None
         feedback.waiting.look_again()
         return done._asdict()
 

@@ -11,7 +11,10 @@ from pydantic import Field
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.document_schemas import (
+    LINES_ANSWERED,
+    LINES_SENT,
     SAME_AS_BEFORE,
+    AddedRecords,
     body_sent,
     change_sent,
     list_answered,
@@ -81,6 +84,18 @@ def list_personas(
 def make_persona(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
     """Make a persona: version 1, a draft."""
     return versioned.make(PERSONAS, services, given, holder.name)
+
+
+@router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
+def export_personas(services: Used, _: Operating) -> Response:
+    """All versions of all personas, of files and made here, the same bytes as of `dtef games personas export`."""
+    return versioned.export_answer(PERSONAS, services)
+
+
+@router.post(".jsonl", status_code=201, response_model=AddedRecords, responses=refused_with(409), openapi_extra=LINES_SENT)
+async def import_personas(request: Request, services: Used, holder: Operating) -> Response:
+    """Add the personas of JSON lines, all or none of them, each with its version and status. 422 names the first line with a fault."""
+    return await versioned.import_answer(PERSONAS, request, services, holder.name)
 
 
 @router.get("/{persona_id}", responses={200: _PERSONA_ANSWERED, **SAME_AS_BEFORE})

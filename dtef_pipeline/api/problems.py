@@ -25,6 +25,7 @@ from dtef_pipeline.errors import (
     DuplicateVote,
     EvaluationEnded,
     IdempotencyConflict,
+    SourceError,
     StoreError,
     UnknownEvaluation,
     UnknownPair,
@@ -34,6 +35,10 @@ from dtef_pipeline.errors import (
 from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
+OVER_HTTP = "HTTP"
+"""What the log of actions calls the file that is sent, or came in."""
+SENT_BODY = "body"
+"""What errors call the lines that were sent."""
 _LONGEST_ECHOED = 80
 _MOST_ERRORS = 100
 _LONGEST_DETAIL = 2_000
@@ -68,6 +73,12 @@ class Problem(Exception):
 def faulty(errors: Sequence[Mapping[str, str]]) -> Problem:
     """422 with what is wrong, each with `path` and `message`."""
     return Problem(422, "; ".join(f"{one['path']}: {one['message']}" for one in errors), errors=[dict(one) for one in errors])
+
+
+def fault_of_line(error: SourceError) -> Problem:
+    """422 with what is wrong with a line of a body, whose place is the `path`."""
+    where, _, message = str(error).partition(": ")
+    return faulty([{"path": where, "message": message}])
 
 
 def is_json(request: Request) -> bool:

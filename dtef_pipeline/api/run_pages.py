@@ -33,6 +33,8 @@ from dtef_pipeline.text.counted import counted
 _LONGEST_BESIDE_NAME = 120
 """Characters of a text that stands beside its name; a longer one stands below it."""
 _LOWEST_LEVEL = 6
+_UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
+"""How names of values end that have a unit."""
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
 _NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
 
@@ -75,21 +77,22 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
 @router.get("/runs/{run_id}/traces/{trace_id}")
 def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
-    run_id, found = asked.run.run_id, trace_of(asked, trace_id)
+    run_id, found = asked.run.run_id, {**trace_of(asked, trace_id)}
+    del found["run_id"]
     body = (
         element(
             "p", link(f"/runs/{run_id}", f"Run {run_id[:8]}"), " · ", link(trace_uri(run_id, trace_id), "This trace as JSON")
         ),
-        _members({name: told for name, told in found.items() if name not in ("run_id", "trace_id")}),
+        trace_members(found),
     )
-    return page(request, f"Trace {trace_id[:80]}", *body)
+    return page(request, f"Trace {trace_id[:8]}", *body)
 
 
-def _members(told: Mapping[str, Any], level: int = 2) -> Html:
+def trace_members(told: Mapping[str, Any], level: int = 2) -> Html:
     """The members of an object that have a value: long texts and lists under headings of a level, after what is short."""
     known = {name: one for name, one in told.items() if one not in (None, "", [], {})}
     long = {name: one for name, one in known.items() if _is_part(one)}
-    short: dict[str, Content] = {_in_words(name): _in_short(one) for name, one in known.items() if name not in long}
+    short: dict[str, Content] = {_in_words(name): _in_short(name, one) for name, one in known.items() if name not in long}
     parts = [html(element(f"h{level}", _in_words(name)), _part(name, one, level)) for name, one in long.items()]
     return html(listed(short) if short else None, parts)
 
@@ -104,23 +107,30 @@ def _part(name: str, told: Any, level: int) -> Html:
     if isinstance(told, str):
         return element("div", told, class_="raw", dir="auto", tabindex="0")
     if isinstance(told, dict):
-        return _members(told, min(level + 1, _LOWEST_LEVEL))
+        return trace_members(told, min(level + 1, _LOWEST_LEVEL))
     if any(isinstance(one, list) and any(isinstance(each, dict) for each in one) for row in told for one in row.values()):
         below = min(level + 1, _LOWEST_LEVEL)
-        shown = [(element(f"h{below}", f"{at:,} of {len(told):,}"), _members(row, below)) for at, row in enumerate(told, 1)]
+        shown = [
+            (element(f"h{below}", f"{at:,} of {len(told):,}"), trace_members(row, below)) for at, row in enumerate(told, 1)
+        ]
         return html(shown)
     columns = [column for column in told[0] if any(row[column] not in (None, "", []) for row in told)] or list(told[0])
-    rows = [row_of(*(_in_short(row[column]) for column in columns)) for row in told]
+    rows = [row_of(*(_in_short(column, row[column]) for column in columns)) for row in told]
     return box_of_table(f"{_in_words(name)}: {len(told):,}", [_in_words(column) for column in columns], rows)
 
 
 def _in_words(name: str) -> str:
-    """`Prompt id` of `prompt_id`."""
+    """`Prompt id` of `prompt_id`, `Latency (s)` of `latency_s`."""
+    for ending, unit in _UNIT_OF_ENDING.items():
+        if name.endswith(ending):
+            return f"{_in_words(name.removesuffix(ending))} ({unit})"
     return name.replace("_", " ").capitalize()
 
 
-def _in_short(told: Any) -> Content:
+def _in_short(name: str, told: Any) -> Content:
     """A value in a line: numbers with four digits, times to the second, lists with commas."""
+    if name.endswith("_at") and isinstance(told, str):
+        told = datetime.fromisoformat(told)
     if isinstance(told, datetime):
         return moment(told)
     if isinstance(told, bool) or told is None:

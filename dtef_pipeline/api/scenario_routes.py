@@ -10,7 +10,10 @@ from pydantic import Field
 from dtef_pipeline.api import versioned
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.document_schemas import (
+    LINES_ANSWERED,
+    LINES_SENT,
     SAME_AS_BEFORE,
+    AddedRecords,
     body_sent,
     change_sent,
     list_answered,
@@ -34,6 +37,8 @@ LeagueName = Annotated[str, Path(description="The part of the id before the slas
 NameInLeague = Annotated[str, Path(description="The part of the id after the slash, such as `kuhn`.")]
 LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
+MOST_SCENARIOS_IMPORTED = 20
+"""New ones in a request: each is tried by its engine, which takes a second."""
 _SCENARIO_ANSWERED = one_answered(ScenarioManifest)
 
 
@@ -59,7 +64,9 @@ def _faults(manifest: versioned.Versioned) -> list[dict[str, str]]:
     return engine_faults(manifest)
 
 
-SCENARIOS = versioned.DocumentsOfKind("scenario", "scenarios", ScenarioManifest, get_args(ScenarioStatus), _known, _faults)
+SCENARIOS = versioned.DocumentsOfKind(
+    "scenario", "scenarios", ScenarioManifest, get_args(ScenarioStatus), _known, _faults, MOST_SCENARIOS_IMPORTED
+)
 
 
 @router.get("", responses={200: list_answered("scenarios", ScenarioManifest), **SAME_AS_BEFORE})
@@ -84,6 +91,18 @@ def list_scenarios(
 def make_scenario(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
     """Make a scenario: version 1, experimental. Its engine has to be able to play it."""
     return versioned.make(SCENARIOS, services, given, holder.name)
+
+
+@router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
+def export_scenarios(services: Used, _: Operating) -> Response:
+    """All versions of all scenarios, of files and made here, the same bytes as of `dtef games scenarios export`."""
+    return versioned.export_answer(SCENARIOS, services)
+
+
+@router.post(".jsonl", status_code=201, response_model=AddedRecords, responses=refused_with(409), openapi_extra=LINES_SENT)
+async def import_scenarios(request: Request, services: Used, holder: Operating) -> Response:
+    """Add the scenarios of JSON lines, all or none of them, each with its version and status. 422 names the first line with a fault."""
+    return await versioned.import_answer(SCENARIOS, request, services, holder.name)
 
 
 @router.get("/templates", responses=templates_answered(ScenarioManifest))

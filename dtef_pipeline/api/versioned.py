@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.etags import header_of, require_match, tagged, weak_etag
-from dtef_pipeline.api.problems import Problem, as_errors, faulty
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, as_errors, fault_of_line, faulty
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.document_lines import document_lines, new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.identity import versions_in_play
+from resources.game_document_store import GameDocumentStore
 from resources.game_documents import DocumentChanged, DocumentVersion, GameDocumentKind, SaidStatus, StoredDocuments
 from resources.settings import Settings
 
@@ -47,6 +52,8 @@ class DocumentsOfKind:
     """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
     faults: Callable[[Versioned], list[dict[str, str]]] = lambda _: []
     """What else is wrong with a document that fits its model, each with `path` and `message`."""
+    most_imported: int | None = None
+    """New versions of one import over HTTP; None: any number."""
 
     def location(self, document_id: str) -> str:
         return f"/api/{self.plural}/{document_id}"
@@ -74,8 +81,14 @@ class KnownDocuments:
 
     @classmethod
     def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
-        stored, conflicts = services.documents.all(of.kind, document_id), dict[str, str]()
-        return cls(of, of.known(services.settings, stored, conflicts), stored, conflicts)
+        return cls.of_store(of, services.settings, services.documents, document_id)
+
+    @classmethod
+    def of_store(
+        cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
+    ) -> KnownDocuments:
+        stored, conflicts = store.all(of.kind, document_id), dict[str, str]()
+        return cls(of, of.known(settings, stored, conflicts), stored, conflicts)
 
     def latest(self) -> dict[str, Versioned]:
         """The latest version of each document, by id, in the order of ids."""
@@ -190,6 +203,78 @@ def change(of: DocumentsOfKind, request: Request, services: Services, document_i
     return _now(body_of(document))
 
 
+def export_answer(of: DocumentsOfKind, services: Services) -> Response:
+    """All versions of all documents as JSON lines, of files and made here."""
+    lines = document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
+    sent = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
+    return Response(lines, headers=sent, media_type="application/jsonl")
+
+
+async def import_answer(of: DocumentsOfKind, request: Request, services: Services, who: str) -> Response:
+    """201 with what was added. Raises Problem: 422 for the first line with a fault, 409 where something has changed meanwhile."""
+    data = await request.body()
+
+    def add() -> AddedDocuments:
+        try:
+            return import_documents(
+                of, services.settings, services.documents, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported
+            )
+        except SourceError as error:
+            raise fault_of_line(error) from None
+        except DocumentChanged as error:
+            raise Problem(409, f"{error}; send the lines again") from None
+
+    return JSONResponse((await run_in_threadpool(add))._asdict(), 201)
+
+
+class AddedDocuments(NamedTuple):
+    """What an import has added, by what the record of actions calls it, and how many lines said nothing new."""
+
+    added: dict[str, int]
+    known: int
+
+
+def import_documents(
+    of: DocumentsOfKind,
+    settings: Settings,
+    store: GameDocumentStore,
+    data: bytes,
+    where: str,
+    who: str,
+    *,
+    source: str | None = None,
+    most: int | None = None,
+) -> AddedDocuments:
+    """Store the versions and later statuses that JSON lines have and nothing here has, all of them or none.
+
+    `where` and `source`: what errors and the record of actions call the lines; None: the same. `most`: new versions; None: any number.
+    Raises DocumentChanged, Problem 503, and SourceError, with the line, for what is no such document, contradicts what is there or cannot be
+    played.
+    """
+    given = read_document_lines(of.kind, data, where)
+    known = KnownDocuments.of_store(of, settings, store)
+    new = new_documents(given, known.versions.values(), where, of.statuses)
+    versions = {line: one for line, one in new.items() if (one.id, one.version) not in known.versions}
+    _require_importable(of, versions, where, most)
+    later = [body_of(one) for line, one in new.items() if line not in versions]
+    bodies = [body_of(one) for one in versions.values()]
+    return AddedDocuments(store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored), len(given) - len(new))
+
+
+def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
+    """Raises SourceError for the first line with what cannot be stored or played."""
+    for line, one in versions.items():
+        if one.version > LARGEST_VERSION:
+            raise SourceError(f"version: got {one.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
+    if most is not None and len(versions) > most:
+        said = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
+        raise SourceError(said, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
+    for line, one in versions.items():
+        if found := of.faults(one):
+            said = "; ".join(f"{each['path']}: {each['message']}" for each in found)
+            raise SourceError(said, where=where, line=line)
+
+
 def move(
     of: DocumentsOfKind, request: Request, services: Services, document_id: str, status: str, version: int | None, who: str
 ) -> Response:
@@ -240,7 +325,7 @@ def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        raise faulty([*faults, *as_errors(reasons(error, of.model))][:_MOST_FAULTS]) from None
+        raise faulty([*faults, *as_errors(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
     if faults:
         raise faulty(faults)
     return document

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.games_decisions_group import decisions
-from dtef_pipeline.cli.games_personas_group import personas
+from dtef_pipeline.cli.games_personas_group import personas, scenarios
 from dtef_pipeline.cli.games_report_group import report
 from dtef_pipeline.cli.games_run_group import RUN_COMMANDS
 from dtef_pipeline.cli.reported import reports_errors
@@ -29,6 +29,7 @@ def games() -> None:
         dtef games report             write the results as pages, with episodes move by move
         dtef games decisions          read a model's whole strategy off every decision of a small game
         dtef games personas           list personas, and take them in and out as a file
+        dtef games scenarios          take scenarios in and out as a file
     """
 
 
@@ -119,5 +120,5 @@ def check(folder: Path | None) -> None:
     sys.exit(games_list.check(folder))
 
 
-for command in (personas, decisions, *RUN_COMMANDS, report):
+for command in (personas, scenarios, decisions, *RUN_COMMANDS, report):
     games.add_command(command)

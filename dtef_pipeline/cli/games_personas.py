@@ -1,42 +1,73 @@
-"""What `dtef games personas` does; the words are in `dtef_pipeline/cli/games_personas_group.py`."""
+"""What `dtef games personas` and `dtef games scenarios` do; the words are in `dtef_pipeline/cli/games_personas_group.py`."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import click
 import yaml
 
-from assets.games.known_games import known_persona_versions
+from assets.games.known_games import known_persona_versions, known_scenario_versions
 from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.games.persona_lines import new_personas, persona_lines, read_persona_lines
-from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.games.document_lines import (
+    LineDocument,
+    LineKind,
+    document_lines,
+    new_documents,
+    read_document_lines,
+    version_name,
+)
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 
 
-def export(file: Path) -> None:
+def export_personas(file: Path) -> None:
     """Write all personas; a file that ends in .gz is compressed, without the time of writing."""
-    versions = known_persona_versions(Settings.from_environment())
-    data = persona_lines(versions.values()).encode()
+    _export("persona", known_persona_versions(Settings.from_environment()).values(), file)
+
+
+def export_scenarios(file: Path) -> None:
+    """Likewise, all scenarios."""
+    _export("scenario", known_scenario_versions(Settings.from_environment()).values(), file)
+
+
+def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> None:
+    data = document_lines(kind, documents).encode()
     try:
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
-    click.echo(f"{counted(len(versions), 'persona')} in {file}")
+    click.echo(f"{counted(len(documents), kind)} in {file}")
 
 
-def take_in(file: Path) -> int:
+def import_scenarios(file: Path, who: str | None) -> None:
+    """Add those of a file to the response store: all that are not there yet, or none."""
+    # These bring the web framework and pandas.
+    from dtef_pipeline.api.scenario_routes import SCENARIOS
+    from dtef_pipeline.api.versioned import import_documents
+    from dtef_pipeline.cli.preference_votes import user_name
+    from resources.game_document_store import GameDocumentStore
+
+    settings = Settings.from_environment()
+    with GameDocumentStore(settings.responses_url) as store:
+        done = import_documents(SCENARIOS, settings, store, _bytes_of(file), str(file), who or user_name())
+        name = store.database.name
+    added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
+    click.echo(f"{name}: {added} added from {file}, {done.known:,} there already")
+
+
+def import_personas(file: Path) -> int:
     """The exit code, 0. Everything is read and checked before anything is written."""
     settings = Settings.from_environment()
     folder = settings.personas
     if folder is None:
         raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
-    given = read_persona_lines(_text_of(file), str(file))
-    new = new_personas(given, known_persona_versions(settings), str(file))
+    given = read_document_lines("persona", _bytes_of(file), str(file))
+    new = new_documents(given, known_persona_versions(settings).values(), str(file))
     files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new.values()}
     for line, path in zip(new, files, strict=True):
         if path.exists():
@@ -44,7 +75,7 @@ def take_in(file: Path) -> int:
                 f"{path} holds another persona: give that file another name",
                 where=str(file),
                 line=line,
-                arrived=new[line].name,
+                arrived=version_name(new[line]),
                 allowed="a version whose file is not there yet",
             )
     try:
@@ -56,7 +87,7 @@ def take_in(file: Path) -> int:
     return 0
 
 
-def _write(files: dict[Path, Persona]) -> None:
+def _write(files: dict[Path, LineDocument]) -> None:
     """All files or, where one cannot be written, none."""
     drafts = {path.with_suffix(".draft"): path for path in files}
     try:
@@ -70,18 +101,15 @@ def _write(files: dict[Path, Persona]) -> None:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
-def _as_yaml(persona: Persona) -> str:
-    return yaml.safe_dump(persona.model_dump(), allow_unicode=True, sort_keys=False, width=120)
+def _as_yaml(document: LineDocument) -> str:
+    return yaml.safe_dump(document.model_dump(), allow_unicode=True, sort_keys=False, width=120)
 
 
-def _text_of(file: Path) -> str:
+def _bytes_of(file: Path) -> bytes:
     try:
         data = file.read_bytes()
-        return (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8-sig")
+        return gzip.decompress(data) if file.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(
             f"cannot be read: {error}", where=str(file), allowed="JSON lines, in a file .gz compressed"
         ) from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"not UTF-8 (byte 0x{error.object[error.start]:02x})", where=str(file), line=line) from error

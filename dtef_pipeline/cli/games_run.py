@@ -22,6 +22,7 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.role_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.started_runs import roll_up, rolled_up, say_used
 from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.cli.unanswered import ERROR_CHARACTERS_SHOWN
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.approved import require_approved
@@ -56,8 +57,6 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
-
-_ERROR_CHARACTERS_SHOWN = 300
 
 
 OR_UNAPPROVED = ", or any with --unapproved"
@@ -229,7 +228,7 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
     for (model, status), number in sorted(found.items()):
         if status != PLAYED_EPISODE:
             why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
-            last = "".join(f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
+            last = "".join(f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
             yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 

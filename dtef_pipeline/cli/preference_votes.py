@@ -52,7 +52,7 @@ def make_pairs(
     settings = Settings.from_environment()
     asked = PairsAsked(family, only, models, snapshot, baselines, most, per_item)
     with _store() as store:
-        done = pair_stored(store, open_reader(), settings, asked, who or _user())
+        done = pair_stored(store, open_reader(), settings, asked, who or user_name())
         if not done.responses:
             also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
             raise ConfigError(
@@ -89,14 +89,14 @@ def take_vote(values: Mapping[str, Any]) -> None:
 
 def void_vote(vote_id: str, reason: str, who: str | None) -> None:
     with _store() as store:
-        store.void(vote_id, who or _user(), reason)
+        store.void(vote_id, who or user_name(), reason)
     click.echo(f"vote {vote_id} counts no more; its reviewer cannot vote on the pair again")
 
 
 def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
         _person(store, reviewer)
-        store.say_of_reviewer(reviewer, consent=consent, who=who or _user())
+        store.say_of_reviewer(reviewer, consent=consent, who=who or user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
 
@@ -144,7 +144,7 @@ def export_file(path: Path, justifications: bool, who: str | None) -> None:
             f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --format csv"
         )
     with _store() as store:
-        written = export_votes(store, path, who or _user(), justifications=justifications)
+        written = export_votes(store, path, who or user_name(), justifications=justifications)
         click.echo(f"{path}: {counted(written, 'line')} of {store.name}")
 
 
@@ -161,7 +161,7 @@ def import_file(path: Path, form: str, responses: Path | None, prompts: Path | N
             "--responses and --prompts go with --format pairs-csv alone: JSON lines hold the responses themselves"
         )
     with _store() as store:
-        by = who or _user()
+        by = who or user_name()
         done = import_votes(store, path, by) if form == "jsonl" else _import_csv(store, path, responses, prompts, by)
         added = ", ".join(counted(count, kind) for kind, count in done.added.items()) or "nothing"
         click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
@@ -227,7 +227,8 @@ def _person(store: VoteStore, reviewer: str) -> None:
         raise ConfigError(str(error)) from None
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Of the user of this computer, for the record of actions."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

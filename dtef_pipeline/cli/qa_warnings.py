@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dtef_pipeline.cli.unanswered import unanswered_lines
 from dtef_pipeline.qa.prompt_rows import AskedHow
 from dtef_pipeline.qa.space import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
 
-_FAILED_CALL = "error"
 _REASONS_NAMED = 3
 
 
@@ -48,14 +48,10 @@ def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, sto
 
 
 def failed_models(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """A line per model with responses that failed, in parts and a snapshot, by name."""
-    asked, failed = Counter[str](), Counter[str]()
+    """The lines of `unanswered_lines` of parts and a snapshot."""
+    names = ["model", "call_status", "error"]
+    calls: list[tuple[str, str, str | None]] = []
     for key in keys:
-        at = {**QA_SPACE.levels(key), "snapshot": snapshot}
-        rows = warehouse.read_or_empty("qa_responses", columns=["model", "call_status"], **at)
-        for model, status in zip(rows["model"].to_pylist(), rows["call_status"].to_pylist(), strict=True):
-            asked[model] += 1
-            failed[model] += status == _FAILED_CALL
-    for model in sorted(failed):
-        if failed[model]:
-            yield f"warning: {model}: {counted(failed[model], 'response')} of {asked[model]:,} failed; the same command asks again"
+        rows = warehouse.read_or_empty("qa_responses", columns=names, **QA_SPACE.levels(key), snapshot=snapshot)
+        calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
+    yield from unanswered_lines(calls)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.cli.unanswered import unanswered_lines
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
@@ -16,13 +17,12 @@ _BLUEPRINTS_NAMED = 5
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
-    """A line per model with responses that failed or are blank, and per judge with many replies that could not be read."""
-    responses = _rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
+    """A line per model with responses that failed, that a budget ended or that are blank, and per judge with many unreadable replies."""
+    responses = _rows(warehouse, "rubric_responses", ["model", "status", "error"], keys, snapshot)
+    without_nan = responses.astype(object).where(responses.notna(), None)
+    yield from unanswered_lines(without_nan.itertuples(index=False, name=None))
     for model, status in responses.groupby("model")["status"]:
-        failed, empty = int((status == "error").sum()), int((status == "empty").sum())
-        if failed:
-            yield f"warning: {model}: {counted(failed, 'response')} of {len(status):,} failed; the same command asks again"
-        if empty:
+        if empty := int((status == "empty").sum()):
             yield f"warning: {model}: {counted(empty, 'response')} of {len(status):,} blank, and so unscored"
     asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
     if lacking := len(asked) - asked["reason"].null_count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.asked_settings import load_slow_packages
 from dtef_pipeline.api.connections import PatientHttp
 from dtef_pipeline.api.problems import problem_answer
 from dtef_pipeline.api.services import Services
@@ -64,7 +66,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     with listening:
         address = _address(host, listening.getsockname()[1])
         services = Services.opened(settings, tokens, is_open, host)
-        server = _AnnouncedServer(_config(services), lambda: click.echo(_how_to_log_in(address, settings.api_tokens, is_open)))
+        server = _AnnouncedServer(_config(services), lambda: _announce(settings, address, is_open))
         with sole_server(settings.responses_url) as is_sole:
             for warning in _warnings(is_near, is_sole, services.votes.database.name):
                 click.echo(f"warning: {warning}", err=True)
@@ -73,6 +75,13 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
             except KeyboardInterrupt:
                 return 0
     return 0 if server.started else 1
+
+
+def _announce(settings: Settings, address: str, is_open: bool) -> None:
+    """Print how to log in, and load what submissions need while other requests are answered."""
+    click.echo(_how_to_log_in(address, settings.api_tokens, is_open))
+    # A daemon thread: Ctrl-C does not wait for it.
+    threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
 
 
 def _warnings(is_near: bool, is_sole: bool, store: str) -> Iterator[str]:

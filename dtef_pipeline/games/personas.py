@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
@@ -15,6 +15,7 @@ from dtef_pipeline.identity import versions_in_play
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
 _TraitName = Annotated[str, StringConstraints(max_length=100)]
 _TraitText = Annotated[str, StringConstraints(max_length=1_000)]
+_MOST_TRAITS = 50
 PersonaStatus = Literal["draft", "approved", "retired"]
 """From the first to the last."""
 
@@ -29,8 +30,16 @@ class Persona(Part):
     """What people call it; hidden from reviewers."""
     system_prompt: Annotated[str, StringConstraints(min_length=1, max_length=32_000, strip_whitespace=True)]
     """What the model is told in front of the rules of a scenario."""
-    traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=50)] = {}
+    traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=_MOST_TRAITS)] = {}
     """What it is said to be, for people and boards: `risk: low`."""
+
+    @field_validator("traits", mode="before")
+    @classmethod
+    def _check_number(cls, traits: object) -> object:
+        """Before each trait is read: 60,000 that are faulty took half a minute."""
+        if isinstance(traits, dict) and len(traits) > _MOST_TRAITS:
+            raise ValueError(f"got {len(traits):,}; allowed: at most {_MOST_TRAITS}")
+        return traits
 
     @property
     def name(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -322,3 +324,29 @@ def test_the_published_cases(client: TestClient) -> None:
         given = case["in"]
         named = given["personas"] if "personas" in given else [of_status.get(given["persona"], given["persona"])]
         assert post(client, persona_ids=named).status_code == case["out"], case["id"]
+
+
+def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first submission imports litellm, which takes seconds."""
+    from resources.gateway import litellm_module, sent_settings
+
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load_slowly() -> Any:
+        begun.set()
+        may_end.wait()
+        return litellm_module.load_litellm()
+
+    monkeypatch.setattr(sent_settings, "load_litellm", load_slowly)
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(client.post, "/api/evaluations", json=KUHN)
+        try:
+            assert begun.wait(60)
+            assert client.get("/api/health").status_code == 200
+            assert client.get("/api/personas").status_code == 200
+            quick = client.post("/api/evaluations", json={**KUHN, "models": ["baseline/random"], "persona_ids": ["none"]})
+            assert quick.status_code == 202, quick.text
+            assert not slow.done()
+        finally:
+            may_end.set()
+        assert slow.result().status_code == 202

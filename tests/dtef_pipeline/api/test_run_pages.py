@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.run_pages import four_digits
+from dtef_pipeline.api.run_pages import four_digits, trace_members
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.test_results_of_runs import ASKED
 
@@ -29,6 +29,19 @@ from tests.dtef_pipeline.api.test_results_of_runs import ASKED
 def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> None:
     """Small amounts had an exponent."""
     assert four_digits(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"latency_s": 1.25}, "<dt>Latency (s)</dt><dd><bdi>1.25</bdi></dd>"),
+        ({"cost_usd": 0.5}, "<dt>Cost (US dollars)</dt><dd><bdi>0.5</bdi></dd>"),
+        ({"prompt_id": "ab"}, "<dt>Prompt id</dt>"),
+        ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, ">2026-01-01 00:00:00</time>"),
+    ],
+)
+def test_values_of_traces_have_units_and_times_are_read_as_on_other_pages(told: dict[str, object], shown: str) -> None:
+    assert shown in trace_members(told)
 
 
 TEXT_OF_TRACE = {"games": "ACTION: bet", "qa": "The answer is law/0", "rubric": "I sleep badly.", "survey": "[0.5, 0.3, 0.2]"}
@@ -56,6 +69,9 @@ def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(tmp_path: Path,
     assert text in unescape(shown.text)
     assert f'href="/api/evaluations/{run_id}/traces/{trace_id}"' in shown.text
     assert "<nav" in shown.text
+    # An id of 32 characters in the heading was wider than a telephone.
+    assert f"<h1>Trace {trace_id[:8]}</h1>" in shown.text
+    assert trace_id in unescape(shown.text).partition("</h1>")[2]
     assert (absent.status_code, absent.headers["content-type"].partition(";")[0]) == (404, "text/html")
 
 

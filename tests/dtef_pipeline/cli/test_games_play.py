@@ -222,6 +222,35 @@ def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pyte
         assert again.read_bytes() == out.read_bytes()
 
 
+def test_scenarios_go_out_and_into_an_empty_store_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, again, packed = state / "a.jsonl", state / "b.jsonl", state / "c.jsonl.gz"
+    ok("games", "scenarios", "export", out)
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    kuhn = next(one for one in lines if one["id"] == "poker/kuhn")
+    own = [{**kuhn, "id": "own/kuhn", "adapter": "poker/kuhn", "version": version} for version in (1, 3)]
+    text = "".join(f"{json.dumps(one)}\n" for one in [*lines, *own])
+    out.write_text(text, encoding="utf-8")
+    assert f"2 scenario versions added from {out}, {len(lines)} there already" in ok("games", "scenarios", "import", out)
+    ok("games", "scenarios", "export", out)
+    ok("games", "scenarios", "export", packed)
+    for source in (out, packed):
+        monkeypatch.setenv("DTEF_RESPONSES", str(state / f"empty {source.suffix}.sqlite"))
+        assert "2 scenario versions added" in ok("games", "scenarios", "import", source, "--by", "me")
+        assert "nothing added" in ok("games", "scenarios", "import", source)
+        ok("games", "scenarios", "export", again)
+        assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_bad_line_takes_in_no_scenario(state: Path) -> None:
+    file = state / "in.jsonl"
+    ok("games", "scenarios", "export", file)
+    lines = file.read_text(encoding="utf-8").replace('"version":1', '"version":7').splitlines()
+    file.write_text("\n".join([lines[0], lines[1].replace('"version":7', '"version":0'), *lines[2:]]), encoding="utf-8")
+    assert "in.jsonl:2: version: got 0; allowed: 1 or more" in refused("games", "scenarios", "import", file)
+    ok("games", "scenarios", "export", file)
+    assert '"version":7' not in file.read_text(encoding="utf-8")
+
+
 def test_a_bad_line_takes_in_nothing(state: Path) -> None:
     file = state / "in.jsonl"
     ok("games", "personas", "export", file)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.qa_warnings import failed_models
+from dtef_pipeline.cli.unanswered import unanswered_lines
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to
 
@@ -30,3 +32,18 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
         "warning: c: 1 response of 1 failed; the same command asks again",
     ]
     assert list(failed_models(house, ["mmlu/winds"], "base")) == []
+
+
+def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:
+    """The only call of a run failed, its budget ended, and the last lines said nothing of either."""
+    ended = "not asked again: the run's max_calls of 1 was reached"
+    calls = [
+        ("m", "budget", ended),
+        ("m", "budget", f"{ended}{LAST_ERROR}m: HTTP 500"),
+        ("m", "answered", None),
+        ("a", "error", "x"),
+    ]
+    assert list(unanswered_lines(calls)) == [
+        "warning: a: 1 response of 1 failed (x); the same command asks again",
+        "warning: m: 2 responses of 3 missing, because a budget was reached (m: HTTP 500); the same command continues",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import stat
 import threading
@@ -11,6 +12,7 @@ import pytest
 import uvicorn
 
 from dtef_pipeline.api.tokens import read_tokens, token_hash
+from dtef_pipeline.cli import serve_api
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.kept_tokens import add, check_tokens
 from resources.responses.sole_server import sole_server
@@ -147,3 +149,34 @@ class TestStart:
         loaded = loaded_by("import dtef_pipeline.cli.serve_api")
         assert "uvicorn" in loaded
         assert loaded & {"dagster", "litellm", "pandas", "duckdb"} == set()
+
+    def test_what_submissions_need_is_loaded_behind_its_start(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The first submission of a rubric took 10 seconds and more, as it imported Dagster and litellm."""
+        begun, may_end = threading.Event(), threading.Event()
+
+        def load(_: Settings) -> None:
+            begun.set()
+            may_end.wait()
+
+        monkeypatch.setattr(serve_api, "load_slow_packages", load)
+        monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: asyncio.run(started_and_stopped(server, sockets)))
+        try:
+            assert "stop with Ctrl-C" in dtef("api", "--dev", "--port", 0).stdout
+            assert begun.wait(60)
+        finally:
+            may_end.set()
+
+    def test_litellm_is_not_left_for_the_first_submission(self, state: Path) -> None:
+        loaded = loaded_by(
+            "from dtef_pipeline.api.asked_settings import load_slow_packages\n"
+            "from resources.settings import Settings\n"
+            "load_slow_packages(Settings.from_environment())"
+        )
+        assert loaded >= {"litellm", "pandas"}
+
+
+async def started_and_stopped(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets)
+    await server.shutdown(sockets)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.games.persona_lines import new_personas, persona_lines, read_persona_lines
+from dtef_pipeline.games.document_lines import document_lines, new_documents, read_document_lines
 from dtef_pipeline.games.personas import Persona, read_persona_versions, read_personas
 from tests.conftest import ROOT
 
@@ -50,10 +50,10 @@ def test_shipped_personas_are_small_and_approved() -> None:
 
 
 def test_lines_are_sorted_and_come_back_as_the_same_bytes() -> None:
-    text = persona_lines([SECOND, OTHER, FIRST])
+    text = document_lines("persona", [SECOND, OTHER, FIRST])
     assert [json.loads(line)["id"] for line in text.splitlines()] == ["able", "calm", "calm"]
     assert text.startswith('{"display_name":"Äble","id":"able","kind":"persona","schema":1,')
-    assert persona_lines(read_persona_lines(text, "x").values()) == text
+    assert document_lines("persona", read_document_lines("persona", text.encode(), "x").values()) == text
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(lambda text: bool(text.strip()))
@@ -66,10 +66,10 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 )
 def test_any_persona_is_the_same_after_lines(name: str, prompt: str, traits: dict[str, str | int | float | bool]) -> None:
     one = Persona(id="any", version=3, display_name=name, system_prompt=prompt, traits=traits)
-    assert read_persona_lines(persona_lines([one]), "x") == {1: one}
+    assert read_document_lines("persona", document_lines("persona", [one]).encode(), "x") == {1: one}
 
 
-GOOD = persona_lines([FIRST]).strip()
+GOOD = document_lines("persona", [FIRST]).strip()
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,28 @@ GOOD = persona_lines([FIRST]).strip()
 )
 def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, told: str) -> None:
     with pytest.raises(SourceError, match=f"in.jsonl:3: .*{told}"):
-        read_persona_lines(f"{GOOD}\n\n{line}\n", "in.jsonl")
+        read_document_lines("persona", f"{GOOD}\n\n{line}\n".encode(), "in.jsonl")
 
 
 def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
-    there = {FIRST.name: FIRST}
-    assert new_personas({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
+    there = [FIRST]
+    assert new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
     with pytest.raises(
         SourceError,
         match="x:7: is there already with other content; got 'calm:v1'; allowed: ",
     ):
-        new_personas({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
+        new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
+
+
+def test_of_many_faults_in_a_line_the_first_are_told() -> None:
+    """A line of 60,000 faulty traits was read for half a minute, and told as 5 MB."""
+    for faulty in ({f"t{n}": [] for n in range(5_000)}, {"x": 1}):
+        keys = {f"k{n}": 1 for n in range(5_000)} if "x" in faulty else {}
+        line = json.dumps({**json.loads(GOOD), **keys, "traits": faulty})
+        with pytest.raises(SourceError) as error:
+            read_document_lines("persona", line.encode(), "in.jsonl")
+        assert len(str(error.value)) < 5_000
+    assert "and 4,980 more" in str(error.value)
 
 
 @pytest.mark.parametrize(

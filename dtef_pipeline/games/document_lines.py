@@ -1,0 +1,136 @@
+"""Personas and scenarios as lines of JSON, for other programs and other places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from dtef_pipeline.documents import in_one_line
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.personas import Persona
+
+LINE_SCHEMA = 1
+LineKind = Literal["persona", "scenario"]
+LineDocument = Persona | ScenarioManifest
+_MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Persona, "scenario": ScenarioManifest})
+
+
+def document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
+    """One line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
+    ordered = sorted(documents, key=lambda one: (one.id, one.version))
+    return "".join(f"{_line_of(kind, one)}\n" for one in ordered)
+
+
+def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, LineDocument]:
+    """By number of its line, counted from 1, the documents of such lines, each version once; blank lines are passed over.
+
+    Raises SourceError, with the line, for bytes that are no UTF-8, a line that is no such document, and a version that stands twice with
+    different content.
+    """
+    found: dict[int, LineDocument] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(_text_of(data, where).split("\n"), start=1):
+        if not line.strip():
+            continue
+        document = _document_of(kind, line, where, number)
+        earlier = lines.setdefault(version_name(document), number)
+        if found.setdefault(earlier, document) != document:
+            raise SourceError(
+                f"line {earlier} has other content",
+                where=where,
+                line=number,
+                arrived=version_name(document),
+                allowed=f"each version of a {kind} once",
+            )
+    return found
+
+
+def new_documents(
+    given: Mapping[int, LineDocument], known: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
+) -> dict[int, LineDocument]:
+    """Those of the given documents, by line, of which there is nothing equal.
+
+    Args:
+        given: by line.
+        known: the versions there are.
+        where: the file, as errors name it.
+        statuses: from the first to the last. A version that is known with an earlier status is new, one that is known with a later status is
+            not. Without statuses another status is other content.
+
+    Raises SourceError, with the line, for a version that is known with other content.
+    """
+    versions = {version_name(one): one for one in known}
+    found: dict[int, LineDocument] = {}
+    for line, document in given.items():
+        there = versions.get(version_name(document))
+        fields = _different_fields(document, there) if there else []
+        is_later = there is not None and fields == ["status"] and statuses
+        if fields and not is_later:
+            raise SourceError(
+                "is there already with other content",
+                where=where,
+                line=line,
+                arrived=version_name(document),
+                allowed=f"the same {', '.join(fields)}, or another version",
+            )
+        if there is None or (is_later and statuses.index(document.status) > statuses.index(there.status)):
+            found[line] = document
+    return found
+
+
+def version_name(document: LineDocument) -> str:
+    """Id and version, as tables have it: `cautious:v2`."""
+    return f"{document.id}:v{document.version}"
+
+
+def _different_fields(document: LineDocument, other: LineDocument) -> list[str]:
+    return [name for name in type(document).model_fields if getattr(document, name) != getattr(other, name)]
+
+
+def _line_of(kind: LineKind, document: LineDocument) -> str:
+    told = {"kind": kind, "schema": LINE_SCHEMA, **document.model_dump(mode="json")}
+    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _text_of(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"not UTF-8 (byte 0x{error.object[error.start]:02x})", where=where, line=line) from error
+
+
+def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocument:
+    def fault(problem: str, arrived: object) -> SourceError:
+        allowed = f'an object with "kind": "{kind}", "schema": {LINE_SCHEMA} and the fields of a {kind}'
+        return SourceError(problem, where=where, line=number, arrived=arrived, allowed=allowed)
+
+    try:
+        given = json.loads(line, object_pairs_hook=_of_unique_keys)
+        line.encode()
+        json.dumps(given, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise fault(f"no usable JSON: {error}", line[:80]) from error
+    if not isinstance(given, dict):
+        raise fault("no JSON object", given if len(line) <= 80 else line[:80])
+    for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
+        arrived = given.pop(name, None)
+        if arrived != value or type(arrived) is not type(value):
+            raise fault(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
+    model = _MODELS[kind]
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise SourceError(in_one_line(error, model), where=where, line=number) from error
+
+
+def _of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
