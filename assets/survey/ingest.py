@@ -19,7 +19,7 @@ from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
-from dtef_pipeline.survey.changes import COPY_COLUMNS, is_copy
+from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
 from dtef_pipeline.survey.design_effects import stated
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.observe import observe
@@ -92,8 +92,8 @@ def _findings_beside_other_rounds(store: SurveyStore, round_id: str, responses: 
     copies = [other for other in others if is_copy(responses, _answers(store, other))]
     found = []
     if copies:
-        message = "The same survey is stored under several ids, so a baseline that repeats one of them predicts the others without error."
-        found.append({"code": "same-survey", "message": message, "items": [round_id, *copies]})
+        message = f"The same survey is stored under several ids: {PREVIOUS_ROUND} does not repeat one of them for another."
+        found.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
     if later := _later_predicted_rounds(store, round_id):
         again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
         message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from dtef_pipeline.survey.baselines.baselines import PREVIOUS_COLUMNS, Previous, previous_answers
+from dtef_pipeline.survey.changes import SAME_SURVEY
 from dtef_pipeline.survey.identity import round_order
 from resources.table_reader import TableReader
 
@@ -12,7 +15,8 @@ class PreviousRound:
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
-        self._rounds: list[str] = []
+        self._rounds: dict[str, list[str]] = {}
+        """By round, the earlier ones of its series."""
         self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
         """By (series, segment): the rounds read so far, and the latest answers in them."""
 
@@ -30,7 +34,15 @@ class PreviousRound:
         return answers
 
     def _earlier(self, round_id: str) -> list[str]:
-        if not self._rounds:
-            self._rounds = self._reader.warehouse.values("survey_responses", "round")
-        this = round_order(round_id)
-        return [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
+        """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
+        if round_id not in self._rounds:
+            this, known = round_order(round_id), self._reader.warehouse.values("survey_responses", "round")
+            earlier = [other for other in known if round_order(other)[0] == this[0] and round_order(other) < this]
+            self._rounds[round_id] = [other for other in earlier if {round_id, other} not in self._copies]
+        return self._rounds[round_id]
+
+    @cached_property
+    def _copies(self) -> list[set[str]]:
+        """Pairs of rounds that ingest found to be the same survey."""
+        found = self._reader.rows("survey_findings", columns=["round", "code", "items"]).to_pylist()
+        return [{row["round"], other} for row in found if row["code"] == SAME_SURVEY for other in row["items"]]

@@ -125,6 +125,8 @@ def _name(pair: tuple[str, str | None]) -> str:
     return " ".join(filter(None, pair))
 
 
+SAME_SURVEY = "same-survey"
+"""The code of the finding that a round is a copy of others; its items are the round and the others."""
 COPY_COLUMNS = ("segment", "question_text", "options", "observed")
 """Columns of `survey_responses` that `is_copy` reads."""
 _COPIED_SHARE = 0.9

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.tables import PREDICTIONS
+from dtef_pipeline.survey.changes import SAME_SURVEY
+from dtef_pipeline.survey.tables import PREDICTIONS, SURVEY_FINDINGS
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import put
 
@@ -89,3 +91,14 @@ def test_a_run_over_a_series_reads_each_round_once_for_its_later_ones(tmp_path: 
     for round_id in rounds:
         said(predictor, round_id)
     assert reads == {(round_id, True): 1 for round_id in rounds[:-1]}
+
+
+def test_a_copy_of_the_survey_under_another_id_is_no_earlier_round(tmp_path: Path) -> None:
+    """The baseline repeated the truth itself and ranked first with a score of 1."""
+    house = Warehouse(tmp_path)
+    asked(house, {round_id: {0} for round_id in ("A1", "A2", "A3")})
+    finding = {"round": "A3", "level": "warning", "code": SAME_SURVEY, "message": "", "items": ["A3", "A2"]}
+    house.write("survey_findings", pa.Table.from_pylist([finding], schema=SURVEY_FINDINGS), round="A3")
+    predictor = predictor_of(house)
+    for round_id in ("A3", "A2"):
+        assert said(predictor, round_id)[f"{round_id}q0"] == pytest.approx(ANSWERS["A1"])
