@@ -99,6 +99,7 @@ FURTHER_MAKERS = (
     Maker("Alibaba", ("qwen", "alibaba"), ("qwen", "qwq", "tongyi"), ("千问", "千問", "通义", "通義千問", "Tongyi Qianwen")),
     Maker("Zhipu AI", ("z-ai", "zai", "zai-org", "thudm", "zhipu"), ("glm", "chatglm"), ("Z.ai", "智谱清言", "智譜", "清言")),
     Maker("MiniMax", ("minimax", "minimaxai"), ("minimax", "abab"), ("稀宇",)),
+    Maker("xAI", ("x-ai", "xai"), ("grok",), ("x.ai",)),
     Maker("01.AI", ("01-ai", "01.ai"), ("yi-",), ("零一万物",)),
     Maker("Baidu", ("baidu",), ("ernie",), ("Baidu", "ERNIE", "ERNIE Bot", "Wenxin", "文心一言", "文心", "百度")),
     Maker(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey
-from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, is_readable, sum_tolerance
+from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, are_fractions, is_readable, sum_tolerance
 from dtef_pipeline.survey.validation import listed
 from dtef_pipeline.text.counted import and_more, counted
 
@@ -65,9 +65,11 @@ def lacks_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bo
     """Whether the rows of some options are gone, by the percentages and the respondents of each segment.
 
     The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
-    chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more.
+    chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more. Fractions say nothing of it.
     """
-    known = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares)]
+    known = [
+        (shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not are_fractions(shares)
+    ]
     tolerance = sum_tolerance(shares for shares, _ in known)
     sums = [(_sum(shares), n) for shares, n in known]
     short = sum(n for total, n in sums if 0 < total < 100 - tolerance)

@@ -215,6 +215,7 @@ def shown(text: str, *models: str, version: int = BLINDING_VERSION) -> tuple[str
         ("openai/gpt-4o", "4o here", "[model] here"),
         ("moonshotai/kimi-k2:free", "K2 speaking, of Moonshot AI", "[model] speaking, of [model]"),
         ("openrouter/z-ai/glm-4.5", "Z.ai, z.AI and 智谱清言", "[model], [model] and [model]"),
+        ("openrouter/x-ai/grok-4", "Grok by xAI, x.ai", "[model] by [model], [model]"),
         ("openrouter/baidu/ernie-4.5", "ERNIE Bot is 文心一言", "[model] is [model]"),
         ("openai/yandexgpt-5", "Я модель Яндекса, ЯНДЕКС", "Я модель [model], [model]"),
         ("openai/qwen3-max", "我是通义千问", "我是[model]"),

@@ -68,6 +68,14 @@ def test_fractions_among_percentages_are_set_aside_with_the_factor(tmp_path: Pat
     assert "multiply them by 100" in aside["detail"]
 
 
+def test_a_question_of_fractions_alone_lacks_no_options(tmp_path: Path) -> None:
+    """Its percentages sum to 1, which was taken for options that are missing."""
+    path = survey_file(tmp_path, {"Good?": {"Kenya": [0.6, 0.4], "Peru": [60, 40]}, "Bad?": {"Peru": [0.5, 0.5]}})
+    aside = observe(whole(read_survey(path))).quarantine.to_pylist()
+    assert [(row["question_id"], row["reason"]) for row in aside] == [("Good?", "sum-not-100"), ("Bad?", "sum-not-100")]
+    assert all("multiply them by 100" in row["detail"] for row in aside)
+
+
 @pytest.mark.parametrize(
     "text",
     [
