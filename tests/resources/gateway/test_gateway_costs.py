@@ -171,6 +171,18 @@ def test_a_limit_of_tokens_holds_where_a_server_uses_more_than_is_estimated(stor
         assert 6 <= len(server.calls) <= 8
 
 
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+def test_usage_that_a_failed_status_states_counts(store: ResponseStore, status: int) -> None:
+    usage = {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8}
+    body = json.dumps({"error": {"message": "no luck"}, "usage": usage}).encode()
+    with FakeLLM(fault=at_first(Fault("status", status=status, body=body))) as server:
+        asking = gateway(store)
+        asking.answer(requests(model(server, **PRICED)))
+        calls = len(server.calls)
+    used = asking.used["candidate"]
+    assert (used.cost_usd, used.unpriced) == (pytest.approx(calls * STATED), 0)
+
+
 def test_what_a_server_states_of_candidates_raises_no_reservation_of_a_judge(store: ResponseStore) -> None:
     with FakeLLM(fault=always(LONGER_REPLY)) as server:
         asking = gateway(store, budget=Budget(max_cost_usd=100 * LONGER))
