@@ -325,23 +325,29 @@ class Dispatch:
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         rest = queue.drain()
+        # An error says more than the budget that ended the trials: of a request its own, else the last that is not mended.
+        errors = {job.key: job.last_error for job in rest if job.last_error} if status == "budget" else {}
+        last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if rest and status == "budget" and not queue.stopped:
-            self._tell(
-                f"{queue.spec.name}: {why}; {len(rest):,} {'request is' if len(rest) == 1 else 'requests are'} not asked"
-            )
+            are = "request is" if len(rest) == 1 else "requests are"
+            self._tell(f"{queue.spec.name}: {why}; {len(rest):,} {are} not asked{_quoted_error(last)}")
         for job in rest:
-            # The last error of a request that was tried says more than the budget that ended its trials.
-            last = f"{LAST_ERROR}{job.last_error}" if job.last_error and status == "budget" else ""
-            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
+            error = _quoted_error(errors.get(job.key, last))
+            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
         if status == "budget":
             queue.stopped += 1
         else:
             queue.failed += 1
+            queue.last_error = message
         self._flight.give_back(job.key)
         self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
         self._settle(job.key)
+
+
+def _quoted_error(error: str) -> str:
+    return f"{LAST_ERROR}{error}" if error else ""
 
 
 def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:

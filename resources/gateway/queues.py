@@ -151,6 +151,8 @@ class ModelQueue:
     done: int = 0
     failed: int = 0
     stopped: int = 0
+    last_error: str = ""
+    """Of the last request that failed for good."""
     in_flight: int = 0
     claiming: int = 0
     """Requests taken out of `unclaimed` or `elsewhere` while they are being claimed."""
