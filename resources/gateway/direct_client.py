@@ -53,7 +53,7 @@ def proxy_for(url: str) -> str | None:
     return found if "://" in found else f"http://{found}"
 
 
-class Answer(NamedTuple):
+class HttpReply(NamedTuple):
     """What a server sent, whatever its status."""
 
     status: int
@@ -62,17 +62,17 @@ class Answer(NamedTuple):
     content: bytes
 
 
-async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
     """The server's answer. Raises `CallError` where there is none."""
     limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
         async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
-            return Answer(response.status, str(response.reason), response.headers, await response.read())
+            return HttpReply(response.status, str(response.reason), response.headers, await response.read())
     except Exception as error:
         raise _error(spec, error) from None
 
 
-def refuse_status(spec: ModelSpec, answer: Answer) -> None:
+def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
     """Raises `CallError` for every status but success."""
     if answer.status // 100 != 2:
         words = answer.content.decode("utf-8", "replace")
