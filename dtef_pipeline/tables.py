@@ -129,6 +129,15 @@ COUNTS = (
 )
 """Predictions by what became of them."""
 
+UNKNOWN_COST_FIELDS = (
+    field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
+    field(
+        "unknown_cost_usd_most",
+        pa.float64(),
+        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+    ),
+)
+
 SPENDING = (
     field("answered", pa.int64(), "Requests answered: a draw of a prompt counts once, however many rows share it"),
     field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
@@ -140,12 +149,7 @@ SPENDING = (
     field("reported_cost_usd", pa.float64(), "Sum of the costs that providers stated, in US dollars; null: none was stated"),
     field("cached_tokens", pa.int64(), "Prompt tokens that providers read from a cache; each request counts once"),
     field("reasoning_tokens", pa.int64(), "Tokens that models thought in; each request counts once"),
-    field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
-    field(
-        "unknown_cost_usd_most",
-        pa.float64(),
-        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
-    ),
+    *UNKNOWN_COST_FIELDS,
 )
 """What requests came to."""
 

@@ -86,7 +86,7 @@ class Fault:
     seconds: float = 30.0
     """How long `hang` and `drip` take."""
     body: bytes = b""
-    """What `body` sends, as a success."""
+    """What `body` sends, as a success, and `status` in place of its error."""
 
 
 def vector_of(text: str, dimensions: int = 8) -> list[float]:
@@ -248,7 +248,7 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
             elif fault.kind == "status":
                 headers = {"retry-after": fault.retry_after} if fault.retry_after is not None else {}
                 error = {"error": {"message": fault.message, "type": fault.code or "fault", "code": fault.code or fault.status}}
-                self._send(fault.status, json.dumps(error).encode(), headers)
+                self._send(fault.status, fault.body or json.dumps(error).encode(), headers)
             elif fault.kind == "reset":
                 self._reset()
             elif fault.kind == "hang":

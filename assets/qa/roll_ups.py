@@ -17,15 +17,16 @@ from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_costs", code_version="1"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_costs", code_version="2"), **QA_GROUP})
 def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What candidates and judges cost: one row per role, suite, evaluator and model variant, candidates first, the dearest first.
 
     Each call counts once, however many rows rest on it, over all snapshots. A call whose price is unknown costs nothing that is known, and is
-    counted in `unpriced`.
+    counted in `unpriced`. `unknown_cost_attempts` counts attempts that may have been billed, such as timeouts.
     """
     require_made(store, "qa_responses", "part", "dtef qa run")
-    rows = store.reader.query(lambda made: costs_of_calls(made, store.responses.responses), only=QA_COSTS_READ)
+    unknown = store.responses.unknown_costs()
+    rows = store.reader.query(lambda made: costs_of_calls(made, store.responses.responses, unknown), only=QA_COSTS_READ)
     shown = [
         "role",
         "suite",
@@ -37,6 +38,8 @@ def qa_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeR
         "completion_tokens",
         "cost_usd",
         "unpriced",
+        "unknown_cost_attempts",
+        "unknown_cost_usd_most",
     ]
     total = pa.compute.sum(rows["cost_usd"]).as_py()
     told = {} if total is None else {"cost_usd": total}

@@ -123,19 +123,23 @@ def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
 
 @dg.asset(
     deps=[rubric_responses, rubric_judgements, rubric_summaries],
-    **{**roll_up("rubric_costs", code_version="1"), **RUBRIC_GROUP},
+    **{**roll_up("rubric_costs", code_version="2"), **RUBRIC_GROUP},
 )
 def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What candidates, judges, analysts and embedders cost: one row per role and model variant, dearest first within a role.
 
     Each call counts once, however many rows rest on it, over all snapshots. Embedders are counted from the response store; one that runs
-    here costs nothing and is not listed.
+    here costs nothing and is not listed. `unknown_cost_attempts` counts attempts that may have been billed, such as timeouts.
     """
     require_made(store, "rubric_responses", "blueprint", "dtef rubric run")
     rows = store.reader.query(
-        lambda connection: costs_table(connection, store.responses.responses, store.responses.summary()), only=COSTS_READ
+        lambda connection: costs_table(
+            connection, store.responses.responses, store.responses.summary(), store.responses.unknown_costs()
+        ),
+        only=COSTS_READ,
     )
     shown = ["role", "model", "answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+    shown += ["unknown_cost_attempts", "unknown_cost_usd_most"]
     total = pa.compute.sum(rows["cost_usd"]).as_py()
     return published(
         context,

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from dtef_pipeline.api.elements import Content, Html, element, html
 from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.unknown_cost import unknown_cost
 
 Tone = Literal["good", "partly", "busy", "waiting", "bad", "plain"]
 _TONES: Mapping[str, Tone] = {
@@ -37,10 +38,10 @@ def asked_in_words(asks: Mapping[str, Any]) -> str:
 
 
 def cost_in_words(cost: Mapping[str, Any]) -> str:
-    """`0.0120 US dollars, 40 calls`. `cost`: with `usd` (None: not known), `calls` and `unpriced`."""
+    """`0.0120 US dollars, 40 calls (3 attempts of unknown cost, at most $0.0120)`. `cost`: the fields of `Spent`."""
     known = "cost not known" if cost["usd"] is None else f"{cost['usd']:.4f} US dollars"
-    unpriced = f" ({cost['unpriced']:,} without a known cost)" if cost["unpriced"] else ""
-    return f"{known}, {counted(cost['calls'], 'call')}{unpriced}"
+    unknown = unknown_cost(cost["unpriced"], cost.get("unpriced_usd_most"))
+    return f"{known}, {counted(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
 
 
 def moment(time: datetime | None) -> Html:

@@ -29,6 +29,8 @@ class SpentOnCalls(AnswerBody):
     completion_tokens: int
     unpriced: int
     """Calls that are not in `usd`: the cost of one of them, or of another call of the same conversation, is not known."""
+    unpriced_usd_most: float | None = may_be_missing()
+    """US dollars that these may have cost at most, beyond `usd`; null: there are none, or no price is known."""
 
 
 class RequestCounts(AnswerBody):

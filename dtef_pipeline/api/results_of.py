@@ -73,6 +73,8 @@ class Spent(NamedTuple):
     completion_tokens: int = 0
     unpriced: int = 0
     """Calls whose cost is not known."""
+    unpriced_usd_most: float | None = None
+    """US dollars that these may have cost at most; None: there are none, or no price is known."""
 
 
 class RunAsked(NamedTuple):
@@ -159,7 +161,14 @@ class RunAsked(NamedTuple):
 
         with ResponseStore(self.settings.responses_url) as store:
             found = store.bought(keys, self.run.queue_id)
-        return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced)
+        return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd)
+
+    def unknown_costs(self) -> pa.Table:
+        """UNKNOWN_COSTS of the response store."""
+        from resources.responses.store import ResponseStore
+
+        with ResponseStore(self.settings.responses_url) as store:
+            return store.unknown_costs()
 
 
 def _stamp(path: Path | None) -> tuple[str, int, int] | None:
@@ -255,14 +264,20 @@ def resolved(models: Models, selectors: Iterable[str]) -> Counter[str]:
 
 
 def spent_in(rows: Iterable[Mapping[str, Any]]) -> Spent:
-    """The sum of rows with `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd` (None: not known) and `unpriced`."""
+    """The sum of rows with `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd` (None: not known), `unpriced` and the fields of
+    UNKNOWN_COSTS."""
     found = list(rows)
-    calls = sum(int(row["calls"] or 0) for row in found)
-    costs = [row["cost_usd"] for row in found if row["cost_usd"] is not None and not math.isnan(row["cost_usd"])]
-    prompt, completion, unpriced = (
-        sum(int(row[name] or 0) for row in found) for name in ("prompt_tokens", "completion_tokens", "unpriced")
+    calls, prompt, completion = (
+        sum(int(row[name] or 0) for row in found) for name in ("calls", "prompt_tokens", "completion_tokens")
     )
-    return Spent(math.fsum(costs) if costs or not calls else None, calls, prompt, completion, unpriced)
+    cost, most = (_known_sum(found, name) for name in ("cost_usd", "unknown_cost_usd_most"))
+    unpriced = sum(max(int(row["unpriced"] or 0), int(row["unknown_cost_attempts"] or 0)) for row in found)
+    return Spent(0.0 if cost is None and not calls else cost, calls, prompt, completion, unpriced, most)
+
+
+def _known_sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    known = [row[name] for row in rows if row[name] is not None and not math.isnan(row[name])]
+    return math.fsum(known) if known else None
 
 
 def measured(

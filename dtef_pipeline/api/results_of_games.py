@@ -33,7 +33,10 @@ _COLUMNS_OF_RESULTS = (
     *("weight", "total", "of", "status", "reason"),
 )
 _PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
-_COLUMNS_OF_CALLS = ("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd")
+_COLUMNS_OF_CALLS = (
+    *("episode_id", "request_key", "call_status", "prompt_tokens", "completion_tokens", "cost_usd"),
+    *("unknown_cost_attempts", "unknown_cost_usd_most"),
+)
 _OF_EVERY_EPISODE = (
     *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
@@ -47,11 +50,13 @@ _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
 """By a rate of BESIDE_METRICS, what is said where it is above 0, and how the rate is spelled in it."""
 _CALLS_PAID = """
     SELECT count(*) FILTER (answered) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
+        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
+        sum(unknown_cost_attempts) AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
     FROM (
         SELECT bool_or(call_status = 'answered') AS answered, max(prompt_tokens) AS prompt_tokens,
             max(completion_tokens) AS completion_tokens,
-            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd
+            CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
+            max(unknown_cost_attempts) AS unknown_cost_attempts, max(unknown_cost_usd_most) AS unknown_cost_usd_most
         FROM turns SEMI JOIN (SELECT request_key FROM turns SEMI JOIN own USING (episode_id)) USING (request_key)
         GROUP BY request_key
     )

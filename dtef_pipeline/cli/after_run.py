@@ -1,7 +1,7 @@
 """The lines that follow a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 import duckdb
@@ -30,7 +30,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.unknown_cost import cost_in_words
+from dtef_pipeline.text.unknown_cost import cost_in_words, row_cost_in_words
 from resources.gateway.progress import waiting
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -147,16 +147,11 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
         who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
         said = f"{counted(row['answered'], 'response')}, {counted(tokens, 'token')}"
-        yield f"{who}: {said}, {cost_in_words(*_unknown(row))}"
+        yield f"{who}: {said}, {row_cost_in_words(row)}"
         if row["failed"]:
             yield f"{who}: {counted(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
         if row["budget_stopped"]:
             yield f"{who}: a budget was reached, {counted(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
-
-
-def _unknown(row: Mapping[Any, Any]) -> tuple[float | None, int, float | None]:
-    """The arguments of `cost_in_words` of a row of `cost_breakdown`. Rows of before attempts were counted have `unpriced` alone."""
-    return row["cost_usd"], max(int(row["unknown_cost_attempts"]), int(row["unpriced"])), row["unknown_cost_usd_most"]
 
 
 @reads_tables
@@ -179,7 +174,7 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
         places = {label: place for place, label in enumerate(_snapshots(reader))}
         frame = frame.sort_values("snapshot", key=lambda labels: labels.map(places), kind="stable")
     if output == "table":
-        frame["cost"] = [cost_in_words(*_unknown(row)) for row in frame.to_dict("records")]
+        frame["cost"] = [row_cost_in_words(row) for row in frame.to_dict("records")]
         keys = list(frame.columns[: frame.columns.get_loc("answered")])
         if "model" in keys:
             frame = named_apart(frame)

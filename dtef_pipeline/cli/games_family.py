@@ -35,14 +35,18 @@ from resources.table_reader import TableReader
 _GAMES_COSTS_BY = ("role", "scenario", "persona", "model")
 _GAMES_SPENT = """
     SELECT 'candidate' AS role, league, scenario, persona, model, model_variant,
-        count(DISTINCT request_key) AS answered, count(DISTINCT request_key) AS calls,
-        sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced
-    FROM ({calls}) WHERE call_status = 'answered' GROUP BY ALL ORDER BY ALL
+        count(DISTINCT request_key) FILTER (answered) AS answered, count(DISTINCT request_key) FILTER (answered) AS calls,
+        coalesce(sum(prompt_tokens) FILTER (answered), 0)::BIGINT AS prompt_tokens,
+        coalesce(sum(completion_tokens) FILTER (answered), 0)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
+        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+    FROM (SELECT *, call_status = 'answered' AS answered FROM ({calls}))
+    WHERE answered OR unknown_cost_attempts > 0 OR cost_usd > 0 GROUP BY ALL ORDER BY ALL
 """
 _GAMES_CALLS = ("episode_turns", "decision_answers")
 _GAMES_CALL_COLUMNS = """
-    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd
+    league, scenario, persona, model, model_variant, request_key, call_status, prompt_tokens, completion_tokens, cost_usd,
+    unknown_cost_attempts, unknown_cost_usd_most
 """
 
 

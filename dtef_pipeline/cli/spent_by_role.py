@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.text.unknown_cost import cost_in_words
+from dtef_pipeline.text.unknown_cost import row_cost_in_words
 
 COUNTED_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 
@@ -18,11 +18,12 @@ def spent_by(spent: pd.DataFrame, by: Sequence[str], output: str) -> pd.DataFram
     """
     names = list(dict.fromkeys("model_variant" if name == "variant" else name for name in by))
     groups = spent.groupby(names, sort=False, dropna=False)
-    whole = groups[[*COUNTED_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
+    whole = groups[[*COUNTED_USAGE, "unpriced", "unknown_cost_attempts"]].sum().join(dollars).reset_index()
     whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
     if "role" in names:
         place = {role: at for at, role in enumerate(spent["role"].unique())}
         whole = whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
     if output != "table":
         return whole
-    return whole.assign(cost=[cost_in_words(*pair) for pair in zip(whole["cost_usd"], whole["unpriced"], strict=True)])
+    return whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])

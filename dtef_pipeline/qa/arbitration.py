@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import with_sampling
 from dtef_pipeline.judging.own_maker import is_self_judged
@@ -145,7 +145,9 @@ def arbiter_score(
     if given:
         return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, told)
     if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
-        limit = next((error for name in why if (error := (errors or {}).get(name))), None)
+        limits = [error for name in why if (error := (errors or {}).get(name))]
+        # That of an evaluator whose call failed before the budget ended says what it was spent on.
+        limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
         return ItemScore(SKIPPED_BUDGET, None, None, flags, own, over_budget(limit))
     return ItemScore(JUDGE_FAILED, None, None, flags, own, told or "no evaluator was asked")
 

@@ -10,7 +10,17 @@ import pyarrow as pa
 from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS, PASS_COLUMNS
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.tables import OF_ONE_PART, QA_CLUSTER, QA_CONDITION, QA_SCORES
-from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
+from dtef_pipeline.tables import (
+    EVIDENCE,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    NIGHT,
+    RULE,
+    SNAPSHOT_FIELD,
+    TIMELINE,
+    UNKNOWN_COST_FIELDS,
+    field,
+)
 
 MEASURED_BY_FIELD = QA_SCORES.field("measured_by")
 OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
@@ -137,6 +147,7 @@ QA_COSTS = pa.schema(
         field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
         field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
         field("unpriced", pa.int64(), "Answered ones with a call whose price is unknown"),
+        *UNKNOWN_COST_FIELDS,
     ]
 )
 """One row per role, suite, evaluator and model variant."""

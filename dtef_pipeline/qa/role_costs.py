@@ -22,27 +22,35 @@ _OF_CANDIDATES = f"""
         min(suite::VARCHAR) AS suite, NULL AS evaluator
     FROM qa_responses WHERE call_status = 'answered' GROUP BY model_variant, request_key
 """
+# Of requests without a response, the attempts of unknown cost count.
+_OF_FAILED = f"""
+    SELECT '{CANDIDATE}', model, model_variant, [request_key], 0, NULL, NULL, NULL, suite::VARCHAR, NULL
+    FROM qa_responses WHERE call_status <> 'answered' AND request_key IS NOT NULL
+"""
 _OF_JUDGES = """
     SELECT 'judge' AS role, judge_model AS model, judge_variant AS model_variant, request_keys, len(raw) AS replies,
         prompt_tokens, completion_tokens, cost_usd, suite::VARCHAR AS suite, evaluator
 """
 _SPENT_BY_EVALUATOR = """
-    SELECT role, under.suite AS suite, under.evaluator AS evaluator, model, model_variant, count(*) AS answered,
-        sum(replies)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
-        sum(cost_usd) AS cost_usd, count(*) FILTER (cost_usd IS NULL) AS unpriced
-    FROM used GROUP BY ALL
+    SELECT role, under.suite AS suite, under.evaluator AS evaluator, model, model_variant, count(replies) AS answered,
+        coalesce(sum(replies), 0)::BIGINT AS calls, coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens,
+        coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (replies > 0 AND cost_usd IS NULL) AS unpriced,
+        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+    FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost) GROUP BY ALL
     ORDER BY role, cost_usd DESC NULLS LAST, suite, evaluator, model, model_variant
 """
 
 
-def qa_costs(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> pa.Table:
+def qa_costs(connection: duckdb.DuckDBPyConnection, stored: StoredUsage, unknown: pa.Table | None = None) -> pa.Table:
     """QA_COSTS, candidates before judges, the dearest of each first. `connection` has the tables of QA_COSTS_READ, or but the first.
 
     Each call counts once, over all snapshots (`count_calls_once`): one that several suites rest on counts for the first of them by name.
+    `unknown`: UNKNOWN_COSTS of the response store.
     """
     for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_anchors", QA_ANCHORS)):
         if not has_table(connection, name):
             connection.register(name, schema.empty_table())  # nobody was ever asked to judge
-    asked = f"{_OF_CANDIDATES} UNION ALL {_OF_JUDGES} FROM qa_judgements UNION ALL {_OF_JUDGES} FROM qa_anchors"
-    count_calls_once(connection, asked, stored, under="struct_pack(suite, evaluator)")
+    asked = f"{_OF_CANDIDATES} UNION ALL {_OF_FAILED} UNION ALL {_OF_JUDGES} FROM qa_judgements UNION ALL {_OF_JUDGES} FROM qa_anchors"
+    count_calls_once(connection, asked, stored, under="struct_pack(suite, evaluator)", unknown=unknown)
     return in_schema(connection.execute(_SPENT_BY_EVALUATOR).df(), QA_COSTS)

@@ -205,6 +205,17 @@ def dollars(value: Any) -> str:
     return "&lt; 0.0001" if 0 < value < 0.00005 else f"{value:,.4f}"
 
 
+UNKNOWN_COST_COLUMNS = (
+    Column("unknown_cost_attempts", "Attempts of unknown cost", whole, "Calls that may have been billed, such as timeouts"),
+    Column(
+        "unknown_cost_usd_most",
+        "At most, US dollars",
+        dollars,
+        "What these may have cost beyond the US dollars; –: no price is known",
+    ),
+)
+
+
 def by_interval(value: Any, low: Any = None, high: Any = None, *, sign: str = "") -> Shown:
     """How an estimate and the ends of its interval are shown: with the digits that the interval supports (see `digits.decimals`).
 

@@ -17,7 +17,17 @@ from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_VARIANCE_SHARES,
     SCALE_FIELD,
 )
-from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
+from dtef_pipeline.tables import (
+    EVIDENCE,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    NIGHT,
+    RULE,
+    SNAPSHOT_FIELD,
+    TIMELINE,
+    UNKNOWN_COST_FIELDS,
+    field,
+)
 
 RUN_LABEL = field("run_label", pa.string(), "Hash of test, judges and policy: runs with another one are never compared")
 
@@ -119,6 +129,7 @@ RUBRIC_COSTS = pa.schema(
         field("completion_tokens", pa.int64(), "Tokens of replies; each call counts once"),
         field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: none is known"),
         field("unpriced", pa.int64(), "Replied ones with a call whose price is unknown"),
+        *UNKNOWN_COST_FIELDS,
     ]
 )
 """One row per role and model variant."""

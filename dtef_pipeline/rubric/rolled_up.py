@@ -113,27 +113,30 @@ _USED_BY_JUDGE = """
 """
 _SPENT_BY_JUDGE = "SELECT role AS judge, sum(replies)::BIGINT AS calls, sum(cost_usd) AS cost_usd FROM used GROUP BY role"
 _SPENT_BY_ROLE = """
-    SELECT role, model, model_variant, count(*) AS answered, sum(replies)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens,
-        sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
-        count(*) FILTER (cost_usd IS NULL) AS unpriced
-    FROM used GROUP BY role, model, model_variant
+    SELECT role, model, model_variant, count(replies) AS answered, coalesce(sum(replies), 0)::BIGINT AS calls,
+        coalesce(sum(prompt_tokens), 0)::BIGINT AS prompt_tokens, coalesce(sum(completion_tokens), 0)::BIGINT AS completion_tokens,
+        sum(cost_usd) AS cost_usd, count(*) FILTER (replies > 0 AND cost_usd IS NULL) AS unpriced,
+        coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
+    FROM (FROM used UNION ALL BY NAME FROM of_unknown_cost) GROUP BY role, model, model_variant
 """
 
 
-def costs_table(connection: duckdb.DuckDBPyConnection, stored: StoredUsage, summary: pa.Table) -> pa.Table:
+def costs_table(
+    connection: duckdb.DuckDBPyConnection, stored: StoredUsage, summary: pa.Table, unknown: pa.Table | None = None
+) -> pa.Table:
     """RUBRIC_COSTS, the dearest of each role first. `connection` has the tables of COSTS_READ.
 
     Each call counts once (`count_calls_once`). `summary`: of the response store, by model, snapshot and role: what embedders cost stands there
-    alone.
+    alone. `unknown`: UNKNOWN_COSTS of the response store.
     """
     if not has_table(connection, "rubric_extractions"):
         connection.register("rubric_extractions", RUBRIC_EXTRACTIONS.empty_table())  # nobody was ever asked for key points
-    count_calls_once(connection, _USED_BY_ROLE, stored)
+    count_calls_once(connection, _USED_BY_ROLE, stored, unknown=unknown)
     asked = connection.execute(_SPENT_BY_ROLE).df()
     embedders = summary.to_pandas()
     embedders = embedders[embedders["role"] == EMBEDDER].groupby("model", as_index=False, sort=True)
     sums = embedders[["answers", "prompt_tokens", "completion_tokens", "unpriced"]].sum()
-    sums = sums.rename(columns={"answers": "calls"}).assign(role=EMBEDDER, model_variant=None)
+    sums = sums.rename(columns={"answers": "calls"}).assign(role=EMBEDDER, model_variant=None, unknown_cost_attempts=0)
     sums = sums.assign(answered=sums["calls"], cost_usd=embedders["cost_usd"].sum(min_count=1)["cost_usd"])
     rows = pd.concat([part for part in (asked, sums) if len(part)] or [asked], ignore_index=True)
     order = {role: at for at, role in enumerate(("candidate", "judge", "analyst", EMBEDDER))}

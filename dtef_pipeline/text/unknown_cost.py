@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from dtef_pipeline.text.counted import counted
 
@@ -22,6 +24,12 @@ def cost_in_words(cost_usd: float | None, attempts: int, most_usd: float | None 
     if cost_usd is None or math.isnan(cost_usd):
         return (unknown if is_bounded else "cost unknown") if attempts else "no cost"
     return f"${cost_usd:,.4f}" + (f" and {unknown}" if attempts else "")
+
+
+def row_cost_in_words(row: Mapping[Any, Any]) -> str:
+    """The same of a row of a table of costs. Responses of before attempts were counted are in `unpriced` alone."""
+    attempts = max(int(row["unknown_cost_attempts"]), int(row["unpriced"]))
+    return cost_in_words(row["cost_usd"], attempts, row["unknown_cost_usd_most"])
 
 
 def costs_in_short(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:

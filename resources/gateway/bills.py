@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -64,6 +65,17 @@ def bill_of_embedding(spec: ModelSpec, usage: object, header: object = None) -> 
     """The bill of a batch of texts, whose response takes no tokens."""
     bill = bill_of({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
     return bill if bill.prompt_tokens is not None else bill._replace(completion_tokens=None)
+
+
+def usage_in(content: bytes) -> object:
+    """What a server states that a call used, in whatever it sent, beside its error or in it; None: nothing."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, dict):
+        return None
+    return answer.get("usage") or _part(answer, "error").get("usage")
 
 
 def count_of(value: object) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import ceil
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
@@ -12,7 +13,9 @@ from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
 from dtef_pipeline.text.unknown_cost import unknown_cost
+from resources.gateway.bills import Bill
 from resources.gateway.prices import Price, states_costs
+from resources.gateway.transport import Reply
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
@@ -177,9 +180,9 @@ class Accounts:
                 unknown,
             )
 
-    def estimate(self, request: Request, price: Price | None) -> Usage:
+    def estimate(self, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
         """What is set aside for one call (`most_of`), without tokens and dollars where no limit counts them."""
-        return most_of(request, price) if self._counts_tokens else Usage(calls=1)
+        return most_of(request, price, ceiling) if self._counts_tokens else Usage(calls=1)
 
     def reserve(self, model: str, usage: Usage, role: str = CANDIDATE) -> bool:
         """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
@@ -198,6 +201,12 @@ class Accounts:
         for account in self._accounts(model, role):
             account.settle(reserved, actual)
 
+    def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
+        """Count what calls used beyond what they were settled with."""
+        for account in self._accounts(model, role):
+            account.reserve(Usage())
+        self.settle(model, Usage(), usage, role)
+
     def reached(self, model: str, role: str = CANDIDATE) -> str | None:
         """The limit because of which this model is asked nothing more as this: `the run's max_cost_usd of 5 was reached`."""
         return next((account.why_reached for account in self._accounts(model, role) if account.reached), None)
@@ -213,18 +222,82 @@ class Accounts:
         return self.models[model]
 
 
-def most_of(request: Request, price: Price | None) -> Usage:
-    """What one call may use at most: prompt tokens are estimated on the high side, the response takes all it may."""
+@dataclass
+class Ceiling:
+    """The most that calls of one model in one role may use: what is estimated, raised by what replies have stated so far.
+
+    An estimate is too low where a tokenizer splits more finely than most, or a server adds text of its own. So estimated tokens are multiplied
+    by the largest ratio of stated to estimated ones, and the largest amount by which a bill passed even that is added to the cost of each call.
+    """
+
+    prompt_ratio: float = 1.0
+    response_ratio: float = 1.0
+    extra_usd: float = 0.0
+    is_stated: bool = False
+    """Whether a reply has stated what its prompt used."""
+    _silent: int = 0
+    _unknown: tuple[int, int, int] = (0, 0, 0)
+    """Calls of unknown cost, and the estimated tokens of their prompts and responses."""
+    _counted: Usage = Usage()
+    """What those calls have been counted with."""
+
+    def may_begin(self, in_flight: int) -> bool:
+        """Whether one more call may be made beside those in flight: until a reply states what its prompt used, one, and one more for each
+        call that ended without a statement."""
+        return self.is_stated or in_flight <= self._silent
+
+    def learn(self, bill: Reply | Bill | None, request: Request, price: Price | None) -> None:
+        """A call has ended, with this bill if there was one."""
+        if bill is None or bill.prompt_tokens is None:
+            self._silent += 1
+        if bill is None:
+            return
+        prompt, response = _estimated(request)
+        if bill.prompt_tokens is not None:
+            self.is_stated = True
+            self.prompt_ratio = max(self.prompt_ratio, bill.prompt_tokens / prompt)
+        if response and bill.completion_tokens is not None:
+            self.response_ratio = max(self.response_ratio, bill.completion_tokens / response)
+        if bill.cost_usd is not None and price is not None:
+            self.extra_usd += max(0.0, bill.cost_usd - self.most_of(1, prompt, response, price).cost_usd)
+
+    def most_of(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
+        """What so many calls may use at most, whose prompts and responses are estimated at so many tokens in all."""
+        prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
+        return Usage(calls, prompt + response, price.of(prompt, response) + calls * self.extra_usd if price else 0.0)
+
+    def count_unknown(self, request: Request, used: Usage) -> None:
+        """A call of unknown cost counted with so much."""
+        prompt, response = _estimated(request)
+        calls, prompts, responses = self._unknown
+        self._unknown = calls + 1, prompts + prompt, responses + response
+        self._counted += used
+
+    def take_uncounted(self, price: Price | None) -> Usage:
+        """What calls of unknown cost may have used beyond what they counted with, by what replies have stated since; it counts from now on."""
+        more = self.most_of(*self._unknown, price) - self._counted
+        cost = max(0.0, more.cost_usd)
+        uncounted = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
+        self._counted += uncounted
+        return uncounted
+
+
+def _estimated(request: Request) -> tuple[int, int]:
+    """Tokens of the prompt, estimated on the high side, and the most that the response may take."""
     texts = [message.text for message in request.conversation]
     # Without a system message too, the frame is taken for that of two.
     prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
-    response = response_limit(request)
-    return Usage(1, prompt + response, price.of(prompt, response) if price else 0.0)
+    return prompt, response_limit(request)
 
 
-def of_unknown_cost(request: Request, price: Price | None) -> Usage:
+def most_of(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+    """What one call may use at most."""
+    return (ceiling or Ceiling()).most_of(1, *_estimated(request), price)
+
+
+def of_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """A call that may have been billed, and nobody knows how much: it counts with the most that it may have used."""
-    most = most_of(request, price)
+    most = most_of(request, price, ceiling)
     is_free = price is not None and not most.cost_usd
     return most if is_free else replace(most, unpriced=1, most_usd=most.cost_usd)
 

@@ -7,7 +7,7 @@ import logging
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -53,21 +53,31 @@ def proxy_for(url: str) -> str | None:
     return found if "://" in found else f"http://{found}"
 
 
-async def post(
-    session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes
-) -> tuple[bytes, Mapping[str, str]]:
-    """The body and the headers of a successful response. Raises `CallError` for everything else."""
+class HttpReply(NamedTuple):
+    """What a server sent, whatever its status."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    content: bytes
+
+
+async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
+    """The server's answer. Raises `CallError` where there is none."""
     limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
         async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
-            content = await response.read()
+            return HttpReply(response.status, str(response.reason), response.headers, await response.read())
     except Exception as error:
         raise _error(spec, error) from None
-    if response.status // 100 == 2:
-        return content, response.headers
-    words = content.decode("utf-8", "replace")
-    said = " ".join((message_in(words.strip()) or words)[:_MOST_SAID].split()) or str(response.reason)
-    raise status_error(spec, response.status, said, words=words, headers=response.headers)
+
+
+def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
+    """Raises `CallError` for every status but success."""
+    if answer.status // 100 != 2:
+        words = answer.content.decode("utf-8", "replace")
+        said = " ".join((message_in(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
+        raise status_error(spec, answer.status, said, words=words, headers=answer.headers)
 
 
 def _error(spec: ModelSpec, error: Exception) -> CallError:
@@ -111,12 +121,3 @@ def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
             raise status_error(spec, code, said, words=words, headers={})
         raise unreadable(spec, said)
     return answer
-
-
-def usage_in(content: bytes) -> object:
-    """What a server states that a call used, in whatever it sent; None: nothing."""
-    try:
-        answer = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return answer.get("usage") if isinstance(answer, dict) else None

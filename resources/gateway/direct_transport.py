@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of
+from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of, usage_in
 from resources.gateway.http_errors import no_choices, unreadable
 from resources.gateway.prices import own_price
 from resources.gateway.transport import (
@@ -75,19 +75,20 @@ class DirectTransport:
         return problem_of_settings(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
-        from resources.gateway.direct_client import as_object, post, usage_in
+        from resources.gateway.direct_client import as_object, post, refuse_status
 
         spec = request.model
         body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
-        content, headers = await post(session, spec, _address(spec.api_base or "", self.PATH), self._headers(spec), body)
-        stated = headers.get(COST_HEADER)
+        answer = await post(session, spec, _address(spec.api_base or "", self.PATH), self._headers(spec), body)
+        stated = answer.headers.get(COST_HEADER)
         try:
-            answer = as_object(spec, content)
-            return self._reply(spec, answer, request, self._bill(spec, answer.get("usage"), stated))
+            refuse_status(spec, answer)
+            reply = as_object(spec, answer.content)
+            return self._reply(spec, reply, request, self._bill(spec, reply.get("usage"), stated))
         except CallError as error:
             # What a reply states that it used counts, whatever else is wrong with it.
-            error.bill = self._bill(spec, usage_in(content), stated).stated
+            error.bill = self._bill(spec, usage_in(answer.content), stated).stated
             raise
 
     def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from dtef_pipeline.asking.request import LAST_ERROR, Failure
 from dtef_pipeline.text.counted import counted
+from resources.gateway.bills import Bill
 from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, of_unknown_cost
 from resources.gateway.queues import (
     SAME_REFUSALS,
@@ -24,7 +25,7 @@ from resources.gateway.queues import (
 )
 from resources.gateway.rules import Rules
 from resources.gateway.single_flight import Claiming, SingleFlight
-from resources.gateway.transport import CallError, Scope, Scrubber, Transport
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter
 
 # Whatever might go unnoticed costs a moment and not the run.
@@ -166,9 +167,12 @@ class Dispatch:
     def _send(self, queue: ModelQueue, now: float) -> bool:
         """Start one call, if the budget allows it."""
         job = queue.take(now)
-        usage = self._accounts.estimate(job.request, queue.state.price)
-        # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost.
-        is_early = bool(queue.in_flight) and self._lacks_price(queue)
+        usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
+        # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
+        # counts tokens, so is that of any other: its reply may show that calls use more than is estimated.
+        is_early = bool(queue.in_flight) and (
+            self._lacks_price(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
+        )
         if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
             if self._accounts.reached(queue.spec.name, job.request.role):
@@ -201,25 +205,28 @@ class Dispatch:
     async def _call(self, queue: ModelQueue, job: Job) -> None:
         """One attempt. Its slot is its own until the response is committed."""
         began, used = self._rules.clock(), Usage(calls=1)
+        bill: Reply | Bill | None = None
         try:
-            reply = await queue.state.transport.ask(job.request)
+            bill = reply = await queue.state.transport.ask(job.request)
         except CallError as error:
-            used = used_by_failed(error, job.request, queue.state.price)
+            bill = error.bill
+            queue.state.learn(bill, job.request)
+            used = used_by_failed(error, job.request, queue.state.price, queue.ceiling)
             if (lost := lost_attempt(job, used)) is not None:
                 # Before it is settled: a daily budget reads again what the store has.
                 await self._writer.commit(lost)
             self._failed(queue, job, error, began)
         except asyncio.CancelledError:
             # It was sent, and may be answered and billed yet.
-            used = of_unknown_cost(job.request, queue.state.price)
+            used = of_unknown_cost(job.request, queue.state.price, queue.ceiling)
             if (lost := lost_attempt(job, used)) is not None:
                 self._writer.take(lost)
             queue.state.breaker.abandoned(probe=job.probe)
             raise
         else:
             latency = self._rules.clock() - began
-            queue.state.learn_price(reply)
-            used = used_by(reply, job.request, queue.state.price)
+            queue.state.learn(reply, job.request)
+            used = used_by(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
             self._end_undecided(queue)
             await self._writer.commit(response_of(job, reply, latency, self._scrub, used))
@@ -232,6 +239,16 @@ class Dispatch:
             if used.unpriced and self._lacks_price(queue):
                 self._give_up(queue, WITHOUT_BILL)
             self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
+            self._charge_unknown(queue, job, used, bill)
+
+    def _charge_unknown(self, queue: ModelQueue, job: Job, used: Usage, bill: Reply | Bill | None) -> None:
+        """Calls of unknown cost count with more, once a reply shows that they may have used more."""
+        if used.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
+            queue.ceiling.count_unknown(job.request, used)
+        more = queue.ceiling.take_uncounted(queue.state.price)
+        if more.tokens:
+            queue.state.spent += more
+            self._accounts.charge(queue.spec.name, more, job.request.role)
 
     def _failed(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
@@ -308,23 +325,29 @@ class Dispatch:
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         rest = queue.drain()
+        # An error says more than the budget that ended the trials: of a request its own, else the last that is not mended.
+        errors = {job.key: job.last_error for job in rest if job.last_error} if status == "budget" else {}
+        last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if rest and status == "budget" and not queue.stopped:
-            self._tell(
-                f"{queue.spec.name}: {why}; {len(rest):,} {'request is' if len(rest) == 1 else 'requests are'} not asked"
-            )
+            are = "request is" if len(rest) == 1 else "requests are"
+            self._tell(f"{queue.spec.name}: {why}; {len(rest):,} {are} not asked{_quoted_error(last)}")
         for job in rest:
-            # The last error of a request that was tried says more than the budget that ended its trials.
-            last = f"{LAST_ERROR}{job.last_error}" if job.last_error and status == "budget" else ""
-            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
+            error = _quoted_error(errors.get(job.key, last))
+            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
         if status == "budget":
             queue.stopped += 1
         else:
             queue.failed += 1
+            queue.last_error = message
         self._flight.give_back(job.key)
         self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
         self._settle(job.key)
+
+
+def _quoted_error(error: str) -> str:
+    return f"{LAST_ERROR}{error}" if error else ""
 
 
 def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:

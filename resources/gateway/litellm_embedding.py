@@ -22,7 +22,7 @@ class LitellmEmbedding(LitellmTransport):
         arguments = {**self.connection(spec), "input": texts, "encoding_format": "float"}
         if spec.api_base:
             arguments["allowed_openai_params"] = ["encoding_format"]
-        answer = await in_time(spec, litellm.aembedding(**arguments))
+        answer = await in_time(spec, litellm.aembedding(**arguments), bill_of_embedding)
         bill = bill_of_embedding(spec, *stated_by(answer))
         try:
             vectors = decoded([_entry(one) for one in answer.data or ()], len(texts))

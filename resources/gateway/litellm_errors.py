@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TypeVar
 
 import httpx
 
 from dtef_pipeline.asking.models import ModelSpec
+from resources.gateway.bills import COST_HEADER, usage_in
 from resources.gateway.http_errors import (
     cause_of,
     connection_lost,
@@ -58,6 +60,20 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
         # litellm knows some refused keys that come as another status than 401.
         refused=getattr(error, "status_code", None) == 401,
     )
+
+
+def stated_in(error: Exception) -> tuple[object, object]:
+    """The `usage` that the body of an error's HTTP response states, and the cost that its headers state; None: nothing."""
+    for one in _chain(error):
+        response = getattr(one, "response", None)
+        if not isinstance(response, httpx.Response):
+            continue
+        # litellm makes up some responses; the one that its client read has what the server sent.
+        with suppress(httpx.ResponseNotRead):
+            usage, header = usage_in(response.content), response.headers.get(COST_HEADER)
+            if usage is not None or header is not None:
+                return usage, header
+    return None, None
 
 
 def _network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.bills import COST_HEADER, Bill, bill_of
 from resources.gateway.http_errors import no_answer, no_choices
-from resources.gateway.litellm_errors import call_error
+from resources.gateway.litellm_errors import call_error, stated_in
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price, price
 from resources.gateway.transport import (
@@ -130,8 +130,15 @@ class LitellmTransport:
         await worker.stop()
 
 
-async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
-    """What a call of litellm returns. Raises `CallError` for whatever it raises, and when it takes too long."""
+def _bill_of_error(spec: ModelSpec, usage: object, header: object) -> Bill:
+    return bill_of(usage, price(spec), header)
+
+
+async def in_time(
+    spec: ModelSpec, call: Awaitable[Any], read_bill: Callable[[ModelSpec, object, object], Bill] = _bill_of_error
+) -> Any:
+    """What a call of litellm returns. Raises `CallError` for whatever it raises, with the bill that its response states, and when it takes
+    too long."""
     try:
         # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
         async with asyncio.timeout(spec.timeout + GRACE_S):
@@ -139,7 +146,9 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
     except TimeoutError:
         raise no_answer(spec) from None
     except Exception as error:
-        raise call_error(spec, error) from None
+        fault = call_error(spec, error)
+        fault.bill = read_bill(spec, *stated_in(error)).stated
+        raise fault from None
 
 
 def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Request, Response
 from resources.gateway.bills import Bill
 from resources.gateway.breaker import Breaker
-from resources.gateway.budget import Usage, most_of, of_unknown_cost
+from resources.gateway.budget import Ceiling, Usage, most_of, of_unknown_cost
 from resources.gateway.prices import Price, bound_of
 from resources.gateway.progress import ModelProgress
 from resources.gateway.slots import ProviderSlots
@@ -100,6 +100,8 @@ class ModelState:
     """When the first 429 since the last response came."""
     spent: Usage = field(default_factory=Usage)
     """What its calls used so far."""
+    ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
+    """By role."""
     _refusals: list[str] = field(default_factory=list)
 
     def answer(self, job: Job) -> None:
@@ -110,7 +112,13 @@ class ModelState:
         self.breaker.alive()
         self.slots.answered()
 
-    def learn_price(self, bill: Reply | Bill) -> None:
+    def learn(self, bill: Reply | Bill | None, request: Request) -> None:
+        """A call ended, with this bill if there was one: later calls may cost as much."""
+        if bill is not None:
+            self._learn_price(bill)
+        self.ceilings[request.role].learn(bill, request, self.price)
+
+    def _learn_price(self, bill: Reply | Bill) -> None:
         """Bound a price that no list has by what the provider states that a call cost."""
         if (
             self.price is not self._bound
@@ -143,6 +151,8 @@ class ModelQueue:
     done: int = 0
     failed: int = 0
     stopped: int = 0
+    last_error: str = ""
+    """Of the last request that failed for good."""
     in_flight: int = 0
     claiming: int = 0
     """Requests taken out of `unclaimed` or `elsewhere` while they are being claimed."""
@@ -161,6 +171,11 @@ class ModelQueue:
     @property
     def spec(self) -> ModelSpec:
         return self.state.spec
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """The most that calls of the model may use as this."""
+        return self.state.ceilings[self.role]
 
     @property
     def room(self) -> int | None:
@@ -284,19 +299,19 @@ class Arrival(NamedTuple):
             self.queue.unclaimed.append(self.job)
 
 
-def used_by(bill: Reply | Bill, request: Request, price: Price | None) -> Usage:
+def used_by(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What a call used; where the server does not say, the most that it may have used."""
-    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else of_unknown_cost(request, price)
+    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else of_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
-        return replace(used, tokens=most_of(request, price).tokens)
+        return replace(used, tokens=most_of(request, price, ceiling).tokens)
     return replace(used, tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
-def used_by_failed(error: CallError, request: Request, price: Price | None) -> Usage:
+def used_by_failed(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What a call used that brought no response: what the server stated, else the most it may have used if it may be billed, else nothing."""
     if error.bill is not None:
-        return used_by(error.bill, request, price)
-    return of_unknown_cost(request, price) if error.billed else Usage(calls=1)
+        return used_by(error.bill, request, price, ceiling)
+    return of_unknown_cost(request, price, ceiling) if error.billed else Usage(calls=1)
 
 
 def lost_attempt(job: Job, used: Usage) -> LostAttempt | None:

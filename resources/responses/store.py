@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Response
+from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS
 from dtef_pipeline.text.well_formed import well_formed
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
@@ -112,6 +113,20 @@ class ResponseStore:
         statement = lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
         chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
         return {key: LostCost(*sums) for given in chunks for key, *sums in self.database.read(partial(_rows, statement, given))}
+
+    def unknown_costs(self) -> pa.Table:
+        """UNKNOWN_COSTS of all requests. The whole store is looked through."""
+        column = db.responses.c
+        answered = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
+            column.unknown_cost_attempts > 0
+        )
+        found = {key: (attempts, most) for key, attempts, most in self.database.read(partial(_rows, answered, {}))}
+        for key, _, attempts, most in self.database.read(partial(_rows, lost_by_key().where(has_no_response()), {})):
+            if attempts:
+                found[key] = attempts, most
+        return pa.Table.from_pylist(
+            [dict(zip(UNKNOWN_COSTS.names, (key, *told), strict=True)) for key, told in sorted(found.items())], UNKNOWN_COSTS
+        )
 
     def known(self, keys: Iterable[str]) -> set[str]:
         """Those of the request keys that have a response."""

@@ -10,6 +10,7 @@ import pandas as pd
 from dtef_pipeline.qa.report.boards_part import MADE_BY_RUN
 from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import (
+    UNKNOWN_COST_COLUMNS,
     Column,
     as_is,
     dollars,
@@ -155,6 +156,7 @@ _USED_COLUMNS = (
     Column("completion_tokens", "Reply tokens", whole),
     Column("cost_usd", "US dollars", dollars),
     Column("unpriced", "Unpriced", whole),
+    *UNKNOWN_COST_COLUMNS,
 )
 _COST_CUTS = (
     ("Costs by role", ("role",), (Column("role", "Role", text),)),

@@ -8,7 +8,7 @@ from math import fsum
 import pandas as pd
 
 from dtef_pipeline.report.isolated import missing, wrapping_name
-from dtef_pipeline.report.markup import Column, dollars, fold, named, section, table, text, whole
+from dtef_pipeline.report.markup import UNKNOWN_COST_COLUMNS, Column, dollars, fold, named, section, table, text, whole
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 
 _ROLE_TABLES: Mapping[str, str] = {
@@ -39,12 +39,21 @@ _ALL_COSTS_HOW = (
     "whose cost is not known, which are in no sum."
 )
 _ROLE_ORDER = ("candidate", "judge", "analyst", "embedder")
-_ROLE_SUMS = ("answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_ROLE_SUMS = (
+    "answered",
+    "calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    "unpriced",
+    *(column.name for column in UNKNOWN_COST_COLUMNS),
+)
 _OF_ROLE, _OF_MODEL = Column("role", "Role", text), Column("named", "Model", named)
 _CALL_COLUMNS = (
     Column("answered", "Answered", whole, "Conversations, judgements and summaries with a reply"),
     Column("calls", "Calls", whole),
     *_ROLE_COLUMNS[2:],
+    *UNKNOWN_COST_COLUMNS,
 )
 
 

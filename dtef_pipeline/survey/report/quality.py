@@ -7,7 +7,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
+from dtef_pipeline.report.markup import UNKNOWN_COST_COLUMNS, Column, dollars, paragraph, percent, section, table, text, whole
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.report.batteries import batteries
@@ -120,6 +120,7 @@ def costs(connection: duckdb.DuckDBPyConnection) -> str:
         *(Column(name, name.replace("_", " ").capitalize(), whole) for name in ("prompt_tokens", "completion_tokens")),
         Column("cost_usd", "US dollars", dollars),
         Column("unpriced", "Unpriced", whole),
+        *UNKNOWN_COST_COLUMNS,
     ]
     body = (
         table(frame, columns, caption="Costs by model and snapshot", row_head="model")
@@ -134,6 +135,7 @@ def _costs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         f"sum({name}) AS {name}"
         for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
     )
+    sums = ", ".join([sums, *(f"sum({column.name}) AS {column.name}" for column in UNKNOWN_COST_COLUMNS)])
     place = place_sql(snapshot_order(connection))
     return connection.execute(
         f"SELECT model, snapshot, {sums} FROM costs GROUP BY model, snapshot ORDER BY model, {place} NULLS FIRST, snapshot"

@@ -41,7 +41,7 @@ ASKED: dict[str, Callable[[Path], Evaluation]] = {
     "survey": asked_survey,
 }
 
-NOTHING = {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unpriced": 0}
+NOTHING = {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unpriced": 0, "unpriced_usd_most": None}
 """What a run costs that bought no call itself."""
 
 
@@ -75,6 +75,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
         "prompt_tokens": 1200,
         "completion_tokens": 120,
         "unpriced": 2,
+        "unpriced_usd_most": None,
         "bought": NOTHING,
     }
     use(tmp_path, monkeypatch)
@@ -102,6 +103,7 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
         "prompt_tokens": 200,
         "completion_tokens": 20,
         "unpriced": 0,
+        "unpriced_usd_most": None,
         "bought": NOTHING,
     }
     use(tmp_path, monkeypatch)
@@ -153,6 +155,7 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
         "prompt_tokens": 60,
         "completion_tokens": 6,
         "unpriced": 0,
+        "unpriced_usd_most": None,
         "bought": NOTHING,
     }
     use(tmp_path, monkeypatch)

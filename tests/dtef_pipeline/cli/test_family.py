@@ -72,6 +72,21 @@ def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house
     assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
 
 
+def test_costs_of_rubrics_tell_attempts_of_unknown_cost(house: Warehouse) -> None:
+    row = {
+        "role": "judge",
+        "model": "k",
+        "model_variant": "k",
+        "answered": 2,
+        "calls": 2,
+        "prompt_tokens": 1,
+        "completion_tokens": 1,
+    }
+    lost = {"cost_usd": 0.5, "unpriced": 0, "unknown_cost_attempts": 12, "unknown_cost_usd_most": 0.017}
+    house.write("rubric_costs", pa.Table.from_pylist([row | lost], schema=RUBRIC_COSTS))
+    assert "$0.5000 and 12 attempts of unknown cost, at most $0.0170" in ok("costs", "--family", "rubric")
+
+
 def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_shown_when_asked_for(house: Warehouse) -> None:
     """A model at several temperatures stood in as many rows that nothing told apart."""
     names = ("role", "model", "model_variant", "answered", "calls", "cost_usd", "unpriced")

@@ -120,6 +120,14 @@ def test_without_any_score_there_is_null_and_a_reason_and_never_a_middle() -> No
     assert arbiter_score({"semantic": 0.8, "factuality": 0.0}).value == pytest.approx(0.4)
 
 
+def test_a_reason_of_a_budget_names_the_error_of_the_call_that_used_it_up() -> None:
+    first, second = EVALUATORS[:2]
+    limit = "not asked: the run's max_calls of 1 was reached"
+    errors = {first: limit, second: f"{limit}; last error: judge: HTTP 500: no luck"}
+    skipped = arbiter_score(dict.fromkeys(errors), dict.fromkeys(errors, "skipped_budget"), errors=errors)
+    assert "HTTP 500: no luck" in (skipped.reason or "")
+
+
 def test_a_judge_of_the_answers_maker_is_flagged() -> None:
     assert is_self_judged("openai/gpt-4o-mini", "openrouter/openai/gpt-4o[temperature=0]")
     assert not is_self_judged("openai/gpt-4o-mini", "anthropic/claude-haiku-4-5")

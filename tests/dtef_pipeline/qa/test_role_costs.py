@@ -94,3 +94,17 @@ def test_failed_calls_and_judgements_without_a_reply_cost_nothing() -> None:
 
 def test_without_judgements_candidates_alone_are_counted() -> None:
     assert [row["role"] for row in costs([response("a")])] == ["candidate"]
+
+
+def test_attempts_of_unknown_cost_are_counted_with_the_most_that_they_may_have_cost() -> None:
+    """They were in no table of costs of questions; of a model that always timed out there was not even a row."""
+    failed = response(
+        "b", None, call_status="error", model="n", model_variant="n[t=0]", prompt_tokens=None, completion_tokens=None
+    )
+    unknown = pa.table({"request_key": ["a", "b"], "unknown_cost_attempts": [1, 7], "unknown_cost_usd_most": [0.5, 3.5]})
+    rows = qa_costs(connected([], [response("a"), failed], None), stored, unknown).to_pylist()
+    names = ("model", "answered", "calls", "cost_usd", "unpriced", "unknown_cost_attempts", "unknown_cost_usd_most")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("m", 1, 1, pytest.approx(0.1), 0, 1, 0.5),
+        ("n", 0, 0, None, 0, 7, 3.5),
+    ]

@@ -35,6 +35,27 @@ class TestCalls:
         assert (len(server.calls), failure.attempts, failure.status) == (3, 3, "budget")
         assert failure.message == ("not asked again: the run's max_calls of 3 was reached; last error: m: HTTP 500: no luck")
 
+    @pytest.mark.parametrize("status", [400, 500])
+    def test_the_reason_of_requests_that_were_left_out_names_the_last_error(self, store: ResponseStore, status: int) -> None:
+        """The line that a run shows named the limit alone, though the calls that used it up had all failed."""
+        lines: list[str] = []
+        with FakeLLM(fault=always(Fault("status", status=status, message="no luck"))) as server:
+            wanted = requests(model(server, retries=9, max_concurrency=1), 5)
+            answers = gateway(store, budget=Budget(max_calls=2), tell=lines.append).answer(wanted)
+        left_out = [failure.message for failure in answers.failures.values() if failure.status == "budget"]
+        assert left_out
+        assert all(message.endswith(f"; last error: m: HTTP {status}: no luck") for message in left_out)
+        (line,) = [line for line in lines if "max_calls" in line]
+        assert line.endswith(f"; last error: m: HTTP {status}: no luck")
+
+    def test_an_error_that_a_later_attempt_mended_is_not_the_reason(self, store: ResponseStore) -> None:
+        lines: list[str] = []
+        with FakeLLM(fault=lambda call: Fault("status", status=500) if len(server.calls) == 1 else None) as server:
+            wanted = requests(model(server, retries=9, max_concurrency=1), 5)
+            answers = gateway(store, budget=Budget(max_calls=4), tell=lines.append).answer(wanted)
+        assert len(answers.failures) == 2
+        assert "last error" not in str([*answers.failures.values(), *lines])
+
     def test_replayed_answers_use_nothing(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             gateway(store).answer(requests(model(server), 5))

@@ -15,7 +15,7 @@ from resources.gateway.budget import most_of
 from resources.gateway.prices import Price
 from resources.gateway.queues import Job, lost_attempt, used_by_failed
 from resources.responses.store import ResponseStore
-from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, completion
+from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, completion
 from tests.made.responses import response
 from tests.resources.gateway.gateway_setup import gateway, model, requests
 
@@ -120,6 +120,76 @@ def test_a_budget_in_dollars_holds_where_half_of_the_calls_time_out(store: Respo
     assert calls * STATED <= spent.cost_usd <= 12 * MOST
     assert spent.unpriced > 0
     assert any(failure.unknown_cost_attempts and failure.unknown_cost_usd_most for failure in answers.failures.values())
+
+
+LONGER = (1000 * 1000 + 4 * 4000) / 1e6
+"""What a call costs whose server adds 1,000 tokens of its own to the prompt: some fifteen times MOST."""
+LONGER_REPLY = Fault(
+    "body",
+    body=json.dumps(
+        {
+            "choices": [{"message": {"content": None}, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 4, "total_tokens": 1004},
+        }
+    ).encode(),
+)
+LOST = Fault("status", status=500)
+
+
+def half_lost(call: Call) -> Fault:
+    return LOST if int(call.user.split()[1]) % 2 else LONGER_REPLY
+
+
+@pytest.mark.parametrize("concurrency", [1, 10, 50])
+@pytest.mark.parametrize("plan", [half_lost, always(LONGER_REPLY)], ids=["half-lost", "all-reply"])
+def test_a_budget_holds_where_a_server_bills_more_than_is_estimated(
+    store: ResponseStore, plan: FaultPlan, concurrency: int
+) -> None:
+    """A limit was passed by a fifth where half of the calls timed out: each of those counted with an estimate that replies had disproved."""
+    limit = 8.5 * LONGER
+    with FakeLLM(fault=plan) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=limit))
+        answers = asking.answer(requests(model(server, **PRICED, retries=0, max_concurrency=concurrency), 120))
+        # A lost call counts with a full response, and is billed with a short one.
+        assert 6 <= len(server.calls) <= 8
+    assert len(server.calls) * LONGER <= asking.accounts.run.spent.cost_usd <= limit
+    assert "budget" in {failure.status for failure in answers.failures.values()}
+
+
+def test_calls_that_were_lost_before_the_first_reply_count_by_what_it_states(store: ResponseStore) -> None:
+    with FakeLLM(fault=lambda call: LOST if len(server.calls) <= 3 else LONGER_REPLY) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=100 * LONGER))
+        asking.answer(requests(model(server, **PRICED, retries=0), 5))
+    assert asking.accounts.run.spent.cost_usd >= 5 * LONGER
+    assert asking.accounts.run.spent.unpriced == 3
+
+
+def test_a_limit_of_tokens_holds_where_a_server_uses_more_than_is_estimated(store: ResponseStore) -> None:
+    with FakeLLM(fault=half_lost) as server:
+        asking = gateway(store, budget=Budget(max_tokens=8_500))
+        asking.answer(requests(model(server, retries=0), 120))
+        assert 6 <= len(server.calls) <= 8
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+def test_usage_that_a_failed_status_states_counts(store: ResponseStore, status: int) -> None:
+    usage = {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8}
+    body = json.dumps({"error": {"message": "no luck"}, "usage": usage}).encode()
+    with FakeLLM(fault=at_first(Fault("status", status=status, body=body))) as server:
+        asking = gateway(store)
+        asking.answer(requests(model(server, **PRICED)))
+        calls = len(server.calls)
+    used = asking.used["candidate"]
+    assert (used.cost_usd, used.unpriced) == (pytest.approx(calls * STATED), 0)
+
+
+def test_what_a_server_states_of_candidates_raises_no_reservation_of_a_judge(store: ResponseStore) -> None:
+    with FakeLLM(fault=always(LONGER_REPLY)) as server:
+        asking = gateway(store, budget=Budget(max_cost_usd=100 * LONGER))
+        asking.answer(requests(model(server, **PRICED)))
+    (state,) = asking.models
+    assert state.ceilings["candidate"].prompt_ratio > 10
+    assert state.ceilings["judge"].prompt_ratio == 1
 
 
 def test_a_failed_request_tells_the_cost_of_its_attempts_over_all_runs(store: ResponseStore) -> None:

@@ -103,6 +103,25 @@ class TestStatuses:
 
 
 @every_way
+@pytest.mark.parametrize("status", [400, 402, 429, 500, 503])
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_usage_that_a_refusal_states_is_its_bill(way: Way, status: int, is_inside: bool) -> None:
+    """It was not read: a refused call counted as free, and one that the server broke off with what it may have cost at most."""
+    error = {"message": "no luck", "type": "fault", "code": "fault"}
+    usage = {"usage": {"prompt_tokens": 1000, "completion_tokens": 7, "total_tokens": 1007, "cost": 0.25}}
+    body = {"error": {**error, **usage}} if is_inside else {"error": error, **usage}
+    found = failure(Fault("status", status=status, body=json.dumps(body).encode()), **way)
+    assert found.bill is not None
+    assert (found.bill.prompt_tokens, found.bill.completion_tokens, found.bill.cost_usd) == (1000, 7, 0.25)
+    assert found.message == f"m: HTTP {status}: no luck"
+
+
+@every_way
+def test_a_refusal_that_states_no_usage_has_no_bill(way: Way) -> None:
+    assert failure(Fault("status", status=500), **way).bill is None
+
+
+@every_way
 class TestWords:
     """Providers say with one status what means different things."""
 
