@@ -100,7 +100,7 @@ def _usual_spread(means: Floats) -> float:
     """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
     spread = _CONSISTENT * _median(np.abs(means - _median(means)))
     steps = _CONSISTENT * _median(np.abs(np.diff(means))) * math.sqrt(2)
-    return min(spread, steps) if len(means) >= _LEVEL_OF else spread
+    return min(spread, steps)
 
 
 def _first_off(values: Sequence[float], limit: float) -> int:
