@@ -2,7 +2,8 @@
 
 The test knows the size of the shift, how much nights differ and how they take after each other. Of a series without drift it knows neither how
 much nights differ nor their autocorrelation, as the pipeline: its likelihood is the highest over both. Its threshold is the one that holds 5 %
-over 100 nights, whatever the autocorrelation. Run: `python benchmarks/drift_oracle.py [SETS]`; docs/drift.md has what it prints.
+over 100 nights, whatever the autocorrelation. A second test knows the night of the shift instead, and neither its size nor how nights scatter.
+Run: `python benchmarks/drift_oracle.py [SETS]`; docs/drift.md has what it prints.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _WOBBLE = 0.02
 _AUTOCORRELATIONS = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85)
 _SPREADS = tuple(_WOBBLE * times for times in (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5))
 _MOST = 100
+_BEFORE = (1, 2, 3, 4, 5, 10, 40)
+"""Nights before the shift."""
 
 
 @lru_cache
@@ -49,7 +52,7 @@ def _still(path: Floats, lag: float, spread: float) -> tuple[Floats, Floats, Flo
 
 
 def _shifted(path: Floats, lag: float, shift: float) -> Floats:
-    """(nights,) log likelihood with a shift of this size up or down, at a night after the baseline as the pipeline weighs them, or none yet."""
+    """(nights,) log likelihood with a shift of this size up or down, at a night from the second on as the pipeline weighs them, or none yet."""
     nights, still = len(path), _still(path, lag, _WOBBLE)
     _, steps, ones, crossed, _ = (part[:nights] for part in _design(lag))
     steps, crossed = steps[:, :nights], crossed[:, :nights]
@@ -58,7 +61,7 @@ def _shifted(path: Floats, lag: float, shift: float) -> Floats:
     size = np.cumsum(steps**2, axis=0) - crossed**2 / ones[:, None]
     each = np.abs(shift * gained) / _WOBBLE**2 - shift**2 * size / (2 * _WOBBLE**2) - math.log(2)
     change, n = np.arange(nights), np.arange(1, nights + 1)[:, None]
-    weights = np.where(change >= BASELINE, weight(np.maximum(change, BASELINE), BASELINE), -np.inf)
+    weights = np.where(change >= 1, weight(np.maximum(change, 1), BASELINE), -np.inf)
     rest = np.log(np.maximum(1 - np.cumsum(np.exp(weights)), 1e-12))
     terms = np.where(change < n, each + weights, -np.inf)
     return np.asarray(likelihood + np.logaddexp(np.logaddexp.reduce(terms, axis=1), rest))
@@ -77,8 +80,39 @@ def paths(sets: int, seed: int, nights: int, lag: float, *, shift: float = 0.0, 
     return [_WOBBLE * wandering(rng, nights, panel) + moved for _ in range(sets)]
 
 
+def dated_ratios(drawn: Floats, change: int) -> Floats:
+    """(series,) log ratio of the restricted likelihoods with and without a shift at `change`, each the highest over the autocorrelations.
+
+    `drawn`: (series, nights). Mean, size of the shift and scatter of the nights are unknown (Harville 1974, Biometrika 61:383).
+    """
+    night = np.arange(drawn.shape[1])
+    highest_of = []
+    for columns in (np.ones((len(night), 1)), np.column_stack([np.ones(len(night)), night >= change])):
+        each = []
+        for lag in _AUTOCORRELATIONS:
+            whiten = _design(lag)[0][: len(night), : len(night)]
+            white, explained = drawn @ whiten.T, whiten @ columns
+            left = (white**2).sum(axis=1) - ((white @ np.linalg.qr(explained)[0]) ** 2).sum(axis=1)
+            volume = np.log(np.diag(whiten)).sum() - 0.5 * np.linalg.slogdet(explained.T @ explained)[1]
+            each.append(volume - (len(night) - columns.shape[1]) / 2 * np.log(left))
+        highest_of.append(np.max(each, axis=0))
+    return np.asarray(highest_of[1] - highest_of[0])
+
+
+def dated_power(before: int, within: int, sets: int) -> float:
+    """Share of shifts of .08 that are found after so many nights if their night is known, at 5 % times its prior weight."""
+    nights, alpha = before + within, 0.05 * math.exp(float(weight(before, BASELINE)))
+    null = (dated_ratios(np.array(paths(sets, 3, nights, lag)), before) for lag in (0.0, 0.3, 0.5, 0.8))
+    threshold = max(float(np.quantile(ratios, 1 - alpha)) for ratios in null)
+    drawn = np.array(paths(sets, 4, nights, 0.0, shift=-0.08, since=before))
+    return float((dated_ratios(drawn, before) >= threshold).mean())
+
+
 def main(sets: int) -> None:
-    print("A shift of .08 within 10 nights and of .05 within 20, wobble .02, by nights before it (5, 10, 40)")
+    print(f"A shift of .08 whose night is known, within 10 and within 20 nights, by nights before it {_BEFORE}")
+    for within in (10, 20):
+        print(" / ".join(f"{dated_power(before, within, 50 * sets):.0%}" for before in _BEFORE), flush=True)
+    print(f"A shift of .08 within 10 nights and of .05 within 20, wobble .02, by nights before it {_BEFORE}")
     for lag in (0.0, 0.5):
         for shift, within in ((0.08, 10), (0.05, 20)):
             null = ((one, paths(sets, 1, _MOST, one)) for one in (0.0, 0.3, 0.5, 0.8))
@@ -87,7 +121,7 @@ def main(sets: int) -> None:
                 np.mean(
                     [highest(one, lag, shift) >= threshold for one in paths(sets, 2, n + within, lag, shift=-shift, since=n)]
                 )
-                for n in (5, 10, 40)
+                for n in _BEFORE
             ]
             print(f"| AR {lag} | {shift} within {within} | {' / '.join(f'{100 * one:.0f}' for one in found)} % |", flush=True)
 

@@ -308,6 +308,22 @@ def rule_alone(sets: int) -> None:
         print(f"| {nights} | {flagged / sets:.1%} |", flush=True)
 
 
+def early_shifts(sets: int) -> None:
+    print(
+        "Found: a shift of .08 within 10 nights, by nights before it from 1 to 10; and within 20 and 30 nights with a wobble of .02"
+    )
+    for name, panel, within in (
+        ("alone, temperature 0", Panel(), 10),
+        ("alone, wobble .01", Panel(wobble=0.01), 10),
+        *((f"alone, wobble .02, within {nights}", WOBBLE, nights) for nights in (10, 20, 30)),
+        ("alone, wobble .02, AR .5", replace(WOBBLE, autocorrelation=0.5), 10),
+        *((f"2 models, shared wobble .02, AR {r}", replace(SHARED, autocorrelation=r), 10) for r in (0.0, 0.5)),
+    ):
+        shifted_panels = (replace(panel, shift=-0.08, since=since, nights=since + within) for since in range(1, 11))
+        found = [rates(shifted, sets, 7, looks=1).first for shifted in shifted_panels]
+        print(f"| {name} | {' | '.join(f'{share:.0%}' for share in found)} |", flush=True)
+
+
 def unseen(sets: int) -> None:
     print("What is hard to see: share found by night 100")
     for name, panel in {
@@ -337,5 +353,6 @@ if __name__ == "__main__":
     rule_alone(5 * chosen)
     no_drift(chosen)
     moved(chosen)
+    early_shifts(chosen)
     unseen(chosen)
     smaller_panels(chosen)

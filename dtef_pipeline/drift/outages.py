@@ -17,8 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 LONGEST_OUTAGE = 5
 """Snapshots in a row that an outage may have; what is off for longer is a shift."""
-_SPREADS = 3.0
-"""Usual spreads from the level from which a snapshot is off; and never less than the smallest gap that the documented rule looks at."""
+_SPREADS, _SPREADS_OF_ONE = 3.0, 4.0
+"""Usual spreads from the level from which a run is off, and one of a single snapshot: of many snapshots that did not change, some are 3 spreads
+away. Never less than the smallest gap that the documented rule looks at."""
 _LEVEL_OF = 10
 """Snapshots before a run whose median is the level it is compared with."""
 _FIRST = 5
@@ -49,15 +50,16 @@ NOT_OFF = Off()
 def off_nights(means: Floats, floor: float) -> Off:
     """The snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest usual spread that is believed.
 
-    A run is of snapshots further from the level before them than 3 usual spreads and 0.05. It is over when the mean of the next three is back:
-    nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is not named here,
-    and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual spread. Nor is
-    a run at the level that the series began with or has now, nor one that begins with the series. A run is pending for LONGEST_OUTAGE snapshots,
-    however it goes on.
+    A run is of snapshots further from the level before them than 3 usual spreads (of a single one: 4) and 0.05. It is over when the mean of the
+    next three is back: nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is
+    not named here, and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual
+    spread. Nor is a run at the level that the series began with or has now, nor one that begins with the series. A run is pending for
+    LONGEST_OUTAGE snapshots, however it goes on, unless it is at the level that the series began with.
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
-    limit = max(_SPREADS * max(floor, _usual_spread(means)), MIN_GAP)
+    spread = max(floor, _usual_spread(means))
+    limit, limit_of_one = (max(spreads * spread, MIN_GAP) for spreads in (_SPREADS, _SPREADS_OF_ONE))
     values, over = means.tolist(), list[tuple[range, float]]()
     at = _first_off(values, limit)
     kept = list(range(at))
@@ -67,12 +69,12 @@ def off_nights(means: Floats, floor: float) -> Off:
         while end < len(values) and abs(values[end] - level) > limit:
             end += 1
         run = range(at, end)
-        if not run:
+        if not run or (len(run) == 1 and abs(values[at] - level) <= limit_of_one):
             kept.append(at)
             end = at + 1
         elif len(run) <= LONGEST_OUTAGE and end < len(values) and _is_back(values, run, level):
             over.append((run, level))
-        elif len(values) - at <= LONGEST_OUTAGE:
+        elif len(values) - at <= LONGEST_OUTAGE and _is_elsewhere(values, run, level, level):
             return _off(values, over, kept, range(at, len(values)))
         else:
             kept.extend(run)
@@ -98,7 +100,7 @@ def _usual_spread(means: Floats) -> float:
     """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
     spread = _CONSISTENT * _median(np.abs(means - _median(means)))
     steps = _CONSISTENT * _median(np.abs(np.diff(means))) * math.sqrt(2)
-    return min(spread, steps) if len(means) >= _LEVEL_OF else spread
+    return min(spread, steps)
 
 
 def _first_off(values: Sequence[float], limit: float) -> int:
