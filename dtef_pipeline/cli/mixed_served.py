@@ -8,6 +8,8 @@ from dtef_pipeline.boards.served import mixed_served
 from dtef_pipeline.cli.terminal_width import say
 from resources.table_reader import TableReader
 
+SERVED_REMEDY = "; --served gives each a row of its own"
+
 
 def say_mixed(
     reader: TableReader, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""

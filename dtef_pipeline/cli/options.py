@@ -202,6 +202,10 @@ of_wide = click.option(
 writes_a_table = options(of_format, of_wide)
 
 
+of_served = click.option(
+    "--served", is_flag=True, help="A row of its own for each model that the provider served under one name in one snapshot."
+)
+
 chooses_a_board = options(
     click.option(
         "--by",
@@ -227,11 +231,7 @@ chooses_a_board = options(
         "--non-answers", is_flag=True, default=None, help="Also segments of people who gave no answer, such as party:refused."
     ),
     click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
-    click.option(
-        "--served",
-        is_flag=True,
-        help="A row of its own for each model that the provider served under one name in one snapshot.",
-    ),
+    of_served,
     click.option(
         "--resamples",
         type=click.IntRange(min=0),

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from assets.qa.known_suites import known_suites
+from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.mixed_served import say_mixed
+from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
 from dtef_pipeline.cli.stale_tables import say_stale
 from dtef_pipeline.cli.view_table import print_rows
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.result_tables import QA_BOARDS
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, RETRIEVAL_STAGE_TABLE, QaView
 from dtef_pipeline.qa.retrieval_means import RETRIEVAL_COUNT, RETRIEVAL_COUNT_TOLD, retrieval_means
 from dtef_pipeline.qa.stored_tables import QA_TABLES
 from dtef_pipeline.tables import description
+from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
 
 QA_ROLLED_UP_BY = "`dtef qa run` makes it, and `dtef qa rollup`"
 
 
 @reads_tables
-def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> None:
+def show(reader: TableReader, by: str, suites: Sequence[str], output: str, *, served: bool = False) -> None:
+    """`served`: whether models that one name stands for have rows of their own."""
     view = QA_VIEW_BY_NAME[by]
     if view.table != RETRIEVAL_STAGE_TABLE:
         require_qa_table(reader, view.table)
-    frame: pd.DataFrame = reader.rows(view.table).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    rows = _split_boards(reader, view) if served else reader.rows(view.table)
+    frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     if suites:
         frame = _of_suites(frame, suites)
     if view.check:
@@ -38,8 +46,23 @@ def show(reader: TableReader, by: str, suites: Sequence[str], output: str) -> No
         print_qa_view(view, retrieval_means(frame), output, {RETRIEVAL_COUNT: RETRIEVAL_COUNT_TOLD})
     else:
         print_rows(view, frame, output, _exposed(frame), meanings_of(view.table), ends=view.ends)
-    if output == "table" and view.table == "qa_board":
-        say_mixed(reader, "qa_responses")
+    if output == "table" and view.table == "qa_board" and not served:
+        say_mixed(reader, "qa_responses", remedy=SERVED_REMEDY)
+
+
+def _split_boards(reader: TableReader, view: QaView) -> pa.Table:
+    """The table of the view, made anew with a row for each served model."""
+    if view.table not in QA_BOARDS:
+        allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)
+        raise ConfigError(f"--served with --by {view.name}: allowed with --by {allowed}")
+    exposure = {name: spec.exposure for name, spec in known_suites(None).specs.items() if spec.exposure}
+
+    def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+        split_served(connection, "qa_scores", "qa_responses", ["request_key", "model_variant"])
+        return qa_boards(connection, exposure=exposure)[view.table]
+
+    with waiting("making boards"):
+        return reader.query(split, only=[*QA_BOARD_READS, "qa_responses"])
 
 
 def require_qa_table(reader: TableReader, table: str) -> None:

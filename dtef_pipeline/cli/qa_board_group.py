@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dtef_pipeline.cli.options import writes_a_table
+from dtef_pipeline.cli.options import of_served, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
 
@@ -24,9 +24,10 @@ from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME, QA_VIEWS_SHOWN
     metavar="SUITE|PATTERN",
     help="Only this suite, such as mmlu, or those that fit; may be repeated.  [default: all]",
 )
+@of_served
 @writes_a_table
 @reports_errors
-def board(by: str, suites: tuple[str, ...], output: str) -> None:
+def board(by: str, suites: tuple[str, ...], served: bool, output: str) -> None:
     """Rank models by their mean score with 95 % intervals, over the latest snapshot of each part; or compare them, or test the scores.
 
     What was asked in another way, or measured by something else, stands on a board of its own. Whole subjects or transcripts are what is
@@ -34,4 +35,4 @@ def board(by: str, suites: tuple[str, ...], output: str) -> None:
     """
     from dtef_pipeline.cli import qa_board
 
-    qa_board.show(by, suites, output)
+    qa_board.show(by, suites, output, served=served)

@@ -22,7 +22,7 @@ from dtef_pipeline.cli.accepted_drift import options_since
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
-from dtef_pipeline.cli.mixed_served import say_mixed
+from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
 from dtef_pipeline.cli.run_warnings import SAME_RESPONSE
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -87,7 +87,7 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))
     if not served:
-        say_mixed(reader, "predictions", chosen.rounds, chosen.snapshot, "; --served gives each a row of its own")
+        say_mixed(reader, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
     if silent := reader.query(lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds):
         click.echo(silent)
     click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))

@@ -193,6 +193,28 @@ def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(hous
     assert strict(shown("--suite", "mm*", "--format", "json").stdout) == rows
 
 
+def test_served_models_have_rows_of_their_own_on_request(
+    made: tuple[Path, dg.ExecuteInProcessResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made[0], tmp_path / "state")
+    use(tmp_path / "state", monkeypatch)
+    house = Warehouse(tmp_path / "state" / "warehouse")
+    last = night(NIGHTS - 1)["snapshot"]
+    scores, responses = (house.read(table, suite="mmlu", part="s0").to_pylist() for table in ("qa_scores", "qa_responses"))
+    for rows in (scores, responses):
+        for place, row in enumerate(sorted(rows, key=lambda row: (row["snapshot"], row["model"], row["item_id"]))):
+            row["request_key"] = f"{place:032x}"
+    for row in responses:
+        is_old = (row["model"], row["snapshot"]) == ("good", last) and int(row["request_key"], 16) % 4 == 0
+        row["served_model"] = "old" if is_old else "new"
+    keep_in(house.root, {"qa_scores": scores, "qa_responses": responses})
+    assert "--served gives each a row of its own" in shown().stderr + shown().stdout
+    rows = strict(shown("--by", "part", "--served", "--format", "json").stdout)
+    found = {row["model"]: row["n_items"] for row in rows if row["part"] == "s0" and row["metric"] == "exact_choice"}
+    assert found == {"good served by old": 5, "good served by new": 15, "middling": 20}
+    assert "allowed with --by overall" in shown("--by", "validity", "--served").stderr
+
+
 def test_what_is_not_there_is_said_with_what_makes_it(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
