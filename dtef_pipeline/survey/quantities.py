@@ -68,15 +68,15 @@ def place_of_rate(head: str) -> float | None:
     match = _RATE.fullmatch(_replace_words(head, _NUMERALS | units))
     if match is None:
         return None
-    count = _counted(match["count"] or "once")
+    count = _count_of(match["count"] or "once")
     times_a_unit = (count + float(match["to"] or count)) / 2 + 0.5 * bool(match["more"] or match["above"])
     size = (0.9 if match["below"] else 1.0) * times_a_unit * _TIMES_A_YEAR[match["unit"]]
     rates, places = zip(*_PLACES_OF_RATES, strict=True)
-    gap = 2.0 if match["gap"] == "other" else _counted(match["gap"] or "once")
+    gap = 2.0 if match["gap"] == "other" else _count_of(match["gap"] or "once")
     return float(np.interp(size / gap, rates, places))
 
 
-def _counted(count: str) -> float:
+def _count_of(count: str) -> float:
     return _COUNTS_IN_WORDS[count] if count in _COUNTS_IN_WORDS else float(count)
 
 
@@ -120,6 +120,6 @@ def _duration(head: str) -> float | None:
     unit = match and (match["unit"] or (match["count"] and match["to_unit"]))
     if match is None or not unit or not (match["count"] or match["recent"]):
         return None
-    size = _counted(re.sub(r"^(?:an?|the)\Z", "once", (match["count"] or "once").removeprefix("a ")))
+    size = _count_of(re.sub(r"^(?:an?|the)\Z", "once", (match["count"] or "once").removeprefix("a ")))
     shift = bool(match["above"] or match["more"]) + 0.5 * bool(match["to_unit"]) - bool(match["below"] or match["less"])
     return size * _DAYS[unit.rstrip("s")] * (1 + 0.01 * shift)

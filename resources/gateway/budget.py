@@ -252,7 +252,7 @@ class Ceiling:
             self._silent += 1
         if bill is None:
             return
-        prompt, response = _estimated(request)
+        prompt, response = _estimate_tokens(request)
         if bill.prompt_tokens is not None:
             self.is_stated = True
             self.prompt_ratio = max(self.prompt_ratio, bill.prompt_tokens / prompt)
@@ -268,7 +268,7 @@ class Ceiling:
 
     def count_unknown(self, request: Request, used: Usage) -> None:
         """A call of unknown cost counted with so much."""
-        prompt, response = _estimated(request)
+        prompt, response = _estimate_tokens(request)
         calls, prompts, responses = self._unknown
         self._unknown = calls + 1, prompts + prompt, responses + response
         self._counted += used
@@ -282,7 +282,7 @@ class Ceiling:
         return uncounted
 
 
-def _estimated(request: Request) -> tuple[int, int]:
+def _estimate_tokens(request: Request) -> tuple[int, int]:
     """Tokens of the prompt, estimated on the high side, and the most that the response may take."""
     texts = [message.text for message in request.conversation]
     # Without a system message too, the frame is taken for that of two.
@@ -292,7 +292,7 @@ def _estimated(request: Request) -> tuple[int, int]:
 
 def most_of(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What one call may use at most."""
-    return (ceiling or Ceiling()).most_of(1, *_estimated(request), price)
+    return (ceiling or Ceiling()).most_of(1, *_estimate_tokens(request), price)
 
 
 def of_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:

@@ -62,7 +62,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
     )
 
 
-def stated_in(error: Exception) -> tuple[object, object]:
+def usage_and_cost_header(error: Exception) -> tuple[object, object]:
     """The `usage` that the body of an error's HTTP response states, and the cost that its headers state; None: nothing."""
     for one in _chain(error):
         response = getattr(one, "response", None)

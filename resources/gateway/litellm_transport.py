@@ -14,7 +14,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.bills import COST_HEADER, Bill, bill_of
 from resources.gateway.http_errors import no_answer, no_choices
-from resources.gateway.litellm_errors import call_error, stated_in
+from resources.gateway.litellm_errors import call_error, usage_and_cost_header
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price, price
 from resources.gateway.transport import (
@@ -147,7 +147,7 @@ async def in_time(
         raise no_answer(spec) from None
     except Exception as error:
         fault = call_error(spec, error)
-        fault.bill = read_bill(spec, *stated_in(error)).stated
+        fault.bill = read_bill(spec, *usage_and_cost_header(error)).stated
         raise fault from None
 
 
