@@ -18,11 +18,11 @@ _TURN_HEAD = re.compile(
     re.IGNORECASE,
 )
 _NEXT_TURN = re.compile(
-    r"""^[ \t]*[*_>#]{0,4}[ \t]*
-        (?:(?:Question|QUESTION|Problem|PROBLEM|Exercise|EXERCISE|Q|(?:Task|Example)(?=[ \t]+[0-9])
+    r"""^[ \t]*(?:[*_>#]{1,4}[ \t]*)?
+        (?:(?:Question|QUESTION|Problem|PROBLEM|Exercise|EXERCISE|Q|(?:Task|Example)(?=[ \t]{1,3}[0-9])
             |Frage|Aufgabe|Problème|Exercice|Pregunta|Ejercicio|Problema|Вопрос|Задача|[问問][题題]|[题題]目|[质質][问問]|[问問])
-            [ \t]*(?P<number>[0-9]{0,3})
-        |User|USER|Human|HUMAN|Instruction|Benutzer|Nutzer|Utilisateur|Usuario|Пользователь|用[户戶]|ユーザー)[*_]{0,3}[ \t]*[:：]""",
+            [ \t]{0,3}(?P<number>[0-9]{0,3})
+        |User|USER|Human|HUMAN|Instruction|Benutzer|Nutzer|Utilisateur|Usuario|Пользователь|用[户戶]|ユーザー)[*_]{0,3}[ \t]{0,3}[:：]""",
     re.VERBOSE | re.MULTILINE,
 )
 _ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")
