@@ -16,7 +16,8 @@ In order; the first rule that applies decides (`how` names it):
    (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
    `option_text`, the text of exactly one option, if it is not negated (`Not London`).
 
-`Antwort ist C`, `答案是C` and their like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one.
+`Antwort ist C`, `答案是C` and their like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. What is taken back
+(`A. Wait, no, it is C`, `nicht A, sondern C`) does not count (`corrections.py`).
 Thinking is left out first. A reply ends where the model asks itself the next question, flagged `run_on`. A letter beyond the options is
 no answer: a reply that ends in such a statement is unparseable (`outside`). Where letter and text disagree (`A) 4` where 4 is B) the
 letter counts, flagged `text_mismatch`. In a reply that was cut by the limit of tokens only rules 1 and 2 count, and only where text
@@ -31,6 +32,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.corrections import drop_denials
 from dtef_pipeline.qa.reading.letters import letters_at
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
@@ -110,7 +112,7 @@ def read_letter(text: str | None, options: Sequence[str] = (), *, was_cut: bool 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
     reply = cut_at_end(without_thinking(text or ""))
-    seen = aligned(reply.text)
+    seen = drop_denials(aligned(reply.text))
     before = before_next_turn(seen)
     if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))

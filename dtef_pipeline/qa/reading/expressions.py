@@ -31,6 +31,7 @@ _OPERATORS = {
 _TRAILING_UNIT = re.compile(
     r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z"
 )
+_GOES_ON_AS_ARITHMETIC = re.compile(r"\s{0,3}[+*×·÷/^]\s{0,3}[0-9(]|\s{0,3}\\(?:times|cdot|div)(?![a-zA-Z])")
 _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
@@ -48,7 +49,8 @@ def evaluate(text: str, *, as_formula: bool) -> Evaluated | None:
     """The value of a text that is arithmetic with an operation, and perhaps a unit behind it; None: the text is something else.
 
     `as_formula`: the text stands where a formula does, in a box, so that `5!` is a factorial and `5-3` a difference. Elsewhere a `-`
-    needs blanks around it. A lone `a - b` that goes upwards is a range, and no arithmetic.
+    needs blanks around it, and a `!` that no operation follows is an exclamation.
+    A lone `a - b` that goes upwards is a range, and no arithmetic.
     """
     tokens, end = _tokens(text, as_formula=as_formula)
     signs = [token for token in tokens[1:] if isinstance(token, str) and token not in ("(", ")", "{", "}", "\\frac")]
@@ -72,7 +74,8 @@ def _tokens(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
         if spelled == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
             break  # an aside, no factor
         is_joint = spelled == "-" and tokens and not text[end : end + 1].isspace()
-        if not as_formula and (spelled == "!" or is_joint):
+        is_exclamation = spelled == "!" and "!" not in tokens and not _GOES_ON_AS_ARITHMETIC.match(text, found.end())
+        if not as_formula and (is_exclamation or is_joint):
             break
         if found["number"]:
             figures = found["number"].replace("{,}", "").replace(",", "")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from dtef_pipeline.qa.reading.corrections import corrected_places
 from dtef_pipeline.qa.reading.foreign_cues import foreign_cues
 
 _CUE = re.compile(
@@ -26,6 +27,15 @@ _CORRECTS = re.compile(
 _CONCLUDES = re.compile(
     r"""\b(?:so|thus|therefore|hence)\b,?\s(?:it|this|that|the\s(?:total|result|number|sum))\s(?:is|must\sbe|should\sbe|equals|becomes)\b
         (?=[\s$*]{1,4}[-0-9])""",
+    re.VERBOSE,
+)
+_ENDS_IN_NUMBER = re.compile(
+    r"[$€£*_]{0,4}-?[$€£]?[0-9](?:[0-9,]|\.[0-9]){0,20}%?[*_]{0,3}(?:[.!;,。](?![0-9])|\s{0,3}(?:\n|\Z))"
+)
+_ENDS_IN_VALUE = re.compile(
+    r"""[$€£*_]{0,4}-?[$€£]?[0-9](?:[-0-9,+*/×=()$%]|\.[0-9]|\s(?=[-0-9+*/×=($])){0,40}[*_]{0,3}
+        (?:\s(?!more|less|fewer|plus|minus|times|of|from|per|and|or|for|short|off|because|since)[^\W\d_]{1,15}){0,3}[*_]{0,3}
+        (?:[.!;,。](?![0-9])|\s{0,3}(?:\n|\Z)|\s(?:because|since)\b)""",
     re.VERBOSE,
 )
 
@@ -58,7 +68,14 @@ def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
 
 
 def _cues(text: str, lower: str) -> Iterator[NumberCue]:
-    """Every cue of a statement, and every conclusion behind a correction of one."""
+    """Every cue of a statement, and everything that corrects one."""
+    stated = sorted(_stating_cues(text, lower))
+    yield from stated
+    if stated:
+        yield from _correcting_cues(lower, stated[0].end)
+
+
+def _stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
     for word in ("answer", "final"):
         passed, place = 0, lower.find(word)
         while place >= 0:
@@ -70,8 +87,14 @@ def _cues(text: str, lower: str) -> Iterator[NumberCue]:
     for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
         yield NumberCue(lettered.start(), lettered.end(), True)
     yield from (NumberCue(cue.start, cue.end, False, cue.has_commas) for cue in foreign_cues(lower))
-    answered = lower.find("answer")
-    if answered >= 0 and (correction := _CORRECTS.search(lower, answered)):
+
+
+def _correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
+    """`Wait, no, it is 7` behind a statement, and `so it is 7` behind a correction of one."""
+    for place, is_named in corrected_places(lower, begins):
+        if (_ENDS_IN_VALUE if is_named else _ENDS_IN_NUMBER).match(lower, place):
+            yield NumberCue(place, place, False)
+    if correction := _CORRECTS.search(lower, begins):
         yield from (NumberCue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
 
 

@@ -8,7 +8,7 @@ In order; the first rule that applies decides (`how` names it):
    that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets behind the number, and behind `because`, are
    reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
    (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
-   it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `so it is 7` is a statement, too. German,
+   it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `it is 7` is a statement (`corrections.py`). German,
    French, Spanish, Russian, Chinese and Japanese have statements of their own (`foreign_cues.py`), other languages none;
 4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
 
@@ -33,6 +33,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.reading.corrections import drop_denials
 from dtef_pipeline.qa.reading.expressions import evaluate
 from dtef_pipeline.qa.reading.foreign_cues import normalize_euros, normalize_points
 from dtef_pipeline.qa.reading.number_cues import number_cues
@@ -144,7 +145,7 @@ class _Given(NamedTuple):
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
     reply = cut_at_end(without_thinking(text or ""))
-    outside = aligned(normalize_euros(without_programs(reply.text)))
+    outside = drop_denials(aligned(normalize_euros(without_programs(reply.text))))
     before = before_next_turn(outside)
     if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))

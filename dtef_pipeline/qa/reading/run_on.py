@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 END_MARK = re.compile(
     r"<\|(?:endoftext|end_of_text|im_end|eot_id|eom_id|eot|eos|end|return|im_start|start_header_id|user)\|>(?!['\"]|\s*<\|start\|>)"
-    r"|(?:</s>|<eos>|<end_of_turn>|<start_of_turn>user|\[INST\])[ \t]*$",
+    r"|<｜(?:end▁of▁sentence|User)｜>"
+    r"|(?:</s>|<eos>|<end_of_turn>|<start_of_turn>user|\[INST\])[ \t]*$|^[ \t]*(?:<s>[ \t]*)?\[INST\](?![\w'\"`])"
+    r"|</s>(?=[ \t]*(?:<s>|\[INST\]|(?:Question|Problem|User|Human|Q):))",
     re.MULTILINE | re.IGNORECASE,
 )
 """What models and their templates write behind the last word of a reply. One that ends a literal is a word of a program."""
@@ -16,8 +18,11 @@ _TURN_HEAD = re.compile(
     re.IGNORECASE,
 )
 _NEXT_TURN = re.compile(
-    r"""^[ \t]*[*_>#]{0,4}[ \t]*
-        (?:(?:Question|QUESTION|Problem|PROBLEM|Q)[ \t]*(?P<number>[0-9]{0,3})|User|USER|Human|HUMAN|Instruction)[*_]{0,3}[ \t]*:""",
+    r"""^[ \t]*(?:[*_>#]{1,4}[ \t]*)?
+        (?:(?:Question|QUESTION|Problem|PROBLEM|Exercise|EXERCISE|Q|(?:Task|Example)(?=[ \t]{1,3}[0-9])
+            |Frage|Aufgabe|Problème|Exercice|Pregunta|Ejercicio|Problema|Вопрос|Задача|[问問][题題]|[题題]目|[质質][问問]|[问問])
+            [ \t]{0,3}(?P<number>[0-9]{0,3})
+        |User|USER|Human|HUMAN|Instruction|Benutzer|Nutzer|Utilisateur|Usuario|Пользователь|用[户戶]|ユーザー)[*_]{0,3}[ \t]{0,3}[:：]""",
     re.VERBOSE | re.MULTILINE,
 )
 _ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")

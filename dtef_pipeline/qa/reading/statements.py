@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtef_pipeline.qa.reading.corrections import corrected_places
 from dtef_pipeline.qa.reading.foreign_cues import foreign_cues
 from dtef_pipeline.qa.reading.letters import LETTER_CLOSING, LETTER_OPENING, NamedLetters, letters_at
 from dtef_pipeline.qa.reading.option_texts import OptionTexts
@@ -48,8 +49,9 @@ _SENTENCE_OF_ONE = re.compile(
     rf"[^\S\n]{{0,3}}[.;!]\s{{1,3}}(?={LETTER_OPENING}[A-J]{LETTER_CLOSING}[.!]?{LETTER_CLOSING}[^\S\n]{{0,9}}(?:\n|\Z))"
 )
 _DIRECT = re.compile(r"(?i:answers?(?:[ ](?:choice|option|letter))?)[*_: ]{0,4}(?=[(\[A-J*])")
-_ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)]|\Z|\n)")
+_ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)。]|\Z|\n)")
 _SPOKEN_ABOUT = re.compile(r"\s{1,3}(?:is|was|isn|would|does|do|cannot|can|could|has|states?|suggests?|refers?|describes?)\b")
+_BECAUSE = re.compile(r"\s{1,3}(?:because|since)\b")
 _REVERSED = re.compile(
     r"""(?:^|[\s(*"\[])(?:[(\[*"]{0,3}([A-J])(?P<closed>[).:*"\]]{0,4})(?P<between>(?:\s[^.\n;]{0,60})?))
         \s(?:is|must\sbe|would\sbe|should\sbe)\s(?:therefore\s|thus\s)?the\s
@@ -114,12 +116,22 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
         found += _closest(text, lower)
     if "box" in lower or "oxed" in lower:
         found += _boxed(text, texts)
+    if found:
+        found += _taken_back(text, lower, min(found).end)
     return sorted(set(found))
 
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
-    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower)})
+    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower), *_taken_back(text, lower, 0)})
+
+
+def _taken_back(text: str, lower: str, begins: int) -> Iterator[Statement]:
+    """`Wait, no, it is C`, where the sentence ends or gives its reason there."""
+    for place, _ in corrected_places(lower, begins):
+        letters = letters_at(text, filler.end() if (filler := _FILLER.match(text, place)) else place)
+        if letters and (_ENDS_STATEMENT.match(text, letters.end) or _BECAUSE.match(lower, letters.end)):
+            yield Statement(letters.start, letters.end, letters.letters)
 
 
 def _optional(text: str, lower: str) -> Iterator[Statement]:

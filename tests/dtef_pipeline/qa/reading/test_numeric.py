@@ -125,7 +125,8 @@ ARITHMETIC = {
     r"\boxed{20 - 5}": 15, r"\boxed{5-3}": 2, r"\boxed{(3+4)^2}": 49, r"\boxed{12 \div 4}": 3, r"\boxed{-3 + 1}": -2,
     r"\boxed{\left(3+1\right)\cdot 2}": 8, r"\boxed{9 \times 2 \text{ dollars}}": 18, r"\boxed{2\sqrt{9}}": 6,
     r"\boxed{3\frac{1}{2}}": Fraction(7, 2), r"\boxed{3 \cdot 4 = 12}": 12, "#### 9 * 2": 18, "#### $9 * $2": 18,
-    "#### 18 (9 * 2)": 18, "#### 5!": 5, "The answer is 5!": 5, "The answer is 3 * 4.": 12, "The answer is 4 + 2 bolts": 6,
+    "#### 18 (9 * 2)": 18, "#### 5!": 5,
+    "#### 3! * 2": 12, "#### 4!/2!": 12, "The answer is 5!": 5, "The answer is 3 * 4.": 12, "The answer is 4 + 2 bolts": 6,
     "The answer is 3 x 4": 12, r"\boxed{5 m^2}": 5, r"\boxed{18 m/s}": 18,
 }  # fmt: skip
 NO_ARITHMETIC = (
@@ -138,6 +139,49 @@ CORRECTED = {
     "The answer is 5. Wait, I forgot the last two. So it is 7.": 7, "The answer is 5. Wait, let me check: 2+3 = 5. Yes.": 5,
     "The answer is 5. Wait, there are 3 more. No, they were counted.": 5,
     "Wait, so it is 3. Then 4 more are 7.": 7,
+    'Die Antwort ist nicht 5, sondern 7.': 7,
+    '答えは5ではなく7です。': 7,
+    'The answer is 5. Wait, no, it is 7.': 7,
+    'The answer is 5. Actually, it is 7.': 7,
+    'The answer is 5. Oops, I made a mistake. It should be 7.': 7,
+    "La réponse n'est pas 5 mais 7.": 7,
+    'La respuesta no es 5 sino 7.': 7,
+    'Ответ не 5, а 7.': 7,
+    'Ответ: не 5, а 7.': 7,
+    '答案不是5，而是7。': 7,
+    '答案并不是5，是7': 7,
+    "La réponse n'est pas 5, c'est 7.": 7,
+    'Die Antwort ist nicht 5. Sie ist 7.': 7,
+    'Die Antwort ist nicht 5.': None,
+    "La réponse n'est pas 5.": None,
+    'La respuesta no es 5.': None,
+    'Ответ не 5.': None,
+    '答案不是5。': None,
+    '答えは5ではありません。': None,
+    '答えは5ではありません。7です。': 7,
+    '答えは5じゃなくて7です。': 7,
+    'The answer is 5. Sorry, it is 7 dollars.': 7,
+    'The answer is 5. No, 7.': 7,
+    "The answer is 5. Wait, no: it's 3 + 4 = 7.": 7,
+    'The answer is 5. Hmm, actually, that is wrong. The total should be **7**.': 7,
+    'The final result is 5. Wait, no, it is 7.': 7,
+    'A: 5. Actually, it should have been 7 apples.': 7,
+    'Answer: 5. I made a calculation error. It should be $1,007.50.': Fraction(2015, 2),
+    'The answer is 5. Wait, it is 3 more than 2, fine.': 5,
+    'The answer is 5. Wait, is it? Yes, it is 5.': 5,
+    'The answer is 5. No, 7 apples are not enough.': 5,
+    'The answer is 5. Actually, it is 3 per child and 2 more.': 5,
+    'The answer is 5. There is no 3.': 5,
+    'The answer is 5. Actually, it is 7. Wait, no, it is 6.': 6,
+    'Die Antwort ist 5. Nein, es ist 7.': 7,
+    "La réponse est 5. Non, c'est 7.": 7,
+    'La respuesta es 5. No, es 7.': 7,
+    'Ответ: 5. Нет, это 7.': 7,
+    '答案是5。不对，应该是7。': 7,
+    'The answer is 5. I mean 7.': 7,
+    "The answer is 5. No, it isn't 7.": 5,
+    'Die Antwort ist nicht nur 5, sondern auch 7.': None,
+    'The answer is 1.5. Scratch that, it is 2.5.': Fraction(5, 2),
 }  # fmt: skip
 OTHER_LANGUAGES = {
     "Die Antwort ist 18, weil 20 - 2 Fische weg sind.": 18, "Das Ergebnis lautet 1.319 Euro.": 1319, "Die Antwort ist 12,5": Fraction(25, 2),
@@ -160,7 +204,8 @@ CUT = {
 PIECES = (
     "####", "#### ", "\\boxed{", "\\fbox{", "}", "\\frac{", "{", "The answer is ", "answer: ", "\nA: ", "final result ", "= ", "1,234", "5",
     " seven hundred ", "one ", "-", "$", "%", ".", "\n", "/", ":", "```python\n", "```", "<think>", "</think>", "\ud800", "\x00", "½", "((((",
-    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "\\sqrt", "!", "(", ")", " not ", "答案是", "Antwort ist ", "Wait ", "so it is ",
+    "9" * 40, "1e9", "^", "_000", " 345", "dozen", " to ", "\\sqrt", "!", "(", ")",
+    " not ", " nicht ", ", sondern ", "不是", "ではなく", ". No, ", "答案是", "Antwort ist ", "Wait ", "so it is ",
     "€1.319", "between ", "Step ", "____", "\\", "٣", "İ",
 )  # fmt: skip
 
@@ -299,7 +344,26 @@ def test_no_text_breaks_the_reader(text: str, was_cut: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["(", "1", "####", "answer is ", "\\boxed{", "\\frac{", "one\n", "A:\n", "<think>", "\x00", "\ud800"]
+    "piece",
+    [
+        "(",
+        "1",
+        "####",
+        "answer is ",
+        "\\boxed{",
+        "\\frac{",
+        "one\n",
+        "A:\n",
+        "<think>",
+        "\x00",
+        "\ud800",
+        " ",
+        "answer is 5. Wait, no, it is ",
+        " nicht 5",
+        "不是5",
+        "は5では",
+        "n'est pas ",
+    ],
 )
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
     read_number(piece * (100_000 // len(piece)))

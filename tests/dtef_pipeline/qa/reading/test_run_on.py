@@ -20,6 +20,21 @@ GOES_ON = (
     "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nThe answer is B. #### 3",
     "<|endoftext|>The answer is B. #### 3",
     "</s>\nThe answer is B. #### 3",
+    "\n\n[INST] The answer is B. #### 3",
+    "</s>[INST] The answer is B. #### 3",
+    "</s><s>[INST] The answer is B. [/INST] #### 3",
+    "</s>Question: The answer is B. #### 3",
+    "<｜end▁of▁sentence｜><｜User｜>The answer is B. #### 3",
+    "\n\nExercise: Tom has 3 hats.\nThe answer is B.\n#### 3",
+    "\n\nExample 4: Tom has 3 hats.\nThe answer is B.\n#### 3",
+    "\n\nFrage: Tom hat 3 H\u00fcte.\nAntwort: B\n#### 3",
+    "\n\nAufgabe 2: Tom hat 3 H\u00fcte.\nAntwort: B\n#### 3",
+    "\n\nProbl\u00e8me : Tom a 3 chapeaux.\nR\u00e9ponse : B\n#### 3",
+    "\n\nPregunta: Tom tiene 3.\nRespuesta: B\n#### 3",
+    "\n\nВопрос: У Тома 3.\nОтвет: B\n#### 3",
+    "\n\n问题：汤姆有3顶帽子。\n答案：B\n#### 3",
+    "\n\n質問：帽子は3。\n答え：B\n#### 3",
+    "\n\nBenutzer: Und nun?\nDie Antwort ist B. #### 3",
 )
 
 
@@ -39,6 +54,8 @@ def test_only_the_reply_itself_is_read(more: str, was_cut: bool) -> None:
         "Let me look at it once more:\n\nQuestion: Tom has 3 hats.\nAnswer: B\n#### 18",
         "Question 1: Tom has 3 hats.\nAnswer: A\n#### 3\n\nQuestion 2: And now?\nAnswer: B\n#### 18",
         "<|im_start|>assistant\nAnswer: B\n#### 18<|im_end|>",
+        "问题：汤姆有3顶帽子。\nAnswer: B\n#### 18",
+        "<s>3</s>Total: 4 of them, and [INST] is a word.\nAnswer: B\n#### 18",
     ],
 )
 def test_a_question_that_is_repeated_is_no_end(text: str) -> None:
@@ -63,8 +80,11 @@ def test_answers_about_interviews_end_there_too() -> None:
         assert score(Written(f"car{more}")).value == 0.5
 
 
-@pytest.mark.parametrize("piece", ["<|im_end|>", "\nQuestion:", "\nQuestion 2:", "<|im_start|>assistant", "<", "\n**"])
+@pytest.mark.parametrize(
+    "piece",
+    ["<|im_end|>", "\nQuestion:", "\nQuestion 2:", "\nTask  ", " ", "</s> ", "\n[INST]x", "<|im_start|>assistant", "<", "\n**"],
+)
 def test_long_texts_of_one_piece_are_ended(piece: str) -> None:
-    text = piece * 50_000
-    assert len(cut_at_end(text).text) <= len(text)
-    before_next_turn(text)
+    for text in (piece * 50_000, "\nQuestion" + piece * 50_000):
+        assert len(cut_at_end(text).text) <= len(text)
+        before_next_turn(text)
