@@ -41,7 +41,7 @@ class Subject:
     way: str
     """The way of asking, in words around the values of its columns: `"system {system}"`."""
     apart: str = "false"
-    """SQL of the space's last level that is true in partitions which no verdict is about: `segment = 'party:refused'`."""
+    """SQL of the space's last level that is true in partitions which no verdict is about; `false`: there are none."""
     unlike: str = "asked something else"
     """What a snapshot did that cannot be compared with the others."""
     joint: str = " at "
