@@ -205,8 +205,8 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
 _BETWEEN_OPPOSITES = re.compile(
     r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
     r"|right (?:amount|number|level|balance|mix|pace|speed|size|length)"
-    r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
-    r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
+    r"|(?:no|not|\w+n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
+    r"|(?:not|\w+n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
     r"|(?:kept|keep(?:s|ing)?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold(?:s|ing)?)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
     r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo"
     r"|the right (?!direction|track|side|way)\w+\Z|stand(?:s|ing)? still|stagnat\w+)\b"

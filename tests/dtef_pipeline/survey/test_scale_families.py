@@ -7,6 +7,11 @@ import pytest
 from dtef_pipeline.survey.scales import scale_of
 
 BY_WHAT_IS_NOT_SHARED = [
+    "All or most of the time | Some of the time | Hardly ever | Never",
+    "Essential | Important but not essential | Not important | Should not be done",
+    "Every day | Several times a week | Once or twice a week | Less often | Never",
+    "Never | Once | More than once",
+    "No, never | Yes, once | Yes, more than once",
     "Top priority | Some priority | No priority",
     "Essential | Important, but not essential | Not important",
     "Essential | Important, but not essential | Not too important | Not at all important",
@@ -79,6 +84,8 @@ BY_WHAT_IS_NOT_SHARED = [
     "Increase | Keep as it is | Decrease",
 ]
 MIDDLE_LAST = [
+    "Has helped | Has hurt | Hasn't made much of a difference",
+    "Will improve | Will worsen | Won’t change",
     "Better | Worse | Same",
     "Too much | Not enough | About right",
     "Too many trees in this street | Too few trees in this street | About the right number of trees in this street",
