@@ -199,7 +199,8 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (2, r"(?:some|a few) and (?:some|others|a few) not|sometimes|occasionally"),
     (
         2,
-        r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part|roughly|vaguely|several|(?:an? )?fairly|rather|pretty",
+        r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part"
+        r"|roughly|vaguely|several|(?:an? )?fairly|rather|pretty",
     ),
     (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
     (3, r"(?:an? )?moderate(?:ly)?|medium(?:-sized?)?|mid-?sized?|a moderate (?:amount|number)|(?:about )?half|acceptable"),
