@@ -245,8 +245,14 @@ def is_between(head: str) -> bool:
 
 
 def may_have_shares(middle: str, first: str, second: str) -> bool:
-    """Whether an option gives two others equal shares: `both equally` beside `men` and `women`."""
+    """Whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are treated unfairly`.
+
+    Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `objects_of_opposites`: men and
+    women, Democrats and Republicans. Pew gives positions to statements and opposites alone.
+    """
     if middle.startswith("do "):  # `do both equally` is beside two actions
+        return False
+    if not _are_statements(first, second):
         return False
     is_both = re.search(r"\bboth\b.*\bequal", middle)
     return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
@@ -279,9 +285,15 @@ def _without_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
 
 
 def _comparable(first: str, second: str) -> bool:
-    """Two short names, or two statements that say one thing of two subjects."""
+    """Two short texts, or two statements that say one thing of two subjects."""
     only_first, only_second = _differences(first, second)
     return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
+
+
+def _are_statements(first: str, second: str) -> bool:
+    """Two long texts, or two that share a word of meaning, and not two names."""
+    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
+    return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
 
 def _differences(first: str, second: str) -> tuple[set[str], set[str]]:

@@ -84,6 +84,8 @@ BY_WHAT_IS_NOT_SHARED = [
     "Increase | Keep as it is | Decrease",
 ]
 MIDDLE_LAST = [
+    "Men | Women | Both equally",
+    "Black people are treated less fairly | White people are treated less fairly | Both are treated about equally",
     "Has helped | Has hurt | Hasn't made much of a difference",
     "Will improve | Will worsen | Won’t change",
     "Better | Worse | Same",
@@ -125,6 +127,9 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
     "Too many visitors | Too few beds | About right",
     "Agree with Smith | Disagree with Jones | Neither",
     "Apple | Android | Both",
+    "China | The United States | Both about equally",
+    "Doctors | Nurses | About the same",
+    "Doctors | Nurses | Neither",
     "Cats | Dogs | Neither",
     "Currently employed | Previously a student | Never went to school",
     "Have a dog | Might get a cat | Would never own a snake",
