@@ -27,10 +27,11 @@ _QUANTITY = r"(?! (?:anything|nothing|anyone|anybody|any|much|many|a lot|a thing
 _NOT = r"(?:i )?(?:really |just |simply )?(?:don't|do not|didn't|did not|can't|can ?not|couldn't|could not|unable to)"
 _OF_TIME = r"(?: (?:yet|now|right now|at this (?:time|point)|at the moment))?"
 _REST_OF_PHRASE = r"(?: (?:about|of|on|what|which|whether|if|how|who|why|i|that|this|it|enough|to)\b.*)?"
+_BARE_AMOUNT = r"^(?:(?:quite )?a lot|a (?:little|bit)|a great deal|a fair amount|some|much|a little bit)\Z"
 # (pattern of a phrase, the word by which it is an answer where another option has it too)
 _NO_ANSWER_PHRASES: tuple[tuple[str, str], ...] = (
     (rf"{_NOT} (?:know|say|answer|tell|remember|recall|choose|judge|rate|decide|guess){_OF_TIME}", ""),
-    (rf"{_NOT} know (?:the answer|yet|enough\b.*|for (?:sure|certain)|what .*|which .*|whether .*)", ""),
+    (rf"{_NOT} know (?:the answer|yet|enough\b.*|for (?:sure|certain)|which .*|whether .*)", ""),
     (rf"{_NOT} know{_QUANTITY}\b.*", r"know\w*|aware|informed|familiar"),
     (rf"{_NOT} (?:say|answer|tell|choose|judge|rate|decide|guess)(?! (?:no|yes|the difference|apart)\b){_QUANTITY}\b.*", ""),
     (rf"{_NOT} (?:remember|recall){_QUANTITY}\b.*", r"remember\w*|recall\w*"),
@@ -47,7 +48,8 @@ _NO_ANSWER_PHRASES: tuple[tuple[str, str], ...] = (
         r"(?:it's |it is )?(?:hard|difficult|impossible|too (?:early|soon)) to (?:say|tell|answer|decide|judge|know|choose|distinguish)",
         "",
     ),
-    (r"(?:i )?(?:have )?no (?:opinion|answer|response|idea|comment|data|reply)(?: given)?", ""),
+    (r"(?:i )?(?:have )?no (?:opinion|answer|response|comment|data|reply)(?: given)?", ""),
+    (r"(?:i )?(?:have )?no idea", r"(?:clear|some|rough|vague|general) idea"),
     (r"(?:i )?(?:haven't|have not) (?:thought|read|seen) (?:much|enough)\b.*", ""),
     (r"(?:i )?(?:don't|do not) have an(?:y)? (?:opinion|answer|idea)\b.*", ""),
     (
@@ -68,7 +70,11 @@ _NO_ANSWER_PHRASES: tuple[tuple[str, str], ...] = (
     (r"(?:this |it |that )?(?:does not|doesn't) apply(?: to (?:me|us|my .*))?|not applicable\b.*", r"appl(?:y|ies|icable)"),
     (r"not relevant(?: to (?:me|us))?", r"relevant"),
     (r"(?:i've |i have )?never (?:used|tried)\b.*", r"used?|tried|try"),
-    (r"(?:i've |i have )?never heard of\b.*|(?:i )?(?:haven't|have not) heard (?:of|enough)\b.*", r"heard"),
+    (
+        r"(?:i've |i have )?never heard of\b.*|(?:i )?(?:haven't|have not) heard of\b.*",
+        rf"heard|familiar|know\w*|aware|{_BARE_AMOUNT}",
+    ),
+    (r"(?:i )?(?:haven't|have not) heard enough\b.*", r"heard"),
     (r"dk|d\.k\.?|na|n\.a\.?|ref|rf|nsnc|nsnr|nspp|nsp", ""),
 )
 _COMPILED = tuple((re.compile(pattern), word and re.compile(rf"\b(?:{word})\b")) for pattern, word in _NO_ANSWER_PHRASES)
@@ -81,8 +87,9 @@ _CODE_OF_LABEL = re.compile(r"^-?\d{1,4}[.):]?\s+(?=\D)")
 """The code before a label: `99 Refused`."""
 _BESIDE_A_PHRASE = re.compile(
     r"(?:it |this |that )?(?:all )?depends\b.*|multiple answers\b.*|other|nr|nc|it's hard\b.*|it is hard\b.*|don't care"
+    r"|none of (?:the above|these|those|them)"
 )
-"""What may follow a phrase behind a slash: `Unsure / It depends on the specifics`."""
+"""What may stand beside a phrase: `Unsure / It depends on the specifics`, `Other/Don't know`."""
 _SEPARATOR = re.compile(r"\s*(?:[/;,|()\[\]]|\b(?:or|and|ou|et|oder|und|o|y|e)\b|\s[–—-]\s)\s*")
 
 _UNSURE = re.compile(
@@ -91,7 +98,8 @@ _UNSURE = re.compile(
 
 _OTHER_LANGUAGES = re.compile(
     normalized(
-        "no sabe|no sabe no contesta"
+        "no sabe|no sabe no contesta|sin opinión|sem opinião|imposible responder|impossible de répondre|impossível responder"
+        "|невозможно ответить|невозможно сказать|нет мнения|неможливо відповісти|impossibile rispondere|unmöglich zu sagen"
         "|no sé|no sabría decir|no contesta|no responde|ninguna respuesta|sin respuesta|prefiero no contestar|prefiero no responder"
         "|prefiero no decirlo|prefiero no decir|no estoy seguro|no estoy segura|no aplica|no procede|rechaza contestar|se niega a responder"
         "|não sabe|não sei|não respondeu|não responde|prefiro não responder|prefiro não dizer|não se aplica|sem resposta|recusa|recusou"
@@ -146,7 +154,10 @@ def _is_phrase(plain: str) -> bool:
     first, *rest = [part.strip(" .'\"") for part in _SEPARATOR.split(plain) if part.strip(" .'\"")] or [""]
     if re.fullmatch(r"(?:other )?missing", first):
         return True
-    return _is_one(first) and all(_is_one(part) or _BESIDE_A_PHRASE.fullmatch(part) for part in rest)
+    parts = [_is_one(part) for part in (first, *rest)]
+    return any(parts) and all(
+        known or _BESIDE_A_PHRASE.fullmatch(part) for known, part in zip(parts, (first, *rest), strict=True)
+    )
 
 
 def _is_one(phrase: str) -> bool:

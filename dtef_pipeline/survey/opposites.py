@@ -205,8 +205,8 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
 _BETWEEN_OPPOSITES = re.compile(
     r"\b(?:neither|both|equal(?:ly)?|same|even|unchanged|mixed|(?:a )?mix|(?:just|about) (?:the )?right"
     r"|right (?:amount|number|level|balance|mix|pace|speed|size|length)"
-    r"|(?:no|not|n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
-    r"|(?:not|n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
+    r"|(?:no|not|\w+n['’]t|(?<!too )little) (?:(?!enough\b)\w+ ){0,4}(?:change|impact|effect|difference|influence|preference)"
+    r"|(?:not|\w+n['’]t) (?:\w+ )?(?:chang\w+|affect\w*|matter)|half and half|in between|in the middle|share\w*|(?:a )?tie"
     r"|(?:kept|keep(?:s|ing)?|leave|left|stay\w*|remain\w*|maintain\w*|held|hold(?:s|ing)?)\b.*\b(?:is|are|was|now|levels?|steady|constant|stable|alone)"
     r"|(?<!not )(?:about |roughly )?as \w+ as|(?:about|roughly) (?:as \w+|average|what|where|enough)|status quo"
     r"|the right (?!direction|track|side|way)\w+\Z|stand(?:s|ing)? still|stagnat\w+)\b"
@@ -245,8 +245,14 @@ def is_between(head: str) -> bool:
 
 
 def may_have_shares(middle: str, first: str, second: str) -> bool:
-    """Whether an option gives two others equal shares: `both equally` beside `men` and `women`."""
+    """Whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are treated unfairly`.
+
+    Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `objects_of_opposites`: men and
+    women, Democrats and Republicans. Pew gives positions to statements and opposites alone.
+    """
     if middle.startswith("do "):  # `do both equally` is beside two actions
+        return False
+    if not _are_statements(first, second):
         return False
     is_both = re.search(r"\bboth\b.*\bequal", middle)
     return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
@@ -279,9 +285,15 @@ def _without_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
 
 
 def _comparable(first: str, second: str) -> bool:
-    """Two short names, or two statements that say one thing of two subjects."""
+    """Two short texts, or two statements that say one thing of two subjects."""
     only_first, only_second = _differences(first, second)
     return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
+
+
+def _are_statements(first: str, second: str) -> bool:
+    """Two long texts, or two that share a word of meaning, and not two names."""
+    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
+    return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
 
 def _differences(first: str, second: str) -> tuple[set[str], set[str]]:

@@ -18,6 +18,7 @@ FREQUENCY: Words = (  # and rates, by `place_of_rate`
     (1.5, r"less (?:often|frequently)(?: than (?:that|this))?"),
     (1.8, r"(?:tried )?(?:just |only )?once(?: or twice)?"),
     (2, r"rarely|seldom"),
+    (1.9, r"more than once"),
     (2.3, r"only on special (?:holy )?days|(?:a few|several) times"),
     (2.5, r"monthly or less"),
     (3.2, r"only when attending religious services"),
@@ -40,7 +41,7 @@ FREQUENCY: Words = (  # and rates, by `place_of_rate`
 SHARE_OF_TIME: Words = (
     (0, r"(?:none of the|at no) time|never|not at all(?: sure)?"),
     (0.3, r"(?:none or )?almost none of the time"),
-    (0.5, r"rarely or none of the time"),
+    (0.5, r"rarely or none of the time|hardly ever"),
     (1, r"(?:only |just )?a little (?:bit )?of the time|(?:very |only a )?little of the time|hardly any of the time"),
     (1.5, r"some or a little of the time"),
     (2, r"some(?: of the time|times)|only some of the time|several days|some days"),
@@ -81,9 +82,10 @@ WORKING: Words = (
     (2, r"full[- ]time"),
 )
 PRIORITY: Words = (
+    (-1, r"should not be done"),
     (
         0,
-        r"(?:(?:should )?not (?:be )?an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?|should not be done"
+        r"(?:(?:should )?not (?:be )?an?|no) (?:\w+ )?(?:priority|concern|reason|factor)(?: at all)?"
         r"|not (?:at all )?important(?: at all)?|unimportant",
     ),
     (1, r"(?:an? )?(?:low|lower|lowest|minor) (?:\w+ )?priority|(?:not (?:too|very)|slightly) important"),
@@ -197,7 +199,8 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (2, r"(?:some|a few) and (?:some|others|a few) not|sometimes|occasionally"),
     (
         2,
-        r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty",
+        r"somewhat|(?:only |just )?some|less than half|to some extent|maybe|partly|partially|in part"
+        r"|roughly|vaguely|several|(?:an? )?fairly|rather|pretty",
     ),
     (2.5, r"(?:an? )?fair amount|reasonably|sufficiently"),
     (3, r"(?:an? )?moderate(?:ly)?|medium(?:-sized?)?|mid-?sized?|a moderate (?:amount|number)|(?:about )?half|acceptable"),
@@ -209,7 +212,7 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     (
         4,
         r"(?:an? |to an? )?(?:large|huge|major|big|high|strong|great|top)(?: amount| number)?|very|(?:a )?great deal|very well|most"
-        r"|considerably|largely|deeply|highly|yes|to a (?:great|large) extent",
+        r"|considerably|largely|deeply|highly|(?:a )?clear|yes|to a (?:great|large) extent",
     ),
     (
         4.5,

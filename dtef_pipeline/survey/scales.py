@@ -15,7 +15,7 @@ from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
 from dtef_pipeline.survey.opposites import is_between, pole_family
 from dtef_pipeline.survey.scale_families import family_of, is_middle_of
-from dtef_pipeline.survey.shared_words import without_shared_words
+from dtef_pipeline.survey.shared_words import without_common_ends, without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -111,6 +111,8 @@ def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: boo
     for marks in (*others, off):
         answers = [_NEUTRAL if was and may_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
         judged = _judge(answers)
+        if marks == degrees != off and judged.kind == "nominal":
+            judged = _judge(_with_bare_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
         if judged.kind == "ordinal" or (is_ordinal and marks == degrees != off):
             return _Verdict(judged.kind, judged.reason, marks, judged.places)
     return _without_those_not_concerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
@@ -122,11 +124,25 @@ _NEUTRAL = "neutral"
 def _with_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
     """`off` without non-answers that name what the other options are degrees of: `not sure` below `very sure`."""
 
+    answers = [t for t, is_off in zip(texts, off, strict=True) if not is_off]
+
     def is_degree(place: int) -> bool:
         word = word_of_degree(texts[place])
-        return bool(word and any(word.search(t) for t, is_off in zip(texts, off, strict=True) if not is_off))
+        return bool(word and any(word.search(t) for t in answers))
 
     return tuple(is_off and not is_degree(place) for place, is_off in enumerate(off))
+
+
+_VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: it)? ")
+
+
+def _with_bare_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[str]:
+    """The answers without the words of knowing or use that they share, and `none` for the bottom: `I have never heard of it`."""
+    tops = [_VERB_OF_KNOWING.sub("", t) for t, bottom in zip(answers, is_bottom, strict=True) if not bottom]
+    if not any(map(family_of, (tops, bare := without_common_ends(tops)))):
+        return answers
+    rest = iter(tops if family_of(tops) else bare)
+    return ["none" if bottom else next(rest) for bottom in is_bottom]
 
 
 def _with_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:

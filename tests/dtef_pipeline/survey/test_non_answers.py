@@ -7,6 +7,12 @@ import pytest
 from dtef_pipeline.survey.scales import scale_of
 
 NO_ANSWERS = [
+    "Other/Don't know",
+    "None of the above / don't know",
+    "Other or refused",
+    "Sin opinión",
+    "Невозможно ответить",
+    "Impossible de répondre",
     "DK/Refused",
     "Haven't thought much about this",
     "No answer/refused",
@@ -76,6 +82,13 @@ def test_an_answer_is_not_taken_for_no_answer(option: str) -> None:
         "Very sure | Fairly sure | Not sure",
         "Very sure | Fairly sure | Not very sure | Not sure at all",
         "Very relevant | Somewhat relevant | Not relevant",
+        "Very familiar | Somewhat familiar | Never heard of it",
+        "A lot | A little | I have never heard of it",
+        "I have heard a lot about it | I have heard a little about it | I have never heard of it",
+        "I know exactly what it is | I know roughly what it is | I don't know what it is",
+        "I have a clear idea | I have some idea | I have no idea",
+        "I use it often | I use it sometimes | I have never used it",
+        "I have never used it | I use it sometimes | I use it often",
         "Definitely won't | Maybe won't | Not sure | Maybe will | Definitely will",
         "Agree | Undecided | Disagree",
     ],
@@ -93,6 +106,11 @@ def test_a_phrase_of_not_knowing_is_a_place_on_the_scale_where_the_others_are_de
     [
         ("Disagree | Hard to say | Agree | Don't know | Missing; Not available", (1, 2, 3, None, None)),
         ("Agree | Don't know | Disagree", (1, None, 2)),
+        ("Very favorable | Mostly favorable | Mostly unfavorable | Very unfavorable | Never heard of", (1, 2, 3, 4, None)),
+        ("A great deal | Some | Not much | None | Never heard of it", (1, 2, 3, 4, None)),
+        ("Very good | Good | Bad | I have never used it", (1, 2, 3, None)),
+        ("Good idea | Bad idea | No idea", (1, 2, None)),
+        ("Very favorable | Mostly favorable | Very unfavorable | None of the above / don't know", (1, 2, 3, None)),
         ("Agree | Disagree | Not sure", (1, 2, None)),
         ("Very well | Somewhat well | Not well | Not sure", (1, 2, 3, None)),
     ],

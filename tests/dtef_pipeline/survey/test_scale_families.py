@@ -7,6 +7,11 @@ import pytest
 from dtef_pipeline.survey.scales import scale_of
 
 BY_WHAT_IS_NOT_SHARED = [
+    "All or most of the time | Some of the time | Hardly ever | Never",
+    "Essential | Important but not essential | Not important | Should not be done",
+    "Every day | Several times a week | Once or twice a week | Less often | Never",
+    "Never | Once | More than once",
+    "No, never | Yes, once | Yes, more than once",
     "Top priority | Some priority | No priority",
     "Essential | Important, but not essential | Not important",
     "Essential | Important, but not essential | Not too important | Not at all important",
@@ -79,6 +84,10 @@ BY_WHAT_IS_NOT_SHARED = [
     "Increase | Keep as it is | Decrease",
 ]
 MIDDLE_LAST = [
+    "Men | Women | Both equally",
+    "Black people are treated less fairly | White people are treated less fairly | Both are treated about equally",
+    "Has helped | Has hurt | Hasn't made much of a difference",
+    "Will improve | Will worsen | Won’t change",
     "Better | Worse | Same",
     "Too much | Not enough | About right",
     "Too many trees in this street | Too few trees in this street | About the right number of trees in this street",
@@ -118,6 +127,9 @@ SEVERAL_THINGS = [  # ordered words, of things that are not one
     "Too many visitors | Too few beds | About right",
     "Agree with Smith | Disagree with Jones | Neither",
     "Apple | Android | Both",
+    "China | The United States | Both about equally",
+    "Doctors | Nurses | About the same",
+    "Doctors | Nurses | Neither",
     "Cats | Dogs | Neither",
     "Currently employed | Previously a student | Never went to school",
     "Have a dog | Might get a cat | Would never own a snake",

@@ -235,7 +235,6 @@ NOMINAL = [
     "For work | For school | I do not travel",
     "Married | Single",
     "Government | Companies | Both equally | Neither",
-    "No, never | Yes, once | Yes, more than once",
     "Red | Blue | I have no car",
 ]
 
