@@ -37,8 +37,9 @@ _NON_ANSWERS = (
     r"(?:я-)?не-знаю|затрудняюсь-ответить|отказ(?:-от-ответа)?|нет-ответа|不知道|不清楚|拒绝回答|无回答|わからない|無回答|答えたくない|لا-اعرف|لا-أعرف",
 )
 _NON_ANSWER = f"(?:{'|'.join(_NON_ANSWERS)})"
-NON_ANSWER_KEY = rf":{_NON_ANSWER}(?:-(?:or-|and-)?{_NON_ANSWER}|-vol(?:unteered)?)*(?:[+]|$)"
-"""Matches the key of a segment of people who gave no answer, or of one that joins it with another. Regular expression of Python and of RE2."""
+NON_ANSWER_KEY = rf":(?:other-(?:or-|and-)?)?{_NON_ANSWER}(?:-(?:or-|and-)?{_NON_ANSWER}|-vol(?:unteered)?)*(?:[+]|$)"
+"""Matches the key of a segment of people who gave no answer, or of one that joins it with another (`region:other-refused`: who is in
+such a remainder depends on who refused, so nobody can describe it). Regular expression of Python and of RE2."""
 NON_ANSWER_SQL = f"regexp_matches(segment, '{NON_ANSWER_KEY}')"
 """True in rows of such a segment. Boards, drift and the report leave them out; a segment that is asked for by name counts."""
 

@@ -28,14 +28,14 @@ RUBRIC_ROLLED = [
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
-    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "9", "round_segment"),
+    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "10", "round_segment"),
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "4", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "5", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "10", "round_segment"),
-    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
-    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "11", "round_segment"),
+    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "9", None),
+    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "9", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),

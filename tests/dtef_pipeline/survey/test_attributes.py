@@ -173,6 +173,8 @@ def test_opinions_are_no_profile_questions() -> None:
             "Não sei",
             "Weiß nicht",
             "Keine Angabe",
+            "Other/Refused",
+            "Other or don't know",
         ),
         *("Je ne sais pas", "не знаю", "不知道", "わからない"),
     ],
