@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-_SUBJECT = re.compile(
+_SUBJECT_OF_STATEMENT = re.compile(
     r"""(?:(?:it|that|this|the\s(?:(?:correct|right|actual|final)\s)?(?:value|number|result|total|option|choice|letter))
           (?:'s|\s(?:is|was|equals|(?:must|should|would|has\sto|ought\sto)\s(?:be|have\sbeen)))
         |(?:es|sie)\sist|(?:c|elle\s|il\s)'?est|es|это|она)
@@ -19,13 +19,13 @@ _WORDS_OF_CORRECTION = r"""(?:(?:wait|oops|whoops|sorry|no|nope|hmm+|actually|co
       |that(?:'s|\sis|\swas)\s(?:wrong|incorrect|not\s(?:right|correct))
       |nein|moment|warte|halt|non|attendez|pard[oó]n|perd[oó]n|espera|нет|стоп|подождите)\b[\s,.;:!\u2026\u2014-]{1,6}
     |(?:不对|不對|错了|錯了|等等|等一下|不)[\s,。!;]{1,4}(?:(?:应该|應該)?是\s?)?)"""
-_CORRECTION = re.compile(
+_BEGIN_OF_CORRECTION = re.compile(
     rf"(?:(?<=[.!?;,:\u2026\u2014)*-]\s)|(?<=[\n(\u2014\u2026。])){_WORDS_OF_CORRECTION}{{1,6}}", re.VERBOSE
 )
 _MOST_CORRECTIONS = 200
 _VALUE = r"(?:[^\n.;!?。]|\.(?=[0-9])){1,40}?"
 _END = r"(?=\s{0,3}(?:[.!?。](?![0-9])|\n|\Z))"
-_DENIED = (
+_DENIED_VALUES = (
     (rf"\bnicht\s(?!nur\b|allein\b|blo(?:ß|ss)\b){_VALUE}(?:,?\ssondern\s|[.;,]\s(?:sie|es|das)\sist\s)", ""),
     (
         rf"\bn'est\spas\s(?!seulement\b|uniquement\b){_VALUE}(?:,?\smais\s(?:plutôt\s|bien\s)?|[.;,]\s(?:c'|elle\s)est\s)",
@@ -44,15 +44,15 @@ _DENIED = (
     (rf"(?<=ответ) не\s{_VALUE}{_END}", ": "),
     (rf"(?<=答案)(?:并|並)?不是{_VALUE}{_END}", "是"),
 )
-_DROPPED = tuple((re.compile(pattern, re.IGNORECASE), kept) for pattern, kept in _DENIED)
+_DENIAL_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), kept) for pattern, kept in _DENIED_VALUES)
 _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", re.IGNORECASE)
 
 
 def corrected_places(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
     """Where behind a place something else follows words that take back: `wait, no, it is `; and whether the words name it (`it is`)."""
-    for opening in islice(_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
+    for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
         end = opening.end()
-        subject = _SUBJECT.match(lower, end)
+        subject = _SUBJECT_OF_STATEMENT.match(lower, end)
         yield subject.end() if subject else end, subject is not None or lower[end - 1 : end] == "是"
 
 
@@ -60,6 +60,6 @@ def drop_denials(text: str) -> str:
     """The text with `ist nicht 5, sondern 7` as `ist 7`, and so in the other languages of `foreign_cues.py`."""
     if not _WORDS_OF_DENIAL.search(text):
         return text
-    for pattern, kept in _DROPPED:
+    for pattern, kept in _DENIAL_PATTERNS:
         text = pattern.sub(kept, text)
     return text

@@ -29,7 +29,7 @@ _CONCLUDES = re.compile(
         (?=[\s$*]{1,4}[-0-9])""",
     re.VERBOSE,
 )
-_ENDS_IN_NUMBER = re.compile(
+_NUMBER_TO_THE_END = re.compile(
     r"[$€£*_]{0,4}-?[$€£]?[0-9](?:[0-9,]|\.[0-9]){0,20}%?[*_]{0,3}(?:[.!;,。](?![0-9])|\s{0,3}(?:\n|\Z))"
 )
 _ENDS_IN_VALUE = re.compile(
@@ -92,7 +92,7 @@ def _stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
 def _correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
     """`Wait, no, it is 7` behind a statement, and `so it is 7` behind a correction of one."""
     for place, is_named in corrected_places(lower, begins):
-        if (_ENDS_IN_VALUE if is_named else _ENDS_IN_NUMBER).match(lower, place):
+        if (_ENDS_IN_VALUE if is_named else _NUMBER_TO_THE_END).match(lower, place):
             yield NumberCue(place, place, False)
     if correction := _CORRECTS.search(lower, begins):
         yield from (NumberCue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
