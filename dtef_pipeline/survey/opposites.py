@@ -248,7 +248,7 @@ def may_have_shares(middle: str, first: str, second: str) -> bool:
     """Whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are treated unfairly`.
 
     Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `objects_of_opposites`: men and
-    women, Democrats and Republicans. Pew gives positions to statements and opposites alone.
+    women, Democrats and Republicans.
     """
     if middle.startswith("do "):  # `do both equally` is beside two actions
         return False
