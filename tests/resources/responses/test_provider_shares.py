@@ -126,10 +126,13 @@ class TestShares:
                 in_flight = chance.randint(0, run.calls)
                 run.take(chance.randrange(12), holds=chance.randint(in_flight, run.calls), in_flight=in_flight)
             assert sum(run.calls for run in runs) <= 9
-        for _ in range(3):
+        # On a slow machine whose turn it is changes in the middle of a round.
+        for _ in range(50):
             for run in runs:
                 share = run.take(20)
                 run.take(20, holds=min(share.calls, share.fair))
+            if sum(run.calls for run in runs) == 9:
+                break
         assert sum(run.calls for run in runs) == (9 if runs else 0)
 
     def test_where_there_are_fewer_calls_than_runs_each_has_its_turn(self) -> None:
