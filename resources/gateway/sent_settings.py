@@ -77,7 +77,7 @@ def altered_lines(specs: Iterable[ModelSpec]) -> Iterator[str]:
             direct = ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else ""
             yield (
                 f"{spec.name}: the provider takes no {' and no '.join(dropped)}, so {'it is' if len(dropped) == 1 else 'they are'} not sent; "
-                f"in the models file say `{dropped[0]}: null`{direct}"
+                f"in the models file say {' and '.join(f'`{key}: null`' for key in dropped)}{direct}"
             )
         for key, sent in found.items():
             if sent is not None:
