@@ -13,7 +13,8 @@ from dtef_pipeline.text.well_formed import well_formed
 from resources import evaluation_tables as tables
 from resources.database_stores import read_if_there
 from resources.evaluations import TERMINAL, EvaluationStore
-from resources.responses.database import evaluation_responses, responses
+from resources.responses.database import evaluation_responses, lost_attempts, responses
+from resources.responses.lost_costs import LostCost, has_no_response, lost_by_key
 from resources.vote_tables import time_of
 
 _TOLD_DECIMALS = 12
@@ -59,24 +60,37 @@ def last_event_at(store: EvaluationStore) -> datetime | None:
 
 
 def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
-    """What all calls cost that the runs of an evaluation asked for themselves: `usd` (None: no cost is known), `calls`, `prompt_tokens`,
-    `completion_tokens`, and `unpriced`, the calls whose cost is not known. Responses that were stored before cost nothing again.
+    """What all calls cost that the runs of an evaluation asked for themselves: `usd` (None: no cost is known), `calls` that were answered,
+    `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts whose cost is not known, which cost at most `unpriced_usd_most` where
+    that is known. Responses that were stored before cost nothing again.
     """
     column, number = responses.c, sa.func.count
+    unknown = sa.func.coalesce(column.unknown_cost_attempts, 0)
     statement = (
         sa.select(
             sa.func.sum(column.cost_usd).label("usd"),
             number().label("calls"),
             sa.func.coalesce(sa.func.sum(column.prompt_tokens), 0).label("prompt_tokens"),
             sa.func.coalesce(sa.func.sum(column.completion_tokens), 0).label("completion_tokens"),
-            (number() - number(column.cost_usd)).label("unpriced"),
+            sa.func.coalesce(sa.func.sum(sa.case((column.cost_usd.is_(None) & (unknown == 0), 1), else_=unknown)), 0).label(
+                "unpriced"
+            ),
+            sa.func.sum(column.unknown_cost_usd_most).label("most"),
         )
         .join_from(responses, evaluation_responses, column.request_key == evaluation_responses.c.request_key)
         .where(evaluation_responses.c.queue_id == queue_id)
     )
     (row,) = store.rows(statement)
-    usd = row["usd"] if row["calls"] else 0.0
-    return {**{name: int(row[name]) for name in row if name != "usd"}, "usd": without_float_noise(usd)}
+    of_failed = lost_by_key().where(lost_attempts.c.queue_id == queue_id, has_no_response())
+    lost = [LostCost(*list(one.values())[1:]) for one in store.rows(of_failed)]
+    known = [cost for cost in (row["usd"], *(one.cost_usd for one in lost)) if cost is not None]
+    most = [cost for cost in (row["most"], *(one.most_usd for one in lost)) if cost is not None]
+    return {
+        **{name: int(row[name]) for name in ("calls", "prompt_tokens", "completion_tokens")},
+        "unpriced": int(row["unpriced"]) + sum(one.unknown for one in lost),
+        "usd": without_float_noise(sum(known) if known or not (row["calls"] or lost) else None),
+        **({"unpriced_usd_most": without_float_noise(sum(most))} if most else {}),
+    }
 
 
 def without_float_noise(usd: float | None) -> float | None:
