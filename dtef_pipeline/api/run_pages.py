@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -79,6 +80,8 @@ def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
     run_id, found = asked.run.run_id, {**trace_of(asked, trace_id)}
     del found["run_id"]
+    if "turns" in found:
+        found = readable_episode(found)
     body = (
         element(
             "p", link(f"/runs/{run_id}", f"Run {run_id[:8]}"), " · ", link(trace_uri(run_id, trace_id), "This trace as JSON")
@@ -86,6 +89,14 @@ def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -
         trace_members(found),
     )
     return page(request, f"Trace {trace_id[:8]}", *body)
+
+
+def readable_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
+    """The episode with its moves as an object, not as JSON, and its turns without what stands beside them."""
+    turns = episode["turns"]
+    repeated = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
+    own = [{name: one for name, one in turn.items() if name not in repeated} for turn in turns]
+    return {**episode, "trace": json.loads(episode["trace"] or "null"), "turns": own}
 
 
 def trace_members(told: Mapping[str, Any], level: int = 2) -> Html:
@@ -114,8 +125,9 @@ def _part(name: str, told: Any, level: int) -> Html:
             (element(f"h{below}", f"{at:,} of {len(told):,}"), trace_members(row, below)) for at, row in enumerate(told, 1)
         ]
         return html(shown)
-    columns = [column for column in told[0] if any(row[column] not in (None, "", []) for row in told)] or list(told[0])
-    rows = [row_of(*(_in_short(column, row[column]) for column in columns)) for row in told]
+    names = dict.fromkeys(name for row in told for name in row)
+    columns = [column for column in names if any(row.get(column) not in (None, "", []) for row in told)] or list(names)
+    rows = [row_of(*(_in_short(column, row.get(column)) for column in columns)) for row in told]
     return box_of_table(f"{_in_words(name)}: {len(told):,}", [_in_words(column) for column in columns], rows)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from html import unescape
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.run_pages import four_digits, trace_members
+from dtef_pipeline.api.run_pages import four_digits, readable_episode, trace_members
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.test_results_of_runs import ASKED
 
@@ -73,6 +74,18 @@ def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(tmp_path: Path,
     assert f"<h1>Trace {trace_id[:8]}</h1>" in shown.text
     assert trace_id in unescape(shown.text).partition("</h1>")[2]
     assert (absent.status_code, absent.headers["content-type"].partition(";")[0]) == (404, "text/html")
+
+
+def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episode() -> None:
+    """The moves were JSON with escaped line breaks, and each turn began with what all of them have in common."""
+    reaction = "Nothing was played.\n\nIt is your turn."
+    moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
+    turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
+    trace = json.dumps({"measured": [], "moves": moves})
+    shown = unescape(str(trace_members(readable_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))))
+    assert "{" not in shown
+    assert all(text in shown for text in (">Moves: 2", ">Command<", reaction, ">Turns: 2", "I fold."))
+    assert ">Scenario<" not in shown[shown.index(">Turns: 2") :]
 
 
 def test_a_trace_is_for_operators(tmp_path: Path) -> None:
