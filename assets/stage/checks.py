@@ -61,16 +61,17 @@ def partition_verdict(
 ) -> dg.AssetCheckResult:
     """The result of a check that looked at every partition: it fails for any, and holds up the run for the run's own alone.
 
-    A partition of the check's table that could not be read is an offender too: nobody knows what is in it.
+    A file of the check's table that could not be read is an offender too, since nobody knows what is in it. It holds up no run: what the
+    run itself made can be read.
     """
-    offenders = [*offenders, *_unreadable(context)]
     partitioned = context.has_partition_key or context.has_partition_key_range
     own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
-    first = sorted(offenders, key=lambda offender: offender[0] not in own)
+    holds_up = own.intersection(key for key, _ in offenders)
+    first = sorted([*offenders, *_unreadable(context)], key=lambda offender: offender[0] not in own)
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
-    return result if own.intersection(keys) else make_nonblocking(result)
+    return result if holds_up else make_nonblocking(result)
 
 
 def _unreadable(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:

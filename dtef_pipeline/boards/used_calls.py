@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
+
+if TYPE_CHECKING:  # the response store reads UNKNOWN_COSTS, and `dtef api` starts without DuckDB
+    import duckdb
 
 StoredUsage = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys, with tokens and cost."""
