@@ -38,8 +38,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
     """
     require_qa_scores(store)
     options = QaBoardOptions(resamples=config.resamples, seed=config.seed)
-    specs = known_suites(config.suites).specs
-    exposure = {name: spec.exposure for name, spec in specs.items() if spec.exposure}
+    exposure = known_suites(config.suites).exposure
     boards = store.reader.query(lambda made: qa_boards(made, options, exposure=exposure), only=QA_BOARD_READS)
     shown = [
         "suite",

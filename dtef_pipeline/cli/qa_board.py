@@ -55,11 +55,10 @@ def _split_boards(reader: TableReader, view: QaView) -> pa.Table:
     if view.table not in QA_BOARDS:
         allowed = ", ".join(one.name for one in QA_VIEW_BY_NAME.values() if one.table in QA_BOARDS)
         raise ConfigError(f"--served with --by {view.name}: allowed with --by {allowed}")
-    exposure = {name: spec.exposure for name, spec in known_suites(None).specs.items() if spec.exposure}
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         split_served(connection, "qa_scores", "qa_responses", ["request_key", "model_variant"])
-        return qa_boards(connection, exposure=exposure)[view.table]
+        return qa_boards(connection, exposure=known_suites(None).exposure)[view.table]
 
     with waiting("making boards"):
         return reader.query(split, only=[*QA_BOARD_READS, "qa_responses"])

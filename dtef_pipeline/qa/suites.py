@@ -61,6 +61,11 @@ class Suites:
 
     specs: Mapping[str, SuiteSpec]
 
+    @property
+    def exposure(self) -> dict[str, str]:
+        """By suite that may be in training data, why."""
+        return {name: spec.exposure for name, spec in self.specs.items() if spec.exposure}
+
     def route(self, suite: str) -> SuiteSpec:
         """How a suite is read and scored. Raises ConfigError for one that is not known, with those that are."""
         if suite not in self.specs:
