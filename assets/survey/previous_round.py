@@ -15,8 +15,6 @@ class PreviousRound:
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
-        self._rounds: dict[str, list[str]] = {}
-        """By round, the earlier ones of its series."""
         self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
         """By (series, segment): the rounds read so far, and the latest answers in them."""
 
@@ -35,11 +33,13 @@ class PreviousRound:
 
     def _earlier(self, round_id: str) -> list[str]:
         """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
-        if round_id not in self._rounds:
-            this, known = round_order(round_id), self._reader.warehouse.values("survey_responses", "round")
-            earlier = [other for other in known if round_order(other)[0] == this[0] and round_order(other) < this]
-            self._rounds[round_id] = [other for other in earlier if {round_id, other} not in self._copies]
-        return self._rounds[round_id]
+        this = round_order(round_id)
+        earlier = [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
+        return [other for other in earlier if {round_id, other} not in self._copies]
+
+    @cached_property
+    def _rounds(self) -> list[str]:
+        return self._reader.warehouse.values("survey_responses", "round")
 
     @cached_property
     def _copies(self) -> list[set[str]]:
