@@ -81,14 +81,15 @@ def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
         .where(evaluation_responses.c.queue_id == queue_id)
     )
     (row,) = store.rows(statement)
-    of_failed = lost_by_key().where(lost_attempts.c.queue_id == queue_id, has_no_response())
-    lost = [LostCost(*list(one.values())[1:]) for one in store.rows(of_failed)]
-    known = [cost for cost in (row["usd"], *(one.cost_usd for one in lost)) if cost is not None]
-    most = [cost for cost in (row["most"], *(one.most_usd for one in lost)) if cost is not None]
+    lost = lost_by_key().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
+    sums = number().label("requests"), *(sa.func.sum(lost[name]).label(name) for name in LostCost._fields)
+    (of_lost,) = store.rows(sa.select(*sums))
+    known = [cost for cost in (row["usd"], of_lost["cost_usd"]) if cost is not None]
+    most = [cost for cost in (row["most"], of_lost["most_usd"]) if cost is not None]
     return {
         **{name: int(row[name]) for name in ("calls", "prompt_tokens", "completion_tokens")},
-        "unpriced": int(row["unpriced"]) + sum(one.unknown for one in lost),
-        "usd": without_float_noise(sum(known) if known or not (row["calls"] or lost) else None),
+        "unpriced": int(row["unpriced"]) + int(of_lost["unknown"] or 0),
+        "usd": without_float_noise(sum(known) if known or not (row["calls"] or of_lost["requests"]) else None),
         **({"unpriced_usd_most": without_float_noise(sum(most))} if most else {}),
     }
 

@@ -163,12 +163,12 @@ class RunAsked(NamedTuple):
             found = store.bought(keys, self.run.queue_id)
         return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd)
 
-    def unknown_costs(self) -> pa.Table:
-        """UNKNOWN_COSTS of the response store."""
+    def unknown_costs(self, keys: Iterable[str]) -> pa.Table:
+        """UNKNOWN_COSTS of these requests."""
         from resources.responses.store import ResponseStore
 
         with ResponseStore(self.settings.responses_url) as store:
-            return store.unknown_costs()
+            return store.unknown_costs(keys)
 
 
 def _stamp(path: Path | None) -> tuple[str, int, int] | None:

@@ -115,7 +115,7 @@ def cost_of(asked: RunAsked) -> Spent:
     with duckdb.connect() as connection:
         for table in ("qa_responses", "qa_judgements"):
             connection.register(table, _own(asked, table))
-        qa_costs(connection, asked.stored(), asked.unknown_costs())
+        qa_costs(connection, asked.stored(), asked.unknown_costs(request_keys_of(asked)))
         return spent_in([spent_in_all(connection)])
 
 

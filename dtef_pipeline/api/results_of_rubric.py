@@ -118,7 +118,7 @@ def cost_of(asked: RunAsked) -> Spent:
             connection.register(table, rows.slice(0, 0) if others and table == "rubric_judgements" else rows)
         for table in _TABLES_OF_ANALYSTS:
             connection.register(table, asked.rows(table))
-        costs_table(connection, asked.stored(), SUMMARY.empty_table(), asked.unknown_costs())
+        costs_table(connection, asked.stored(), SUMMARY.empty_table(), asked.unknown_costs(request_keys_of(asked)))
         return spent_in([spent_in_all(connection)])
 
 

@@ -25,9 +25,8 @@ def lost_by_key() -> sa.Select[Any]:
     """A request key, and the columns of `LostCost`."""
     lost = db.lost_attempts.c
     unknown = sa.func.count() - sa.func.count(lost.cost_usd)
-    return sa.select(lost.request_key, sa.func.sum(lost.cost_usd), unknown, sa.func.sum(lost.most_usd)).group_by(
-        lost.request_key
-    )
+    sums = sa.func.sum(lost.cost_usd).label("cost_usd"), unknown.label("unknown"), sa.func.sum(lost.most_usd).label("most_usd")
+    return sa.select(lost.request_key, *sums).group_by(lost.request_key)
 
 
 def has_no_response() -> sa.ColumnElement[bool]:

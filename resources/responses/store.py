@@ -114,16 +114,25 @@ class ResponseStore:
         chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
         return {key: LostCost(*sums) for given in chunks for key, *sums in self.database.read(partial(_rows, statement, given))}
 
-    def unknown_costs(self) -> pa.Table:
-        """UNKNOWN_COSTS of all requests. The whole store is looked through."""
+    def unknown_costs(self, keys: Iterable[str] | None = None) -> pa.Table:
+        """UNKNOWN_COSTS of these requests; None: of all, for which the whole store is looked through."""
         column = db.responses.c
         answered = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
             column.unknown_cost_attempts > 0
         )
-        found = {key: (attempts, most) for key, attempts, most in self.database.read(partial(_rows, answered, {}))}
-        for key, _, attempts, most in self.database.read(partial(_rows, lost_by_key().where(has_no_response()), {})):
-            if attempts:
+        unanswered = lost_by_key().where(has_no_response())
+        given: Iterable[dict[str, Any]] = ({},)
+        if keys is not None:
+            answered = answered.where(self.database.among(column.request_key))
+            unanswered = unanswered.where(self.database.among(db.lost_attempts.c.request_key))
+            given = [self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys)))]
+        found: dict[str, tuple[int, float | None]] = {}
+        for chosen in given:
+            for key, attempts, most in self.database.read(partial(_rows, answered, chosen)):
                 found[key] = attempts, most
+            for key, _, attempts, most in self.database.read(partial(_rows, unanswered, chosen)):
+                if attempts:
+                    found[key] = attempts, most
         return pa.Table.from_pylist(
             [dict(zip(UNKNOWN_COSTS.names, (key, *told), strict=True)) for key, told in sorted(found.items())], UNKNOWN_COSTS
         )

@@ -47,6 +47,22 @@ def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> 
     assert kept == [pytest.approx(0.75), 3, pytest.approx(7.0)]
 
 
+def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(location: str) -> None:
+    """The cost of one run read the whole store."""
+    with ResponseStore(location) as store:
+        store.note_lost([lost(0, None, 2.0), lost(1, None, 4.0), lost(2, 0.5, None)])
+        store.add([response(0, unknown_cost_attempts=1, unknown_cost_usd_most=1.0), response(3)])
+        every = {row["request_key"]: row for row in store.unknown_costs().to_pylist()}
+        first, second = (response(number).request_key for number in range(2))
+        assert {key: row["unknown_cost_attempts"] for key, row in every.items()} == {first: 2, second: 1}
+        assert [row["unknown_cost_usd_most"] for row in every.values()] == pytest.approx(
+            [3.0, 4.0] if first < second else [4.0, 3.0]
+        )
+        for key in (first, second):
+            assert store.unknown_costs([key]).to_pylist() == [every[key]]
+        assert store.unknown_costs(["nobody", response(3).request_key]).num_rows == 0
+
+
 def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None:
     engine = sa.create_engine(database_url(location))
     with engine.begin() as connection:
