@@ -103,8 +103,8 @@ def trace_members(told: Mapping[str, Any], level: int = 2) -> Html:
     """The members of an object that have a value: long texts and lists under headings of a level, after what is short."""
     known = {name: one for name, one in told.items() if one not in (None, "", [], {})}
     long = {name: one for name, one in known.items() if _is_part(one)}
-    short: dict[str, Content] = {_in_words(name): _in_short(name, one) for name, one in known.items() if name not in long}
-    parts = [html(element(f"h{level}", _in_words(name)), _part(name, one, level)) for name, one in long.items()]
+    short: dict[str, Content] = {_label_of(name): _short_value(name, one) for name, one in known.items() if name not in long}
+    parts = [html(element(f"h{level}", _label_of(name)), _part(name, one, level)) for name, one in long.items()]
     return html(listed(short) if short else None, parts)
 
 
@@ -127,19 +127,19 @@ def _part(name: str, told: Any, level: int) -> Html:
         return html(shown)
     names = dict.fromkeys(name for row in told for name in row)
     columns = [column for column in names if any(row.get(column) not in (None, "", []) for row in told)] or list(names)
-    rows = [row_of(*(_in_short(column, row.get(column)) for column in columns)) for row in told]
-    return box_of_table(f"{_in_words(name)}: {len(told):,}", [_in_words(column) for column in columns], rows)
+    rows = [row_of(*(_short_value(column, row.get(column)) for column in columns)) for row in told]
+    return box_of_table(f"{_label_of(name)}: {len(told):,}", [_label_of(column) for column in columns], rows)
 
 
-def _in_words(name: str) -> str:
+def _label_of(name: str) -> str:
     """`Prompt id` of `prompt_id`, `Latency (s)` of `latency_s`."""
     for ending, unit in _UNIT_OF_ENDING.items():
         if name.endswith(ending):
-            return f"{_in_words(name.removesuffix(ending))} ({unit})"
+            return f"{_label_of(name.removesuffix(ending))} ({unit})"
     return name.replace("_", " ").capitalize()
 
 
-def _in_short(name: str, told: Any) -> Content:
+def _short_value(name: str, told: Any) -> Content:
     """A value in a line: numbers with four digits, times to the second, lists with commas."""
     if name.endswith("_at") and isinstance(told, str):
         told = datetime.fromisoformat(told)

@@ -92,7 +92,7 @@ def _write(files: dict[Path, LineDocument]) -> None:
     drafts = {path.with_suffix(".draft"): path for path in files}
     try:
         for draft, path in drafts.items():
-            draft.write_text(_as_yaml(files[path]), encoding="utf-8")
+            draft.write_text(_yaml_of(files[path]), encoding="utf-8")
         for draft, path in drafts.items():
             draft.rename(path)
     except OSError as error:
@@ -101,7 +101,7 @@ def _write(files: dict[Path, LineDocument]) -> None:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
-def _as_yaml(document: LineDocument) -> str:
+def _yaml_of(document: LineDocument) -> str:
     return yaml.safe_dump(document.model_dump(), allow_unicode=True, sort_keys=False, width=120)
 
 

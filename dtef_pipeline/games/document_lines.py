@@ -111,7 +111,7 @@ def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocu
         return SourceError(problem, where=where, line=number, arrived=arrived, allowed=allowed)
 
     try:
-        given = json.loads(line, object_pairs_hook=_of_unique_keys)
+        given = json.loads(line, object_pairs_hook=_require_unique_keys)
         line.encode()
         json.dumps(given, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -129,7 +129,7 @@ def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocu
         raise SourceError(in_one_line(error, model), where=where, line=number) from error
 
 
-def _of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice in one object")

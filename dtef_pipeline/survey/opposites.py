@@ -266,7 +266,7 @@ def objects_of_opposites(first: str, second: str) -> Iterator[tuple[str, str]]:
         if name not in ("yes and no", "certainty")
     ]
     for pair in (*poles, *_OPPOSED):
-        (one, sign), (other, other_sign) = _without_pole(first, *pair), _without_pole(second, *pair)
+        (one, sign), (other, other_sign) = _remove_pole(first, *pair), _remove_pole(second, *pair)
         if sign * other_sign < 0:
             yield one, other
 
@@ -277,7 +277,7 @@ def are_negated(first: str, second: str) -> bool:
     return first != second and only_first | only_second <= _NEGATIONS
 
 
-def _without_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
+def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
     """A text without the words of the one pole that it names, and 1 or -1; 0 where it names none or both."""
     rest, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
     rest, positives = re.subn(rf"\b(?:{positive})\b", " ", rest)

@@ -41,7 +41,7 @@ from dtef_pipeline.survey.scale_words import (
     TIMING,
     WORKING,
 )
-from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, without_common_ends, without_shared_words
+from dtef_pipeline.survey.shared_words import about_one_thing, have_same_object, remove_common_ends, without_shared_words
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
@@ -63,7 +63,7 @@ def family_of(heads: Sequence[str]) -> str | None:
         return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
     if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
-    bare = without_common_ends(heads)
+    bare = remove_common_ends(heads)
     if bare != list(heads) and (name := _first_in_order(_WHOLE_OPTIONS, bare)):
         return name
     rest = without_shared_words(heads)

@@ -15,7 +15,7 @@ from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
 from dtef_pipeline.survey.opposites import is_between, pole_family
 from dtef_pipeline.survey.scale_families import family_of, is_middle_of
-from dtef_pipeline.survey.shared_words import without_common_ends, without_shared_words
+from dtef_pipeline.survey.shared_words import remove_common_ends, without_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -139,7 +139,7 @@ _VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: 
 def _with_bare_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[str]:
     """The answers without the words of knowing or use that they share, and `none` for the bottom: `I have never heard of it`."""
     tops = [_VERB_OF_KNOWING.sub("", t) for t, bottom in zip(answers, is_bottom, strict=True) if not bottom]
-    if not any(map(family_of, (tops, bare := without_common_ends(tops)))):
+    if not any(map(family_of, (tops, bare := remove_common_ends(tops)))):
         return answers
     rest = iter(tops if family_of(tops) else bare)
     return ["none" if bottom else next(rest) for bottom in is_bottom]

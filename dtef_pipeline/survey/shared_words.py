@@ -51,7 +51,7 @@ def without_shared_words(heads: Sequence[str]) -> list[str]:
     return [" ".join(w for w in of_head if counts[_stem(w)] < 2 or w in _OF_DEGREE) for of_head in words]
 
 
-def without_common_ends(heads: Sequence[str]) -> list[str]:
+def remove_common_ends(heads: Sequence[str]) -> list[str]:
     """The heads without the words with which all of them begin or end; as they are where nothing would be left of one."""
     words = [head.split() for head in heads]
     begin, end = (

@@ -330,9 +330,9 @@ class Dispatch:
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if rest and status == "budget" and not queue.stopped:
             are = "request is" if len(rest) == 1 else "requests are"
-            self._tell(f"{queue.spec.name}: {why}; {len(rest):,} {are} not asked{_quoted_error(last)}")
+            self._tell(f"{queue.spec.name}: {why}; {len(rest):,} {are} not asked{_quote_error(last)}")
         for job in rest:
-            error = _quoted_error(errors.get(job.key, last))
+            error = _quote_error(errors.get(job.key, last))
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
@@ -346,7 +346,7 @@ class Dispatch:
         self._settle(job.key)
 
 
-def _quoted_error(error: str) -> str:
+def _quote_error(error: str) -> str:
     return f"{LAST_ERROR}{error}" if error else ""
 
 

@@ -117,16 +117,16 @@ def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[
     if "box" in lower or "oxed" in lower:
         found += _boxed(text, texts)
     if found:
-        found += _taken_back(text, lower, min(found).end)
+        found += _take_backs(text, lower, min(found).end)
     return sorted(set(found))
 
 
 def weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
-    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower), *_taken_back(text, lower, 0)})
+    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower), *_take_backs(text, lower, 0)})
 
 
-def _taken_back(text: str, lower: str, begins: int) -> Iterator[Statement]:
+def _take_backs(text: str, lower: str, begins: int) -> Iterator[Statement]:
     """`Wait, no, it is C`, where the sentence ends or gives its reason there."""
     for place, _ in corrected_places(lower, begins):
         letters = letters_at(text, filler.end() if (filler := _FILLER.match(text, place)) else place)
