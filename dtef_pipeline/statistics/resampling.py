@@ -20,6 +20,10 @@ from scipy.special import ndtr, ndtri, stdtrit
 from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE as CONFIDENCE
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS as MIN_CLUSTERS
+from dtef_pipeline.statistics.cluster_robust import effective_clusters as effective_clusters
+from dtef_pipeline.statistics.cluster_robust import why_none as why_none
 from dtef_pipeline.statistics.shared_noise import ClusterNoise, NoiseVariances
 from dtef_pipeline.text.counted import counted
 
@@ -28,9 +32,6 @@ Noise = npt.NDArray[np.floating]
 Floating = TypeVar("Floating", bound=np.floating)
 
 RESAMPLES = 2000
-CONFIDENCE = 0.95
-MIN_CLUSTERS = 5
-"""Clusters that an interval needs: of fewer the spread between them cannot be estimated."""
 SEED = 20_261_121
 _FINITE = 0.95
 """Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""
@@ -229,18 +230,6 @@ def between(influence: Floats, sizes: Floats) -> Between:
     return Between(variance, np.where(np.isfinite(effective), effective, 2.0))
 
 
-def effective_clusters(sizes: Floats) -> Floats:
-    """(columns,) how many clusters of one size are worth as much as those of `sizes` (clusters, columns): (sum b)^2 / sum b^2.
-
-    As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965; the same weights decide the
-    degrees of freedom of a variance between clusters: Carter, Schnepel & Steigerwald 2017). NaN where nothing is there.
-    """
-    largest = np.maximum(np.abs(sizes).max(axis=0, initial=0), np.finfo(np.float64).tiny)
-    parts = sizes / largest
-    squares = (parts**2).sum(axis=0)
-    return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
-
-
 def tempered(variance: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Floats:
     """Variance of a ratio: `variance`, as C clusters say, or, where the `noise` alone says more, a mean of the two.
 
@@ -290,10 +279,3 @@ def _at(ordered: Floats, place: Floats) -> Floats:
     first, second = ordered[below, columns], ordered[above, columns]
     with np.errstate(invalid="ignore"):  # a column without any finite value
         return np.where(share > 0, first + share * (np.where(np.isfinite(second), second, first) - first), first)
-
-
-def why_none(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
-    """Why there is no interval (or no `what`), in words, clusters called by the `noun`; empty where there is one."""
-    if n_clusters >= MIN_CLUSTERS:
-        return ""
-    return f"no {what}: {counted(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

@@ -1,0 +1,100 @@
+"""Cluster-robust estimates of means and ratios.
+
+It knows clusters and columns, nothing of any family. A cluster is what results are independent by, such as a battery of questions with all its
+scores; a column is one number, such as the mean score of a model.
+
+Source: the jackknife of whole clusters (CV3: Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), with as many degrees of freedom as there
+are effective clusters (Carter, Schnepel & Steigerwald 2017), less one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
+
+from dtef_pipeline.text.counted import counted
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+CONFIDENCE = 0.95
+MIN_CLUSTERS = 5
+"""Clusters that an interval needs: of fewer the spread between them cannot be estimated."""
+_ROUNDED_TO_ZERO = 1e-12
+"""Relative to the numbers behind an estimate: a standard error below it is what rounding makes of equal clusters."""
+
+
+class Estimates(NamedTuple):
+    """Numbers and how sure they are, (columns,) each."""
+
+    value: Floats
+    """NaN where the denominator is 0."""
+    se: Floats
+    """Standard error, 0 or more, in units of the value; NaN with fewer than 2 clusters."""
+    degrees: Floats
+    """Degrees of freedom of t, 1 or more."""
+    n_clusters: Codes
+    """Clusters with anything in the denominator."""
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+        """Low and high, each (columns,): value -+ t se; NaN with fewer than MIN_CLUSTERS clusters."""
+        reach = np.where(self.n_clusters >= MIN_CLUSTERS, stdtrit(self.degrees, (1 + confidence) / 2) * self.se, np.nan)
+        return self.value - reach, self.value + reach
+
+    def p(self) -> Floats:
+        """(columns,) two-sided p of the value being 0, 0-1; 1 where value and standard error are 0; NaN where there is no interval."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(self.value == 0, 0, np.abs(self.value) / self.se)
+        return np.where(self.n_clusters >= MIN_CLUSTERS, 2 * stdtr(self.degrees, -t), np.nan)
+
+
+def estimate_ratios(
+    numerators: Floats, denominators: Floats, *, sizes: Floats | None = None, shared: Floats | float = 0.0
+) -> Estimates:
+    """Sums of `numerators` over sums of `denominators`, both (clusters, columns). A mean has counts as denominators.
+
+    With d a cluster's numerator less its part by the ratio, over the total of the denominators, w its part of the `sizes` (clusters, columns;
+    none: the denominators) and C clusters, the variance is (C - 1) / C sum (d / (1 - w))^2 + `shared`: how far the number moves where each
+    cluster is left out, and the variance (columns,) of what all clusters share, which shows in none of their differences. Of equal sizes
+    this is the variance of a mean of C clusters, and the degrees of freedom are C - 1.
+    """
+    top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    weights = bottom if sizes is None else np.asarray(sizes, dtype=np.float64)
+    here = weights != 0
+    n_clusters = here.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = bottom.sum(axis=0)
+        value = np.where(total != 0, top.sum(axis=0) / total, np.nan)
+        influence = (top - value * bottom) / total
+        left_out = np.where(here, influence / (1 - weights / weights.sum(axis=0)), 0)
+        variance = (1 - 1 / n_clusters) * (left_out**2).sum(axis=0)
+        se = np.sqrt(variance + shared)
+    least = _ROUNDED_TO_ZERO * np.abs(top).sum(axis=0) / np.maximum(np.abs(total), np.finfo(np.float64).tiny)
+    degrees = np.maximum(effective_clusters(weights) - 1, 1)
+    return Estimates(
+        value,
+        np.where(n_clusters > 1, np.where(se > least, se, 0.0 * se), np.nan),
+        np.where(np.isfinite(degrees), degrees, 1.0),
+        n_clusters,
+    )
+
+
+def effective_clusters(sizes: Floats) -> Floats:
+    """(columns,) how many clusters of one size are worth as much as those of `sizes` (clusters, columns): (sum n)^2 / sum n^2.
+
+    As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965). NaN where nothing is there.
+    """
+    largest = np.maximum(np.abs(sizes).max(axis=0, initial=0), np.finfo(np.float64).tiny)
+    parts = sizes / largest
+    squares = (parts**2).sum(axis=0)
+    return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
+
+
+def why_none(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
+    """Why there is no interval (or no `what`), in words, clusters called by the `noun`; empty where there is one."""
+    if n_clusters >= MIN_CLUSTERS:
+        return ""
+    return f"no {what}: {counted(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

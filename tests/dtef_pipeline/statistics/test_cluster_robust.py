@@ -1,0 +1,98 @@
+"""The cluster-robust estimates: hand-computed values, the definition by leaving clusters out, coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from dtef_pipeline.statistics.cluster_robust import effective_clusters, estimate_ratios, why_none
+
+GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
+"""Sizes of the batteries of a public round."""
+GD7 = (14, 7, 5, 5, 2, 2, *(1,) * 19)
+
+
+def test_equal_clusters_give_students_interval_of_a_mean() -> None:
+    values = np.array([0.2, 0.5, 0.4, 0.9, 0.6, 0.1])[:, None]
+    found = estimate_ratios(values, np.ones((6, 1)))
+    low, high = found.interval()
+    expected = stats.ttest_1samp(values[:, 0], 0)
+    assert found.value[0] == pytest.approx(0.45)
+    assert (low[0], high[0]) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.p()[0] == pytest.approx(expected.pvalue)
+    assert found.degrees[0] == pytest.approx(5)
+
+
+def test_unequal_clusters_by_hand() -> None:
+    # Means 1 of 3, 2 of 1 and 0 of 1: the ratio is 5 / 5. Without each cluster it is 1, 3/4 and 5/4.
+    found = estimate_ratios(np.array([[3.0], [2.0], [0.0]]), np.array([[3.0], [1.0], [1.0]]))
+    assert found.value[0] == pytest.approx(1)
+    assert found.se[0] ** 2 == pytest.approx(2 / 3 * (0 + 1 / 16 + 1 / 16))
+    assert found.degrees[0] == pytest.approx(25 / 11 - 1)
+    assert np.isnan(found.interval()[0][0])  # three clusters are too few
+
+
+@given(
+    arrays(float, (7, 2), elements=st.floats(-3, 3)),
+    arrays(float, (7, 2), elements=st.integers(1, 9).map(float)),
+)
+def test_the_error_of_a_mean_is_the_jackknife(sums: np.ndarray, counts: np.ndarray) -> None:
+    found = estimate_ratios(sums, counts)
+    for column in range(2):
+        top, bottom = sums[:, column], counts[:, column]
+        without = [np.delete(top, i).sum() / np.delete(bottom, i).sum() for i in range(7)]
+        variance = 6 / 7 * sum((one - top.sum() / bottom.sum()) ** 2 for one in without)
+        assert found.se[column] ** 2 == pytest.approx(variance, abs=1e-12)
+
+
+def test_what_all_clusters_share_is_added() -> None:
+    values, ones = np.array([[0.1], [0.4], [0.3], [0.8], [0.2]]), np.ones((5, 1))
+    alone, together = estimate_ratios(values, ones), estimate_ratios(values, ones, shared=np.array([0.01]))
+    assert together.se[0] ** 2 == pytest.approx(alone.se[0] ** 2 + 0.01)
+
+
+def test_equal_columns_differ_by_nothing_for_certain() -> None:
+    found = estimate_ratios(np.zeros((6, 1)), np.ones((6, 1)))
+    assert found.interval() == (0, 0)
+    assert found.p()[0] == 1
+
+
+def test_clusters_without_the_column_do_not_count() -> None:
+    sums, counts = np.array([[1.0], [2.0], [4.0], [0.0]]), np.array([[1.0], [1.0], [1.0], [0.0]])
+    found, fewer = estimate_ratios(sums, counts), estimate_ratios(sums[:3], counts[:3])
+    assert found.n_clusters[0] == 3
+    assert found.se[0] == pytest.approx(fewer.se[0])
+
+
+def test_nothing_there_gives_no_number() -> None:
+    found = estimate_ratios(np.zeros((6, 1)), np.zeros((6, 1)))
+    assert np.isnan(found.value[0])
+    assert np.isnan(found.interval()[0][0])
+    assert np.isnan(found.p()[0])
+
+
+def test_effective_clusters() -> None:
+    assert effective_clusters(np.array([[2.0], [2.0], [2.0], [0.0]]))[0] == pytest.approx(3)
+    assert effective_clusters(np.array([[3.0], [1.0]]))[0] == pytest.approx(1.6)
+    assert effective_clusters(np.array(GD3, dtype=float)[:, None])[0] == pytest.approx(6.27, abs=0.01)
+
+
+def test_too_few_clusters_are_named() -> None:
+    assert why_none(5) == ""
+    assert "4 batteries" in why_none(4, "battery")
+
+
+@pytest.mark.parametrize("sizes", [GD3, GD7, (6,) * 7, (1,) * 5, (1,) * 20])
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+def test_coverage_with_batteries_of_real_sizes(sizes: tuple[int, ...], alike: float) -> None:
+    """Normal scores, of which a part is shared by a battery; 4,000 surveys: a standard error of .0035."""
+    rng, surveys = np.random.default_rng(3), 4_000
+    counts = np.array(sizes, dtype=float)
+    means = np.sqrt(alike) * rng.standard_normal((len(sizes), surveys))
+    means += np.sqrt((1 - alike) / counts)[:, None] * rng.standard_normal((len(sizes), surveys))
+    low, high = estimate_ratios(means * counts[:, None], np.repeat(counts[:, None], surveys, axis=1)).interval()
+    assert 0.93 <= np.mean((low <= 0) & (high >= 0)) <= 0.975
