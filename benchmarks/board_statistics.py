@@ -1,4 +1,4 @@
-"""One million scores of 30 models: all board statistics of them, with 2,000 resamples.
+"""One million scores of 30 models: all board statistics of them.
 
 Prints the seconds of each part and the peak memory of the process (target: under 60 s and 4 GB on two cores). Run:
 `python benchmarks/board_statistics.py`. How often the intervals hold the truth: `benchmarks/coverage.py`.

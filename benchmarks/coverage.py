@@ -2,7 +2,7 @@
 
 Each set is a survey of a world whose truth is known (`tests/made/worlds.py`): the same people answer all questions and stand in several
 segments, questions come in batteries, marginals and ceilings are made as the pipeline makes them. The truth of a number is its expectation
-over other people and other questions, for the segments as they are; skill and worth are judged by the true distributions.
+over other people and other questions, for the segments as they are; skill is judged by the true distributions.
 
 Run: `python benchmarks/coverage.py [SETS] [--regime NAME] [--out FILE]`. With a file it goes on where it stopped, and several processes, each
 with regimes of its own, can share it; without a regime all are run, one after the other. `OPENBLAS_NUM_THREADS=1` is as fast.
@@ -30,10 +30,10 @@ from tests.made.world_tables import connection, marginals
 from tests.made.worlds import COUNTRIES, SINGLE, Design, Floats, Survey, World
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
-GD4 = (13, 12, 10, 8, 7, 7, 7, 5, 5, 5, 2, 2, 2, 2, 2, *(1,) * 27)
+GD4 = (13, 12, 10, 8, 7, 7, 6, 5, 5, 5, *(2,) * 5, *(1,) * 28)
 GD5 = (6, 5, 5, 3, 3, 3, 2, 2, 2, *(1,) * 15)
-GD6 = (8, 6, 5, 4, 4, 3, 3, 2, 2, 2, *(1,) * 52)
-GD7 = (8, 6, 5, 4, 4, 3, 3, 2, *(1,) * 19)
+GD6 = (15, 9, 7, 7, 6, 5, 5, 2, 2, *(1,) * 33)
+GD7 = (14, 7, 5, 5, 2, 2, *(1,) * 19)
 LARGE = (600, 700, 900, 1200, 1500)
 
 
@@ -56,10 +56,10 @@ REGIMES = {
     "100 questions, other people for each (control)": Regime(Design((1,) * 100, other_people=True)),
     "42 questions in 7 batteries": Regime(Design((6,) * 7)),
     "GD3: 43 questions in 13 batteries": Regime(Design(GD3, **MANY)),
-    "GD4: 116 questions in 42 batteries": Regime(Design(GD4, **MANY)),
+    "GD4: 116 questions in 43 batteries": Regime(Design(GD4, **MANY)),
     "GD5: 46 questions in 24 batteries": Regime(Design(GD5, **MANY)),
-    "GD6: 91 questions in 62 batteries": Regime(Design(GD6, **MANY)),
-    "GD7: 54 questions in 27 batteries": Regime(Design(GD7, **MANY)),
+    "GD6: 91 questions in 42 batteries": Regime(Design(GD6, **MANY)),
+    "GD7: 54 questions in 25 batteries": Regime(Design(GD7, **MANY)),
     "54 questions, 27 countries of 10-185": Regime(Design((1,) * 54, **MANY)),
     "one country of 30 among 10, 54 questions": Regime(Design((1,) * 54, countries=(30,) * 10), row="country:country3"),
     "20 questions, half of the cells asked": Regime(Design(SINGLE[:20], asked=0.5)),
@@ -71,8 +71,13 @@ REGIMES = {
     "40 questions, don't know": Regime(Design(dont_know=0.12)),
 }
 MODELS = ("m0", "m1", "good", POPULATION_MARGINAL, LEAVE_ONE_OUT)
-NUMBERS = ("score", "parsed_score", "adjusted_score", "vs_marginal", "skill", "skill_from_uniform", "worth")
-PAIRS = {"m0 - m1": ("m0", "m1"), "good - m0": ("good", "m0")}
+NUMBERS = ("score", "skill")
+PAIRS = {
+    "m0 - m1": ("m0", "m1"),
+    "good - m0": ("good", "m0"),
+    "good - others": ("good", LEAVE_ONE_OUT),
+    "good - population": ("good", POPULATION_MARGINAL),
+}
 _WORLD, _TRUTH, _SURVEYS = 1, 1_000_000, 600
 _CEILING_DRAWS = 60
 """Enough for the mean of a thousand pairs; fewer than published, so nothing is made easier."""
@@ -85,16 +90,13 @@ def means_of(world: World, survey: Survey, row: str | None) -> Numbers:
     population, others = marginals(world, survey)
     truth, observed = survey.truth[:, chosen], survey.observed[:, chosen]
     shape = observed.shape
-    uniform = np.broadcast_to((np.arange(shape[2]) < survey.k[:, None])[:, None], shape)
     given = {name: predicted[:, :, chosen] for name, predicted in survey.predicted.items()}
     given |= {POPULATION_MARGINAL: np.broadcast_to(population[:, None], shape)[None], LEAVE_ONE_OUT: others[:, chosen][None]}
-    found = {"uniform": _similarity(uniform, observed).mean(), "ceiling": _similarity(truth, observed).mean()}
-    found["gini"] = (1 - (truth**2).sum(axis=-1)).mean()
+    found = {"ceiling": _similarity(truth, observed).mean()}
     for name, draws in given.items():
         scores = np.stack([_similarity(draw, observed) for draw in draws])
         read = survey.read[name][:, :, chosen] if name in survey.read else np.ones(scores.shape, dtype=bool)
-        found |= {f"{name} score": np.where(read, scores, 0).mean(), f"{name} parsed": scores[read].mean()}
-        found[f"{name} error"] = (((draws - truth) ** 2).sum(axis=-1)[read]).mean()
+        found[f"{name} score"] = np.where(read, scores, 0).mean()
     return {name: float(value) for name, value in found.items()}
 
 
@@ -111,12 +113,8 @@ def truths(regime: Regime, surveys: int = _SURVEYS) -> Numbers:
     found: Numbers = {}
     for model in MODELS:
         score, others = mean[f"{model} score"], mean[f"{LEAVE_ONE_OUT} score"]
-        found |= {f"{model} {name}": score for name in ("score", "adjusted_score")}
-        found[f"{model} parsed_score"] = mean[f"{model} parsed"]
-        found[f"{model} vs_marginal"] = score - mean[f"{POPULATION_MARGINAL} score"]
+        found[f"{model} score"] = score
         found[f"{model} skill"] = (score - others) / (mean["ceiling"] - others)
-        found[f"{model} skill_from_uniform"] = (score - mean["uniform"]) / (mean["ceiling"] - mean["uniform"])
-        found[f"{model} worth"] = mean["gini"] / mean[f"{model} error"]
     found |= {name: mean[f"{first} score"] - mean[f"{second} score"] for name, (first, second) in PAIRS.items()}
     return found | {"ceiling": mean["ceiling"]}
 
@@ -140,8 +138,7 @@ def shown(regime: Regime, at: int) -> dict[str, list[float]]:
 
 
 def _ends(row: pd.Series, name: str) -> list[float]:
-    stem = {"adjusted_score": "adjusted", "parsed_score": "parsed"}.get(name, name)
-    return [float(row[column]) for column in (name, f"{stem}_low", f"{stem}_high")]
+    return [float(row[column]) for column in (name, f"{name}_low", f"{name}_high")]
 
 
 def _difference(compared: pd.DataFrame, first: str, second: str) -> list[float]:
@@ -190,7 +187,7 @@ def covered(made: list[dict[str, Any]]) -> pd.DataFrame:
         there = np.isfinite(low)
         held = (low <= truth[name]) & (truth[name] <= high)
         with np.errstate(invalid="ignore"):
-            width = 1 / low - 1 / high if name.endswith("worth") else high - low
+            width = high - low
         rows[name] = {
             "shown": there.mean(),
             "covered": held[there].mean() if there.any() else np.nan,
@@ -204,11 +201,9 @@ def covered(made: list[dict[str, Any]]) -> pd.DataFrame:
 def line_of(name: str, made: list[dict[str, Any]]) -> str:
     """A row of the table: coverage (median width) of the typical model, then of the good one; the share of the sets where not all have one."""
     table = covered(made)
-    cells = [_cell(table.loc[f"m0 {number}"]) for number in NUMBERS] + [
-        _cell(table.loc["m0 - m1"]) if "m0 - m1" in table.index else ""
-    ]
-    cells += [_cell(table.loc[f"good {number}"]) for number in ("score", "vs_marginal", "skill", "worth")]
-    cells += [_cell(table.loc[f"{POPULATION_MARGINAL} score"])]
+    shown_numbers = [f"{model} {number}" for model in ("m0", "good") for number in NUMBERS]
+    shown_numbers += [f"{POPULATION_MARGINAL} score", f"{LEAVE_ONE_OUT} score", *PAIRS]
+    cells = [_cell(table.loc[number]) if number in table.index else "" for number in shown_numbers]
     return f"| {name} ({len(made) - 1}) | " + " | ".join(cells) + " |"
 
 
@@ -219,7 +214,7 @@ def _cell(row: pd.Series) -> str:
     return f"{row['covered']:.3f}".removeprefix("0") + f" ({row['width']:.3g}){part}"
 
 
-HEAD = [*NUMBERS, "m0 - m1", *(f"good: {name}" for name in ("score", "vs_marginal", "skill", "worth")), "marginal: score"]
+HEAD = [*(f"{model}: {name}" for model in ("m0", "good") for name in NUMBERS), "population: score", "others: score", *PAIRS]
 
 
 def main() -> None:

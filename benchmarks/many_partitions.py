@@ -195,7 +195,7 @@ def measure(partitions: int, folder: Path) -> Measured:
         assert node["partitionStats"] == {"numMaterialized": partitions, "numPartitions": partitions}, node["partitionStats"]
     for words in (
         ["leaderboard", "--round", rounds[-1]],
-        ["leaderboard", "--resamples", "0"],
+        ["leaderboard", "--no-intervals"],
         ["leaderboard"],
         ["drift", "--by", "round"],
     ):

@@ -31,8 +31,8 @@ from benchmarks.coverage import GD3, GD4, GD5, GD6, GD7, MANY
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.comparisons import comparisons
-from dtef_pipeline.boards.families import CONFIRMATORY
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.boards.families import OF_REFERENCE
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.consistency import consistency_components
@@ -60,7 +60,7 @@ JUDGED = {"typical": TYPICAL, "good": GOOD}
 ALIKE, UNREAD = 3, " unread"
 _SPECS = {name: ModelSpec(name=name, model=name) for name in EQUAL}
 _WAYS = (BlueprintOptions(context_levels=(LEVEL,)), BlueprintOptions(context_levels=(LEVEL,), option_order="reversed"))
-OPTIONS = SurveyBoardOptions(snapshot="base", resamples=0)
+OPTIONS = SurveyBoardOptions(snapshot="base")
 CEILING_DRAWS = 60
 _NO_CEILINGS = 0
 """Comparisons have no use for them."""
@@ -71,9 +71,9 @@ def of_equal_models(batteries: tuple[int, ...], seed: int) -> Found:
     """p-values of every test of one survey between equal models and ways of asking, and the smallest of those adjusted together."""
     pairs, context, conditions = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL)), seed)
     made = _each_and_any("two models", pairs["p"], pairs["p_adjusted"])
-    made["two models, any by Holm"] = _smallest(pairs["p_holm"])
-    made |= _each_and_any("context", context["p"], context["p_bh"])
-    return made | _each_and_any("experiment", conditions["p"], conditions["p_bh"])
+    made["two models, any by Holm"] = _smallest(pairs["p_adjusted"])
+    made |= _each_and_any("context", context["p"], context["p_adjusted"])
+    return made | _each_and_any("experiment", conditions["p"], conditions["p_adjusted"])
 
 
 def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
@@ -82,7 +82,7 @@ def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
     found = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL), unread=unread), seed)
     made: Found = {}
     for test, table, adjusted in zip(
-        ("two models", "context", "experiment"), found, ("p_adjusted", "p_bh", "p_bh"), strict=True
+        ("two models", "context", "experiment"), found, ("p_adjusted", "p_adjusted", "p_adjusted"), strict=True
     ):
         made |= _each_and_any(f"{test}, readable", table["parsed_p"], table[f"parsed_{adjusted}"])
     pairs, *_ = found
@@ -146,7 +146,7 @@ def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
     world, survey = _drawn(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, AS_THE_MARGINAL)), seed, world=1)
     tables = connection(world, survey, _NO_CEILINGS)
     family = _compared(tables, {*EQUAL, LEAVE_ONE_OUT})
-    family = family[family["family"] == CONFIRMATORY]
+    family = family[family["family"] == OF_REFERENCE]
     return _each_and_any("model and marginal", family["p"], family["p_adjusted"])
 
 
@@ -158,7 +158,7 @@ def of_equal_segments(batteries: tuple[int, ...], seed: int) -> Found:
     world, survey = _drawn(Design(batteries, **MANY, **BY_CHANCE, models=models, unread=rate, uneven=0.75), seed)
     between, spread = _segments(connection(world, survey, CEILING_DRAWS), models)
     made = _by_kind(read | {LEAVE_ONE_OUT: LEAVE_ONE_OUT}, between, "p", spread)
-    made["gaps, any"] = _smallest(between.loc[between["model"].isin(models), "p_bh"])
+    made["gaps, any"] = _smallest(between.loc[between["model"].isin(models), "p_adjusted"])
     for p, said in (("parsed_p", "readable"), ("p", "policy")):
         made |= {f"{name}, {said}": found for name, found in _by_kind(unread, between, p).items()}
     return made

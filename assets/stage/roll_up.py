@@ -68,7 +68,7 @@ def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Coll
 def _evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
     """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
     found = store.roll_ups.evidence
-    if options.resamples and options not in found:
+    if options.intervals and options not in found:
         found[options] = load_evidence(connection, options)
     return found.get(options)
 

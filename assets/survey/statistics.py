@@ -57,7 +57,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     without it. Empty where every model was asked at one context level.
     """
     rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
-    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_bh", "verdict", "parsed_verdict"]
+    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 

@@ -12,7 +12,7 @@ from assets.stage.resources import Store
 from assets.stage.roll_up import Make, publish
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import CODED, HELD, Connection, view
@@ -23,19 +23,19 @@ class BoardConfig(Config):
     """What boards rank by, and how sure they are."""
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
+    intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of the samples of answers that intervals allow for.")
 
     non_answers: bool = Field(default=False, description="Also segments of people who gave no answer, such as party:refused.")
 
     def options(self, targets: str) -> BoardOptions:
         return SurveyBoardOptions(
-            metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed, non_answers=self.non_answers
+            metric=self.metric, targets=targets, intervals=self.intervals, seed=self.seed, non_answers=self.non_answers
         )
 
     def recorded(self) -> dict[str, Any]:
         """As metadata."""
-        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed, "non_answers": self.non_answers}
+        return {"metric": self.metric, "intervals": self.intervals, "seed": self.seed, "non_answers": self.non_answers}
 
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:

@@ -91,7 +91,6 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
             condition=row["condition"],
             context_level=row["context_level"],
             direction="higher",
-            interval_kind=in_json(row["interval_kind"]),
             parse_rate=in_json(row["parse_rate"]),
         )
         for row in chosen.to_dict("records")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -20,12 +20,17 @@ from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.boards.scored import Codes, Noise, Scored
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.statistics.resampling import Floats
+from dtef_pipeline.statistics.two_way import fit_effects
+from dtef_pipeline.text.counted import counted
 
 BY_METRIC = "metric"
 """The view of all metrics side by side; the others are the groups of the keys."""
-_SUMMED = ("n_total", "n_unparseable", "n_wrong_length", "n_refused", "n_error", "n_missing", "n_budget")
+NO_RANK = "no rank"
+"""What a note begins with that says why a row is not ranked."""
+_FEW_PAIRS = 0.5
+"""Share of the group's pairs below which a rank comes with a caution."""
 
 
 class BoardEvidence(NamedTuple):
@@ -48,11 +53,10 @@ def board(
     """A leaderboard: rows ranked within each group and way of asking, best first; `by` is a group of the keys or BY_METRIC.
 
     `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over the
-    model's scored cells, 0-1, higher is better), `adjusted_score` (the mean of the subject's marginal over the cells that have one plus the
-    model's mean advantage over it on the cells both have: what models are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells behind
-    `score`), `coverage` (of the group's cells), the subject's `parts`, `parse_rate`, counts by status. With `resamples` also the subject's
-    `columns`, for which the connection may have other tables; `evidence`: what `load_evidence` made of the same options. Raises ConfigError
-    for an unknown view.
+    model's scored cells, 0-1, higher is better), `adjusted_score` (as of `adjust_scores`: what models are ranked by), `n_pairs` (cells
+    behind `score`), `parse_rate`, `note` (why a row has no rank, or rests on few cells), and `metric`. With `options.intervals` also the
+    subject's `columns`, for which the connection may have other tables; `evidence`: what `load_evidence` made of the same options. Raises
+    ConfigError for an unknown view.
     """
     groups = options.subject.keys.groups
     if by == BY_METRIC:
@@ -61,14 +65,16 @@ def board(
         raise ConfigError(f"view {by!r}: allowed: {', '.join((*groups, BY_METRIC))}")
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _board_of(cells, groups[by], options.subject).assign(metric=options.metric)
-    if not options.resamples:
+    if not options.intervals:
         return frame
     with scores_of_this_version(options.subject.keys):
         noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
     names = [*groups[by], *options.subject.keys.asked, *MODEL]
-    added = board_intervals(cells, noise, groups[by], options, frame[frame["rank"].notna()])
+    added = board_intervals(cells, noise, groups[by], options)
     added[names] = added[names].astype(frame[names].dtypes)
-    return frame.merge(added, on=names, how="left", validate="one_to_one")
+    found = frame.merge(added, on=names, how="left", validate="one_to_one", suffixes=("_of_rank", ""))
+    found["note"] = ["; ".join(filter(None, notes)) for notes in zip(found["note"], found["note_of_rank"], strict=True)]
+    return found.drop(columns="note_of_rank")
 
 
 class _Places(NamedTuple):
@@ -78,75 +84,127 @@ class _Places(NamedTuple):
     rows: pd.DataFrame  # keys of the board's rows
     group: Codes  # (rows,): what is ranked together
     cell: Codes  # (cells,): equal for all models that were asked the same
-    pair: Codes  # (cells,): item and partition
     part: Codes  # (cells,): value of the space's second level
-    is_marginal: npt.NDArray[np.bool_]  # (cells,)
+    counts: npt.NDArray[np.bool_]  # (rows,): whether a row may say how easy cells are
+    is_reference: npt.NDArray[np.bool_]  # (rows,)
 
 
 def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> _Places:
     keys = subject.keys
     row, rows = identify(cells, [*group_by, *keys.asked, *MODEL])
     group, _ = identify(rows, [*group_by, *keys.asked])
-    asked, pair, part = (identify(cells, names)[0] for names in (keys.cell, keys.pair, keys.space[1:]))
-    return _Places(row, rows, group, asked, pair, part, (cells["model"] == subject.marginal).to_numpy())
+    cell, part = (identify(cells, names)[0] for names in (keys.cell, keys.space[1:]))
+    model = rows["model"].astype(str)
+    return _Places(
+        row, rows, group, cell, part, (model != subject.marginal).to_numpy(), (model == subject.reference).to_numpy()
+    )
 
 
 def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> pd.DataFrame:
     """The board of `cells` (as of `load_cells`) without intervals."""
     places, asked = _places(cells, group_by, subject), subject.keys.asked
-    sums = {
-        name: _total(places.row, cells[name].to_numpy(np.float64), len(places.rows))
-        for name in ("n_ok", "n_answered", *_SUMMED)
-    }
-    answered = sums["n_answered"]
+    read, answered = (
+        np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
+    )
     frame = places.rows.astype(str).assign(
         **_ranked(places, cells["score"].to_numpy(np.float64), subject),
-        parse_rate=np.divide(sums["n_ok"], answered, out=np.full(len(answered), np.nan), where=answered > 0),
-        **{name: sums[name].astype(np.int64) for name in _SUMMED},
+        parse_rate=np.divide(read, answered, out=np.full(len(answered), np.nan), where=answered > 0),
         size=places.rows[asked[0]].astype(str).map(subject.size).astype(np.float64),
     )
     frame = frame.sort_values([*group_by, "size", *asked[1:], "rank", "place", *MODEL], ignore_index=True)
-    numbers = ("score", "adjusted_score", "vs_marginal", "n_pairs", "coverage", subject.parts, "parse_rate")
-    return frame[[*group_by, "rank", *MODEL, *asked, *numbers, *_SUMMED]]
+    return frame[[*group_by, "rank", *MODEL, *asked, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
 
 
-def _ranked(places: _Places, score: Floats, subject: Scored) -> dict[str, Floats | Codes | pd.Series]:
-    """Means, coverage and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked."""
+def _ranked(places: _Places, score: Floats, subject: Scored) -> dict[str, Any]:
+    """Means and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked, `note` why one is not."""
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     scored = np.isfinite(score)
-    marginal = _mean(places.cell, np.where(places.is_marginal, score, np.nan), len(score))
     of_cell = places.group[places.row]
-    means, gained = _mean(places.row, score, rows), _mean(places.row, score - marginal[places.cell], rows)
-    of_marginal = _mean(of_cell, np.where(places.is_marginal, score, np.nan), groups)[places.group]
-    adjusted = of_marginal + gained
-    adjusted = np.where(np.isnan(adjusted), means, adjusted)
     n_pairs = np.bincount(places.row[scored], minlength=rows)
     n_parts = _distinct(places.row[scored], places.part[scored], rows)
-    parts = _distinct(of_cell, places.part, groups)[places.group]
-    is_ranked = (n_pairs > 0) & (n_parts >= np.minimum(subject.ranked_from, parts))
-    rank = pd.Series(ranks(np.where(is_ranked, adjusted, np.nan), places.group))
+    needed = np.minimum(subject.ranked_from, _distinct(of_cell, places.part, groups)[places.group])
+    is_broad = (n_pairs > 0) & (n_parts >= needed)
+    adjusted = adjust_scores(places.row, places.cell, score, places.group, places.counts & is_broad, places.is_reference)
+    rank = pd.Series(ranks(np.where(is_broad, adjusted, np.nan), places.group))
+    pairs = _distinct(of_cell, places.cell, groups)[places.group]
     return {
         "rank": rank.astype("Int32" if rank.isna().any() else "int32"),
         "place": ranks(adjusted, places.group),
-        "score": means,
-        "adjusted_score": adjusted,
-        "vs_marginal": gained,
+        "score": _mean(places.row, score, rows),
+        "adjusted_score": np.clip(adjusted, 0, 1),
         "n_pairs": n_pairs,
-        "coverage": n_pairs / _distinct(of_cell, places.pair, groups)[places.group],
-        subject.parts: n_parts,
+        "note": _why_unranked(adjusted, n_pairs, n_parts, needed, pairs, subject),
     }
 
 
-def _total(of: Codes, values: Floats, size: int) -> Floats:
-    """(size,) sums, each added in the order of the values: equal values give equal digits."""
-    return np.asarray(np.bincount(of, weights=values, minlength=size), dtype=np.float64)
+def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: Scored) -> list[str]:
+    """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
+    notes = []
+    for value, own, parts, least, every in zip(adjusted, n_pairs, n_parts, needed, pairs, strict=True):
+        if not own:
+            notes.append(f"{NO_RANK}: no score")
+        elif parts < least:
+            notes.append(f"{NO_RANK}: scores in {counted(int(parts), subject.keys.space[1])} only, and {least} are needed")
+        elif np.isnan(value):
+            notes.append(f"{NO_RANK}: it shares no pair with the other models")
+        elif own < _FEW_PAIRS * every:
+            notes.append(f"ranked by {own / every:.0%} of the pairs, as if its lead were the same on the others")
+        else:
+            notes.append("")
+    return notes
+
+
+def adjust_scores(
+    row: Codes,
+    cell: Codes,
+    score: Floats,
+    group: Codes,
+    counts: npt.NDArray[np.bool_],
+    is_reference: npt.NDArray[np.bool_],
+) -> Floats:
+    """(rows,) mean scores, had all rows of a group been scored on the same cells; NaN: a row shares no cell with the others.
+
+    `row`, `cell` and `score` are (n,), NaN: no score; the others are (rows,). Score = row + cell is fitted by least squares over the rows that
+    `counts` (see `fit_effects`), and a row's adjusted score is its effect plus the mean effect of the cells that the group's reference was
+    scored on, or of all, where it has none. A row that does not count is placed among the others and moves none of them. Rows that were scored
+    on the same cells are in the order of their means; two rows differ by their mean difference on the cells that both have. Where a group
+    falls apart into rows that share no cell, those that share cells with the reference are ranked, or those with most scores. Where
+    fewer than two rows of a group count, each keeps its mean.
+    """
+    rows, cells, groups = len(group), int(cell.max(initial=-1)) + 1, int(group.max(initial=-1)) + 1
+    fit = np.isfinite(score) & counts[row]
+    effects = fit_effects(row[fit], cell[fit], score[fit], rows, cells)
+    of_cell, of_group = np.full(cells, -1), np.full(cells, -1)
+    of_cell[cell[fit]], of_group[cell] = effects.component[row[fit]], group[row]
+    main = _main_components(effects.component, np.bincount(row[fit], minlength=rows), group, is_reference & counts, groups)
+    in_main = ~np.isnan(effects.of_cell) & (of_cell == main[of_group])
+    by_reference = np.bincount(cell[fit & is_reference[row]], minlength=cells) > 0
+    has_reference = np.bincount(of_group[in_main & by_reference], minlength=groups) > 0
+    level_cells = np.flatnonzero(in_main & (by_reference | ~has_reference[of_group]))
+    level = _mean(of_group[level_cells], effects.of_cell[level_cells], groups)
+    adjusted = _mean(row, np.where(in_main[cell], score - effects.of_cell[cell], np.nan), rows) + level[group]
+    n_counting = np.bincount(group[np.unique(row[fit])], minlength=groups)
+    return np.where(n_counting[group] <= 1, _mean(row, score, rows), adjusted)
+
+
+def _main_components(
+    component: Codes, n_scores: Codes, group: Codes, is_reference: npt.NDArray[np.bool_], groups: int
+) -> Codes:
+    """(groups,) the component whose rows are ranked: that of the reference, else the one with most scores; -2: none."""
+    known = component >= 0
+    size = np.bincount(component[known], n_scores[known], minlength=1).astype(np.float64)
+    size[component[known & is_reference]] = np.inf
+    main = np.full(groups, -2)
+    order = np.argsort(size[component[known]], kind="stable")
+    main[group[known][order]] = component[known][order]
+    return main
 
 
 def _mean(of: Codes, values: Floats, size: int) -> Floats:
     """(size,) means of the values that are known, NaN where none is."""
     known = np.isfinite(values)
     count = np.bincount(of[known], minlength=size)
-    mean = np.divide(_total(of[known], values[known], size), count, out=np.full(size, np.nan), where=count > 0)
+    mean = np.divide(np.bincount(of[known], values[known], size), count, out=np.full(size, np.nan), where=count > 0)
     return np.asarray(mean)
 
 

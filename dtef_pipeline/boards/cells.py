@@ -22,7 +22,7 @@ from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
@@ -35,9 +35,9 @@ _LACKING = re.compile(r'(?:[Cc]olumn (?:named )?|[Tt]able )"(\w+)"')
 class BoardOptions:
     """Which scores a board is made of. Raises ConfigError naming the option, what arrived and what is allowed.
 
-    `subject`: whose scores. `targets`: `clean` leaves out what the keys leave out, `all` keeps it. `cells`: `own` takes each model's own cells
-    (`coverage` says how many of the board's), `shared` only the cells that every model of the board has a score for. `resamples`: of the
-    bootstrap behind the intervals, drawn from `seed`; 0: no intervals. A family's own options say what `chosen` are.
+    `subject`: whose scores. `targets`: `clean` leaves out what the keys leave out, `all` keeps it. `cells`: `own` takes each model's own cells,
+    `shared` only the cells that every model of the board has a score for. `intervals`: whether boards have them; `seed`: of the
+    samples of answers behind them. A family's own options say what `chosen` are.
     """
 
     subject: Scored
@@ -45,16 +45,15 @@ class BoardOptions:
     targets: str = "clean"
     cells: str = "own"
     snapshot: str | None = None
-    resamples: int = RESAMPLES
+    intervals: bool = True
     seed: int = SEED
 
     def __post_init__(self) -> None:
         for name, allowed in (("metric", self.subject.metrics), ("targets", TARGETS), ("cells", CELLS)):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: {', '.join(allowed)}")
-        for name, least in (("resamples", 0), ("seed", 0)):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
-                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: a whole number of {least} or more")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise ConfigError(f"seed {self.seed!r}: allowed: a whole number of 0 or more")
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.families import BETTER, CONFIRMATORY, OTHER, with_families
+from dtef_pipeline.boards.families import BETTER, OTHER, with_families
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import (
@@ -20,15 +20,13 @@ from dtef_pipeline.statistics.differences import (
     Floats,
     paired_statistics,
     places,
-    resampling_of,
-    with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
-from dtef_pipeline.statistics.resampling import product
-from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise, in_common
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.products import product
+from dtef_pipeline.statistics.shared_noise import in_common
+from dtef_pipeline.text.counted import and_more
 
+_MOST_NAMED = 3
 _OF_PARSED = {
     "n_pairs": "n_parsed_pairs",
     "difference": "parsed_difference",
@@ -63,7 +61,7 @@ class _Pairs(NamedTuple):
     others: Floats
     counts: Floats
     items: Codes  # (pairs,): different items among the shared cells
-    noise: ClusterNoise | None  # of items whose noise has the correlation 1
+    noise: Floats  # (pairs,): variance of the sums that people make if the noise of items correlated by 1; 0: not known
 
 
 def comparisons(
@@ -71,9 +69,9 @@ def comparisons(
 ) -> pd.DataFrame:
     """Every two models (variants) on the cells that both have a score for, the better one first; as the subject's `comparisons`.
 
-    `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations under resampling of the observed answers. Pairs
-    without a shared cell have no row. `difference` is in units of the score, above 0 or 0; `p` is of the sign-flip test of whole clusters,
-    `p_holm` adjusted over the pairs that were asked in the same way. `family`, `p_adjusted` and the verdicts are those of `with_families`.
+    `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations when the answers are drawn anew. Pairs
+    without a shared cell have no row. `difference` is in units of the score, above 0 or 0, with its cluster-robust interval and `p` of its t
+    test. `family`, `p_adjusted` and the verdicts are those of `with_families`.
 
     What begins with `parsed` says the same of the cells where both have a parsed score, by these scores alone; without `parsed` it is null.
     """
@@ -81,13 +79,11 @@ def comparisons(
     for asked, rows in _by_asked(cells, options.subject):
         grid = _grid(cells.iloc[rows], options.subject.keys, None if noise is None else noise[rows])
         if len(grid.models) > 1:
-            tables.append(_compared(grid, options, parsed).assign(**asked))
+            tables.append(_compare(grid, options, parsed).assign(**asked))
     if not tables:
         return pd.DataFrame(schema.empty_table().to_pandas())
     table = with_families(pd.concat(tables, ignore_index=True), options)
-    found, noun = table["verdict"] == BETTER, options.subject.keys.cluster_noun
-    table["note"] = with_intervals_that_hold_0(_hopeless(table, options.subject), found, table, noun)
-    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(schema.names)]
+    return table.assign(targets=options.targets, metric=options.metric)[list(schema.names)]
 
 
 def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[str, str], Codes]]:
@@ -138,12 +134,11 @@ def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
     return _Pairs(left, right, sums, others, counts, np.asarray(items, dtype=np.int64), _noise(grid, mask, left, right))
 
 
-def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> ClusterNoise | None:
+def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
     """Of the differences of the pairs, `mask` (cells, models) being 1 where a model has a score."""
     if grid.noise is None:
-        return None
+        return np.zeros(len(left))
     here, clusters = mask.astype(np.float32), len(grid.starts) - 1
-    deviations = np.zeros((len(grid.noise), clusters, len(left)), dtype=np.float32)
     spreads = np.zeros((len(left), grid.sample.max() + 1, clusters))
     for cluster in range(clusters):
         bounds = grid.starts[cluster], grid.starts[cluster + 1]
@@ -152,9 +147,8 @@ def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> ClusterNoise
             # (replicates, who has a score, whose noise)
             drawn = product(here[start:end].T, grid.noise[:, start:end])
             part = drawn[:, right, left] - drawn[:, left, right]
-            deviations[:, cluster] += part
             spreads[:, grid.sample[start], cluster] += np.sqrt((part**2).mean(axis=0))
-    return ClusterNoise(deviations, in_common(spreads))
+    return in_common(spreads)
 
 
 def _by_item(mask: Floats, item: Codes) -> list[Floats]:
@@ -163,13 +157,12 @@ def _by_item(mask: Floats, item: Codes) -> list[Floats]:
     return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
-def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
+def _compare(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     pairs = _pairs(grid, *np.triu_indices(len(grid.models), k=1))
     shared = pairs.counts.sum(axis=0) > 0
-    permutations = permutations_for(int(shared.sum()))
     sums = _differences(pairs)
     worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
-    statistics = _tested(grid.models, pairs, worse, permutations, options)
+    statistics = _test(grid.models, pairs, worse, options.subject)
     statistics[options.subject.items] = pairs.items
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
@@ -177,10 +170,9 @@ def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     first, second = np.where(worse, pairs.right, pairs.left), np.where(worse, pairs.left, pairs.right)
     statistics[list(MODEL)] = grid.models.iloc[first].to_numpy()
     statistics[list(OTHER)] = grid.models.iloc[second].to_numpy()
-    of_parsed = _of_parsed(grid, statistics, pairs, worse, permutations, options) if parsed else None
+    of_parsed = _test_parsed(grid, statistics, pairs, worse, options.subject) if parsed else None
     statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
     statistics = statistics[shared].rename(columns={"n_clusters": options.subject.independent})
-    statistics["p_holm"] = holm(statistics["p"])
     table: pd.DataFrame = statistics.sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
 
@@ -190,38 +182,16 @@ def _differences(pairs: _Pairs) -> Floats:
     return without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
 
 
-def _tested(
-    models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions
-) -> pd.DataFrame:
-    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,).
-
-    Two models that were asked are exchangeable for the very people who answered. A model and what is made of these people's answers are not.
-    """
-    sums, correlation = _differences(pairs), options.subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
-    noise = None if pairs.noise is None else _turned(pairs.noise, worse, correlation)
-    return paired_statistics(
-        np.where(worse, -sums, sums),
-        pairs.counts,
-        resampling_of(len(sums), options.resamples, options.seed),
-        permutations=permutations,
-        seed=options.seed,
-        noise=noise,
-        people=None if noise is None else np.where(correlation > CORRELATION, noise.shared, 0.0),
-        noun=options.subject.keys.cluster_noun,
-    )
+def _test(models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], subject: Scored) -> pd.DataFrame:
+    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
+    sums, correlation = _differences(pairs), subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
+    total = pairs.counts.sum(axis=0)
+    shared = np.divide(pairs.noise * correlation, total**2, out=np.zeros(len(total)), where=total > 0)
+    return paired_statistics(np.where(worse, -sums, sums), pairs.counts, shared=shared, noun=subject.keys.cluster_noun)
 
 
-def _turned(noise: ClusterNoise, worse: npt.NDArray[np.bool_], correlation: Floats) -> ClusterNoise:
-    return ClusterNoise(np.where(worse, -noise.deviations, noise.deviations), noise.shared * correlation)
-
-
-def _of_parsed(
-    grid: _Grid,
-    statistics: pd.DataFrame,
-    pairs: _Pairs,
-    worse: npt.NDArray[np.bool_],
-    permutations: int,
-    options: BoardOptions,
+def _test_parsed(
+    grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], subject: Scored
 ) -> pd.DataFrame:
     """The columns of _OF_PARSED, pairs as in `statistics`: the same where all that the two models have scores for was parsed.
 
@@ -234,26 +204,53 @@ def _of_parsed(
     if len(again):
         noise = None if grid.noise is None else grid.noise * grid.answered
         readable = _pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
-        tested = _tested(grid.models, readable, worse[again], permutations, options).set_index(again)
+        tested = _test(grid.models, readable, worse[again], subject).set_index(again)
         found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     return found
 
 
-def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
-    """The notes, with one where no difference could pass for more than chance: too few clusters for what p is adjusted over.
+def rank_ranges(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.DataFrame:
+    """`rank_low` and `rank_high` of each row of an overall board, on its index: the best and the worst place that the tests leave it.
 
-    Holm multiplies the smallest p by the number of tests; of many p that are equally small Benjamini and Hochberg leave each as it is.
+    `compared` as of `comparisons`, of the same scores. A row's best place is 1 + the rows that are better than it by their verdict, its worst is
+    the number of rows less those that it is better than. The verdicts of a family are all right with a probability of 95 %, and so are
+    the places of its models among each other. Null for unranked rows, and where nothing could be tested.
+
+    Source: Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for ranks.
     """
-    tested, confirms = statistics["p"].notna(), statistics["family"] == CONFIRMATORY
-    confirmed = int((tested & confirms).sum())
-    needed = np.where(confirms, fewest_clusters(confirmed), fewest_clusters(1))
-    pairs = np.where(confirms & (confirmed > 1), counted(confirmed, "pair"), "this pair")
-    few = tested & (statistics[subject.independent] < needed)
-    too_few = [
-        f"{counted(n, subject.keys.cluster_noun)} cannot tell {what} apart: at least {least} are needed"
-        for n, what, least in zip(statistics[subject.independent], pairs, needed, strict=True)
+    won = compared[compared["verdict"] == BETTER]
+    names = list(keys.asked)
+    ranked = board_rows[board_rows["rank"].notna()]
+    who = pd.MultiIndex.from_frame(ranked[[*names, *MODEL]].astype(str))
+    sides = (OTHER, MODEL)
+    beaten_by, beats = (
+        pd.MultiIndex.from_frame(won[[*names, *side]].astype(str)).value_counts().reindex(who, fill_value=0).to_numpy()
+        for side in sides
+    )
+    among = ranked.groupby(names, observed=True)["rank"].transform("size").to_numpy()
+    found = pd.DataFrame({"rank_low": 1 + beaten_by, "rank_high": among - beats}, index=ranked.index)
+    tested = compared[compared["p"].notna()]
+    able = pd.MultiIndex.from_frame(
+        pd.concat([tested[[*names, *side]].set_axis([*names, *MODEL], axis=1) for side in sides]).astype(str)
+    )
+    return found[who.isin(able)].reindex(board_rows.index).astype("Int64")
+
+
+def contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+    """For each row of an overall board, in words, the models that are ranked above it although a paired test finds it better; else empty."""
+    place = board_rows.set_index([*keys.asked, *MODEL])["rank"].to_dict()
+    names = list(keys.asked)
+    above: dict[tuple[str, ...], list[str]] = {}
+    for row in compared[compared["verdict"] == BETTER].astype(str)[[*names, *MODEL, *OTHER]].itertuples(index=False, name=None):
+        way, first, second = row[: len(names)], row[len(names) : -len(OTHER)], row[-len(OTHER) :]
+        rank, other = place.get((*way, *first)), place.get((*way, *second))
+        if pd.notna(rank) and pd.notna(other) and rank > other:
+            above.setdefault((*way, *first), []).append(second[0])
+    notes = [
+        f"better on shared pairs than {and_more(above[key], _MOST_NAMED)}, ranked above it" if key in above else ""
+        for key in board_rows[[*names, *MODEL]].astype(str).itertuples(index=False, name=None)
     ]
-    return statistics["note"].where(~few, pd.Series(too_few, statistics.index, dtype=object))
+    return pd.Series(notes, board_rows.index, dtype=object)
 
 
 def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
@@ -264,7 +261,7 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
     its first; that need not hold of every two of them. None for a model of which no pair that was asked in that way could be told apart,
     because there are too few clusters.
     """
-    testable = compared[((compared["note"] == "") | (compared["verdict"] == BETTER)) & compared["p"].notna()]
+    testable = compared[compared["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
     able = {who for side in sides for who in zip(*(testable[name].astype(str) for name in side), strict=True)}
     won = compared[compared["verdict"] == BETTER]
@@ -289,7 +286,7 @@ def why_no_tier(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) ->
 
     `compared` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
     """
-    noted = compared[(compared["note"] != "") & (compared["verdict"] != BETTER)]
+    noted = compared[compared["note"] != ""]
     reasons = {
         tuple(map(str, way)): Counter(rows["note"]).most_common(1)[0][0]
         for way, rows in noted.groupby(list(keys.asked), observed=True)

@@ -1,9 +1,9 @@
-"""Numbers of boards as ratios of sums over the cells of a row, with what resampling them takes."""
+"""Numbers of boards as ratios of sums over the cells of a row, with their cluster-robust errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,8 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
-from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.effective_size import effective_items
-from dtef_pipeline.statistics.resampling import Floats, Resampling, Spread, interval
-from dtef_pipeline.statistics.shared_noise import ClusterNoise, shared_variance
+from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios
+from dtef_pipeline.statistics.shared_noise import shared_variance
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -43,17 +41,15 @@ class Grid:
     noise: Noise | None
     rows: pd.DataFrame  # keys of the result
     row: Codes  # (cells,)
-    group: Codes  # (rows,): what is ranked together
     cluster: Codes  # (cells,)
     clusters: int
     order: Codes  # (cells,) the cells by cluster, row and part
-    starts: Codes  # (clusters x rows + 1,): where those of each cluster and row begin in `order`, and the end
     parts: Parts
 
     @property
-    def correlation(self) -> Floats:
-        """(rows,) of the noise of two items."""
-        return self.subject.correlation(self.rows["model"])
+    def is_of_items(self) -> bool:
+        """Whether each row is about a single item: it has one cluster, and no interval."""
+        return self.subject.keys.item in self.rows
 
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
@@ -62,82 +58,84 @@ class Grid:
         """(rows,) sums over the chosen cells."""
         return np.asarray(np.bincount(self.row[chosen], weights=values[chosen], minlength=len(self.rows)), dtype=np.float64)
 
-    def sums(self, values: Floats, chosen: Chosen) -> Floats:
-        """(clusters, rows) sums over the chosen cells."""
-        adding = _adding(chosen[self.order].astype(np.float64), self.order, self.starts, len(self.cells))
-        summed = adding @ np.where(chosen, values, 0)
-        return np.asarray(summed.reshape(self.clusters, len(self.rows)))
+    def mean(self, values: Floats) -> Floats:
+        """(rows,) means of the values that are known; NaN where none is."""
+        return self.ratio(values, np.ones(len(values)))
 
-    def clusters_of(self, chosen: Chosen) -> Codes:
-        """(rows,) clusters with a chosen cell."""
-        if self.subject.keys.item in self.rows:
-            return np.minimum(self.totals(chosen.astype(np.float64), chosen), 1).astype(np.int64)
-        return np.asarray((self.sums(np.ones(len(chosen)), chosen) > 0).sum(axis=0))
+    def ratio(self, top: Floats, bottom: Floats) -> Floats:
+        """(rows,) sum(top) / sum(bottom) over the cells that have both; NaN where the second is 0."""
+        known = np.isfinite(top) & np.isfinite(bottom)
+        below = self.totals(bottom, known)
+        return np.asarray(np.divide(self.totals(top, known), below, out=np.full(len(below), np.nan), where=below != 0))
 
-    def items_of(self, chosen: Chosen) -> tuple[Codes, Floats]:
-        """(rows,) different items with a chosen cell, and their effective number."""
-        if self.subject.keys.item in self.rows:
-            return self.clusters_of(chosen), np.full(len(self.rows), np.nan)
-        item, _ = identify(self.cells, ["same_item"])
-        first = np.unique(item, return_index=True)[1]
-        shape = (len(first), len(self.rows))
-        flat = item[chosen] * shape[1] + self.row[chosen]
-        score = self.column("score")[chosen]
-        counts, sums = (
-            np.bincount(flat, weights=weights, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            for weights in (None, score)
-        )
-        return np.count_nonzero(counts, axis=0), effective_items(counts, sums, self.cluster[first])
+    def count_distinct(self, names: Sequence[str], chosen: Chosen) -> Codes:
+        """(rows,) how many different values of these columns the chosen cells have."""
+        code, _ = identify(self.cells[list(names)], list(names))
+        seen = np.unique(self.row[chosen] * (code.max(initial=0) + 1) + code[chosen]) // (code.max(initial=0) + 1)
+        return np.bincount(seen, minlength=len(self.rows))
 
-    def deviations(self, terms: Sequence[Term], chosen: Chosen, correlation: Floats | float) -> ClusterNoise | None:
-        """The noise of the sums over the chosen cells; `correlation` of two items, (rows,) or of all. None where there are no `terms`."""
-        row, noise = self.parts.place % len(self.rows), None
-        for factor, deviations, place in terms:
+    @property
+    def correlation(self) -> Floats:
+        """(rows,) of the noise of two items."""
+        return self.subject.correlation(self.rows["model"])
+
+    def estimate(
+        self,
+        top: Floats,
+        bottom: Floats,
+        terms: Terms,
+        correlation: float | None = None,
+        *,
+        least: Floats | float = 0.0,
+    ) -> Estimates:
+        """sum(top) / sum(bottom) of each row over the cells that have both, (rows,), with its cluster-robust error.
+
+        Added is what the people behind all clusters share: `terms` say how the ratio moves with their answers, `correlation` is of the noise
+        of two items (none given: as the row's model has it). `least`: the variance of the sums that people make is not taken for less.
+        """
+        chosen = np.isfinite(top) & np.isfinite(bottom)
+        counts = self._sums(np.ones(len(chosen)), chosen)
+        below = counts if (bottom[chosen] == 1).all() else self._sums(bottom, chosen)
+        shared = np.maximum(self.shared(terms, self.ratio(top, bottom), chosen, correlation), least)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return estimate_ratios(
+                self._sums(top, chosen), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
+            )
+
+    def shared(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
+        """(rows,) the variance of the sums over the chosen cells that the same people make; 0 where their answers are not known."""
+        if self.noise is None:
+            return np.zeros(len(self.rows))
+        row = self.parts.place % len(self.rows)
+        noise: npt.NDArray[np.floating] = np.zeros((len(row), 1), dtype=np.float32)
+        for factor, deviations, place in terms(np.nan_to_num(value), self.noise):
             factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
             columns = self.order if place is None else place[self.order]
             adding = _adding(chosen[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
-            part = np.asarray(adding @ deviations) * factors[:, None]
-            noise = part if noise is None else noise + part
-        if noise is None:
-            return None
-        ends = np.searchsorted(self.parts.place, np.arange(len(self.starts)))
-        summed = _adding(np.ones(len(noise), dtype=np.float32), np.arange(len(noise)), ends, len(noise)) @ noise
-        cluster = self.parts.place // len(self.rows)
-        shared = shared_variance(noise, row, cluster, self.parts.sample, len(self.rows), correlation)
-        return ClusterNoise(np.ascontiguousarray(summed.T).reshape(noise.shape[1], self.clusters, len(self.rows)), shared)
+            noise = noise + np.asarray(adding @ deviations) * factors[:, None]
+        known = self.correlation if correlation is None else correlation
+        return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), known)
+
+    def _sums(self, values: Floats, chosen: Chosen) -> Floats:
+        """(clusters, rows) sums over the chosen cells."""
+        flat = self.cluster[chosen] * len(self.rows) + self.row[chosen]
+        summed = np.bincount(flat, weights=values[chosen], minlength=self.clusters * len(self.rows))
+        return np.asarray(summed.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
-def grid_of(
-    subject: Scored, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str], cluster: Codes, clusters: int
-) -> Grid:
+def grid_of(subject: Scored, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
+    """The cells as sums for rows told apart by the columns `names`; `noise` is aligned with the cells."""
     row, rows = identify(cells, names)
-    group, _ = identify(rows, [name for name in names if name not in MODEL])
-    return _placed(Grid(subject, cells, noise, rows, row, group, cluster, clusters, row, row, Parts(row, row, row)))
-
-
-def _placed(grid: Grid) -> Grid:
-    """The grid with its cells in the order of cluster, row and part; without, where a row is a single item and nothing is resampled."""
-    keys = grid.subject.keys
-    if keys.item in grid.rows:
-        return grid
-    (item, items), (sample, _) = identify(grid.cells, keys.shared_item), identify(grid.cells, keys.space[:1])
-    flat = grid.cluster * len(grid.rows) + grid.row
-    counts = np.bincount(flat, minlength=grid.clusters * len(grid.rows))
+    cluster, clusters = identify(cells, ["cluster"])
+    if noise is None or subject.keys.item in names:
+        return Grid(subject, cells, None, rows, row, cluster, len(clusters), row, Parts(row, row, row))
+    (item, items), (sample, _) = identify(cells, subject.keys.shared_item), identify(cells, subject.keys.space[:1])
+    flat = cluster * len(rows) + row
     part = flat * len(items) + item
     order = np.argsort(part, kind="stable")
     first = np.flatnonzero(np.diff(part[order], prepend=-1))
     parts = Parts(np.append(first, len(order)), flat[order[first]], sample[order[first]])
-    return replace(grid, order=order, starts=np.concatenate([[0], np.cumsum(counts)]), parts=parts)
-
-
-def groups_of(grid: Grid, chosen: Chosen) -> Grid:
-    """Some of the cells, whose rows are the groups."""
-    rows = grid.rows.iloc[np.unique(grid.group, return_index=True)[1]]
-    noise = None if grid.noise is None else grid.noise.of(np.flatnonzero(chosen))
-    part = replace(
-        grid, cells=grid.cells[chosen], noise=noise, rows=rows, row=grid.group[grid.row[chosen]], cluster=grid.cluster[chosen]
-    )
-    return _placed(part)
+    return Grid(subject, cells, noise, rows, row, cluster, len(clusters), order, parts)
 
 
 def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
@@ -145,73 +143,3 @@ def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, wid
     from scipy.sparse import csr_matrix
 
     return csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))
-
-
-class Number(NamedTuple):
-    """A ratio of sums for each row of the result: value, 95 % interval, replicates and what is known of them (None without resampling)."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    replicates: Floats | None
-    spread: Spread | None = None
-
-    def where(self, chosen: Chosen) -> Number:
-        value, low, high = (np.where(chosen, part, np.nan) for part in (self.value, self.low, self.high))
-        return self._replace(value=value, low=low, high=high)
-
-    def columns(self, name: str) -> dict[str, Floats]:
-        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
-
-
-class Sums(NamedTuple):
-    """What a ratio is made of: its value (rows,), the sums over each cluster's cells and their number (clusters, rows), and their noise."""
-
-    value: Floats
-    numerators: Floats
-    denominators: Floats
-    cells: Floats
-    noise: ClusterNoise | None
-
-
-def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms, correlation: float | None = None) -> Sums:
-    """Of the cells that have both; the value is null where the second sum is 0. `correlation` of the noise of two items, None: the row's."""
-    chosen = np.isfinite(top) & np.isfinite(bottom)
-    value = value_of(grid, top, bottom)
-    noise = None
-    if grid.noise is not None:
-        known = grid.correlation if correlation is None else correlation
-        noise = grid.deviations(terms(np.nan_to_num(value), grid.noise), chosen, known)
-    counts = grid.sums(np.ones(len(chosen)), chosen)
-    below = counts if (bottom[chosen] == 1).all() else grid.sums(bottom, chosen)
-    return Sums(value, grid.sums(top, chosen), below, counts, noise)
-
-
-def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
-    """sum(top) / sum(bottom) over the cells that have both, null where the second is 0."""
-    chosen = np.isfinite(top) & np.isfinite(bottom)
-    below = grid.totals(bottom, chosen)
-    return np.asarray(np.divide(grid.totals(top, chosen), below, out=np.full(len(below), np.nan), where=below != 0))
-
-
-def ratio(
-    grid: Grid, resampling: Resampling | None, top: Floats, bottom: Floats, terms: Terms, *, crossed: bool = True
-) -> Number:
-    """sum(top) / sum(bottom) with its percentile interval; `crossed` as of `Resampling.ratios`."""
-    if resampling is None:
-        return without_interval(value_of(grid, top, bottom))
-    return number_of(sums_of(grid, top, bottom, terms), resampling, crossed=crossed)
-
-
-def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
-    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, sizes=sums.cells, crossed=crossed)
-    return Number(sums.value, *interval(found), found.replicates, found.spread)
-
-
-def mean_of(grid: Grid, resampling: Resampling | None, values: Floats, terms: Terms, *, crossed: bool = True) -> Number:
-    return ratio(grid, resampling, values, np.ones(len(values)), terms, crossed=crossed)
-
-
-def without_interval(value: Floats) -> Number:
-    nothing = np.full(len(value), np.nan)
-    return Number(value, nothing, nothing, None)

@@ -15,55 +15,57 @@ from scipy.special import ndtri, stdtrit
 from dtef_pipeline.boards.cells import (
     BoardOptions,
     cells_sql,
-    has_table,
+    load_cells,
     parameters,
     policy_sql,
     scores_of_this_version,
-    with_clusters,
 )
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, why_none
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, why_none
 from dtef_pipeline.statistics.variance_ratio import variance_ratio
 from dtef_pipeline.text.counted import counted
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
+_NOT_REPEATED = "no icc: no prompt was asked repeatedly"
 _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
-def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """The table `reliability` (the subject's schema): one row per series with repeated draws.
+def reliability(
+    connection: duckdb.DuckDBPyConnection, options: BoardOptions, cells: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The table `reliability` (the subject's schema): one row per series with a score.
 
-    `connection` has `scores` and, or not, `reference_scores`. Draws are those of the snapshot that counts for each cell, scored under the
-    policy. `icc`: intraclass correlation of single draws, ICC(1), 0-1: the share of the variance that is between cells, 1 = a second draw
-    says nothing new; `low`, `high`: its 95 % interval. `within_sd`, `between_sd`: standard deviations of the draws of a cell, and of the
-    cells' own scores. `rerun_detectable`, `model_detectable`: see the functions of these names. `note` says why something is null.
+    `connection` has `scores` and, or not, `reference_scores`; `cells` as of `load_cells`. Draws are those of the snapshot that counts
+    for each cell, scored under the policy. `icc`: intraclass correlation of single draws, ICC(1), 0-1: the share of the variance that is
+    between cells, 1 = a second draw says nothing new; `low`, `high`: its 95 % interval. `within_sd`, `between_sd`: standard deviations of the
+    draws of a cell, and of the cells' own scores. `rerun_detectable`, `model_detectable`: see the functions of these names; the second needs no
+    repeated draws. `note` says why something is null.
     """
     subject, series = options.subject, list(options.subject.keys.series)
-    cells = _repeated_cells(connection, options)
-    rows = [
-        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject)
-        for key, group in cells.groupby(series, sort=False)
-    ]
-    frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric, seed=options.seed)
-    if rows:
-        frame["note"] = ["; ".join(filter(None, notes)) for notes in zip(frame["note"], frame["model_note"], strict=True)]
+    known = load_cells(connection, options) if cells is None else cells
+    scored = known[known["score"].notna()]
+    scored = scored.assign(**{name: scored[name].astype(str) for name in series})
+    repeated = dict(iter(_repeated_cells(connection, options).groupby(series, sort=False)))
+    rows = []
+    for key, group in scored.groupby(series, sort=True):
+        agreement = _agreement(repeated[key]) if key in repeated else {"n_cells": 0, "n_draws": 0, "note": _NOT_REPEATED}
+        detectable = _model_difference(group, subject)
+        notes = "; ".join(filter(None, (str(agreement["note"]), str(detectable.pop("note", "")))))
+        rows.append(dict(zip(series, key, strict=True)) | agreement | detectable | {"note": notes})
+    frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric)
     frame = frame.reindex(columns=subject.reliability.names)
     numbers = [field.name for field in subject.reliability if pa.types.is_floating(field.type)]
     return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
 def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it, `cluster`, `reference` score."""
+    """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it."""
     connection.execute("SET threads = 1")
     keys = options.subject.keys
-    cell, model, pair = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.pair)
-    reference = f"SELECT {pair}, NULL::DOUBLE AS reference FROM repeated WHERE false"
-    if has_table(connection, "reference_scores"):
-        scores = ", ".join(f"{name}.{options.metric}" for name in options.subject.typical)
-        reference = f"SELECT {pair}, coalesce({scores}) AS reference FROM reference_scores"
+    cell, model = ", ".join(keys.cell), ", ".join(MODEL)
     query = f"""
         {cells_sql(connection, options)}
         , several AS (FROM cells WHERE n_answered > 1), repeated AS (
@@ -71,13 +73,11 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
                 count(*) FILTER (status = 'ok') AS parsed
             FROM (SELECT *, {policy_sql(options)} AS drawn FROM scores SEMI JOIN several USING ({cell}, {model}, snapshot))
             GROUP BY ALL HAVING count(drawn) > 1
-        ), reference AS ({reference})
-        FROM repeated LEFT JOIN reference USING ({pair})
-        ORDER BY {", ".join(keys.series)}, {pair}
+        )
+        FROM repeated ORDER BY {", ".join(keys.series)}, {", ".join(keys.pair)}
         """
     with scores_of_this_version(keys):
-        found = connection.execute(query, parameters(options)).df()
-    return with_clusters(found, connection, options.subject)
+        return connection.execute(query, parameters(options)).df()
 
 
 def _agreement(cells: pd.DataFrame) -> dict[str, object]:
@@ -117,22 +117,21 @@ def rerun_detectable(within: float, cells: int) -> float:
 def model_detectable(differences: Floats, counts: Floats) -> float:
     """Difference of two models' mean scores on as many clusters that is found in 80 % of cases, from cluster sums (clusters,).
 
-    (t.975 + t.80) s, with C - 1 degrees of freedom and s^2 = C / (C - 1) sum (d_c - D m_c)^2 / (sum m_c)^2 the clustered variance of the mean
-    difference D, d_c being a cluster's sum of differences and m_c their count. The differences at hand are the model's to the reference
-    (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to cluster as much as these.
+    (t.975 + t.80) s, with the cluster-robust standard error s of the mean difference and its degrees of freedom. The differences at
+    hand are the model's to the reference (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to
+    cluster as much as these.
     """
-    clusters, total = len(counts), counts.sum()
-    off = differences - differences.sum() / total * counts
-    error = np.sqrt(clusters / (clusters - 1) * (off @ off)) / total
-    return float((stdtrit(clusters - 1, (1 + CONFIDENCE) / 2) + stdtrit(clusters - 1, POWER)) * error)
+    found = estimate_ratios(differences[:, None], counts[:, None])
+    return float(((stdtrit(found.degrees, (1 + CONFIDENCE) / 2) + stdtrit(found.degrees, POWER)) * found.se)[0])
 
 
 def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]:
-    known = cells[cells["reference"].notna()]
+    reference = cells[list(subject.typical)].bfill(axis=1).iloc[:, 0]
+    known = cells[reference.notna()]
     if known.empty:
-        return {"model_note": f"no reference scores to compare with: {subject.reference_again}"}
-    by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False, observed=True)
+        return {"note": f"no reference scores to compare with: {subject.reference_again}"}
+    by_cluster = (known["score"] - reference[known.index]).groupby(known["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"model_note": why_none(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
-    return {"model_detectable": model_detectable(sums, counts), "model_note": ""}
+        return {"note": why_none(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
+    return {"model_detectable": model_detectable(sums, counts)}

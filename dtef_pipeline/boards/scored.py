@@ -18,9 +18,8 @@ from dtef_pipeline.text.counted import plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
-    from dtef_pipeline.boards.intervals import Measured
-    from dtef_pipeline.boards.ratios import Grid, Number
-    from dtef_pipeline.statistics.resampling import Resampling
+    from dtef_pipeline.boards.intervals import Measures
+    from dtef_pipeline.boards.ratios import Grid
 
 Codes = npt.NDArray[np.int64]
 Deviations = npt.NDArray[np.float32]
@@ -32,14 +31,6 @@ class Noise(Protocol):
     @property
     def score(self) -> Deviations:
         """(cells, replicates), 0 on average and 0 where nothing was scored."""
-
-    @property
-    def parsed(self) -> Deviations:
-        """(cells, replicates) of the mean over parsed draws alone."""
-
-    @property
-    def corrected(self) -> Mapping[str, Deviations]:
-        """(cells, replicates) of each of the subject's `corrected`."""
 
     def of(self, rows: Codes) -> Self:
         """That of some of the cells."""
@@ -61,7 +52,7 @@ class Scored:
     credits: Mapping[str, float | None]
     """The score of every row of a status but `ok`, 0-1; None: the row is left out of every mean."""
     corrected: tuple[str, ...]
-    """Other columns of `scores` whose means are shown, lower is better."""
+    """Other columns of `scores` that come with each cell as their means, lower is better."""
     references: tuple[str, ...]
     """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]
@@ -73,7 +64,7 @@ class Scored:
     of_observed: frozenset[str]
     """Models whose predictions are made of what was observed, so that they move when it is observed anew."""
     marginal: str
-    """The model whose lead over a cell says how easy the cell is, so that models of different coverage can be ranked."""
+    """The model that contains the answers it is scored against: it never says how easy a cell is."""
     reference: str
     """The computed model that stands for answering without a language model: the one confirmatory family compares each of those with it."""
     usual: Mapping[str, str]
@@ -91,11 +82,8 @@ class Scored:
     are a cluster."""
     noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
     """Noise of the cells' scores, given a connection to the tables; None: not known."""
-    interval_kinds: tuple[str, str, str]
-    """What intervals of boards speak of, in words: other items and other people; the same where the people are most of it, so that it is rather
-    too wide; other items alone."""
-    measures: Callable[[Grid, Resampling | None, Number], Measured]
-    """What rows of a board say besides their means, given the cells, what is resampled, and the mean score."""
+    measures: Callable[[Grid], Measures]
+    """What rows of a board say besides their means, given the cells."""
     columns: tuple[str, ...]
     """Columns that intervals and measures add to a board, in order."""
 
@@ -117,8 +105,3 @@ class Scored:
     def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
         """(models,) of the noise that the scores of each have in two items."""
         return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)
-
-    @property
-    def effective(self) -> str:
-        """The column of the effective number of items: `effective_tasks`."""
-        return f"effective_{plural(self.keys.noun)}"

@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
@@ -47,7 +47,7 @@ _COMPARED = [
     "score",
     "difference",
     "interval",
-    "p_bh",
+    "p_adjusted",
     "decision",
     "parsed_decision",
     "parse_rate",
@@ -93,7 +93,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         for level, board in zip(chosen.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
             said.append(f"\n{_over(connection, options, level)}:\n{table}")
-            said += filter(None, [lines_of_few_pairs(board), lines_of_unranked(board, reasons)])
+            said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
         return said, boards, used, warnings

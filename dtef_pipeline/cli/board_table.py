@@ -7,9 +7,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.boards import BY_METRIC
-from dtef_pipeline.boards.families import why_none_confirms
 from dtef_pipeline.cli.terminal_width import terminal_fit
-from dtef_pipeline.cli.why_missing import Reasons, covers_few, why_no_interval, why_no_tier, why_unranked
+from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_unranked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
@@ -85,7 +84,7 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "", said: Collection[st
 
 
 def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
-    """A line for each column that a table of the view has and that is not plain English; a tier or interval that is missing says why.
+    """A line for each column that a table of the view has and that is not plain English; an interval that is missing says why.
 
     Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table. Raises
     ConfigError as `render_view` does.
@@ -94,10 +93,6 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     told, tables = dict(meanings(by)), [_laid_out(by, frame, fit) for frame in frames]
     columns = {name: None for laid in tables for name in (*laid.above, *laid.columns)}
     fitting = {name for laid in tables for name in (*laid.above, *columns_that_fit(laid.shown, laid.columns, ENDS, fit))}
-    if missing := why_no_tier(frames):
-        told["tier"] += f"; {missing}"
-    if "family" in told and (why := why_none_confirms(pd.concat(frames), NAMES.reference)):
-        told["family"] += f"; here nothing is confirmatory: {why}"
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
     if "interval" in told and (kinds := allowed_for(pd.concat(frames))):
@@ -113,12 +108,6 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
 def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
     """Why models of an overall board have no rank, a line for each; empty where all have one."""
     return _listed("without a rank:", why_unranked(frame, without_score))
-
-
-def lines_of_few_pairs(frame: pd.DataFrame) -> str:
-    """Which models of an overall board have a score for less than half of its pairs, a line for each; empty where none has."""
-    said = "scored on less than half of the pairs, ranked as if the lead over the marginal were the same on the other pairs that have one:"
-    return _listed(said, covers_few(frame))
 
 
 def _readable_alone(frame: pd.DataFrame) -> str:
@@ -203,7 +192,7 @@ def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
     if "best_segment" in frame:
         shown = shown.assign(best_and_worst=_best_and_worst(frame))
-    return shown.assign(questions=_questions(frame)) if "effective_questions" in frame else shown
+    return shown.assign(questions=_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
 
 
 def _best_and_worst(frame: pd.DataFrame) -> list[str]:
@@ -213,9 +202,9 @@ def _best_and_worst(frame: pd.DataFrame) -> list[str]:
 
 
 def _questions(frame: pd.DataFrame) -> list[str]:
-    """`43 (18)`: the different questions of each row, and how many independent ones they are worth where that is known."""
-    both = zip(frame["n_questions"], frame["effective_questions"], strict=True)
-    return [f"{count:,}" if pd.isna(effective) else f"{count:,} ({effective:,.0f})" for count, effective in both]
+    """`43 (13)`: the different questions of each row, and their batteries."""
+    both = zip(frame["n_questions"], frame["n_batteries"], strict=True)
+    return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
 
 
 def _columns(by: str, shown: pd.DataFrame) -> list[str]:

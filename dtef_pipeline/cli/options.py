@@ -233,14 +233,14 @@ chooses_a_board = options(
     click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
     of_served,
     click.option(
-        "--resamples",
-        type=click.IntRange(min=0),
-        help="Bootstrap resamples that intervals are made of; 0: no intervals.  [default: 2000]",
+        "--intervals/--no-intervals",
+        default=None,
+        help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
     ),
     click.option(
         "--seed",
         type=click.IntRange(min=0),
-        help="Seed of the random numbers that intervals and tests draw.  [default: that of the stored tables]",
+        help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
     ),
     click.option(
         "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"

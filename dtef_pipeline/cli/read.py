@@ -17,9 +17,10 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.accepted_drift import options_since
-from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
+from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.mixed_served import SERVED_REMEDY, say_mixed
@@ -71,7 +72,7 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
     if "excess" in frame:
         frame = by_significance(frame)
     if "family" in frame:
-        frame = frame.sort_values("family", kind="stable")  # what confirms stands first
+        frame = frame.sort_values("family", key=lambda family: family.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and "question_id" in frame:
         top = MOST_ROWS
     shown = frame.head(top or len(frame))
@@ -81,8 +82,6 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
         say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
-    if by == "overall" and (few := lines_of_few_pairs(shown)):
-        click.echo(few)
     if by == "overall" and shown["rank"].isna().any():
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))

@@ -1,15 +1,14 @@
-"""What is missing behind rows of a board, in words: why they have no rank, no tier or no interval, and which rest on few pairs."""
+"""What is missing behind rows of a board, in words: why they have no rank or no interval."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 
+from dtef_pipeline.boards.boards import NO_RANK
 from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import is_partly
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import and_more, counted
 
 Row = Mapping[Hashable, Any]
@@ -34,38 +33,11 @@ def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
     for model, rows in named.groupby("model", sort=False, observed=True):
         reasons: dict[str, list[str]] = {}
         for row in rows[rows["rank"].isna()].to_dict("records"):
-            reasons.setdefault(_why_unranked(frame, row, without_score), []).append(_place(row))
+            reasons.setdefault(_why_unranked(row, without_score), []).append(_place(row))
         for reason, places in reasons.items():
             where = "" if len(places) == len(rows) else f" at {_places(places)}"
             lines.append(f"{model}{where}: {reason}")
     return lines
-
-
-def covers_few(frame: pd.DataFrame) -> list[str]:
-    """A line for each model of an overall board that is ranked by less than half of the board's pairs, with how many it has a score for."""
-    named = named_apart(frame)
-    few = named[np.array([is_partly(*row) for row in zip(named["coverage"], named["rank"], strict=True)], dtype=bool)]
-    lines = []
-    for model, rows in few.groupby("model", sort=False, observed=True):
-        alone = frame["context_level"].nunique() == frame["condition"].nunique() == 1
-        places = [f"{row['coverage']:.0%}" + ("" if alone else f" at {_place(row)}") for row in rows.to_dict("records")]
-        lines.append(f"{model}: {_places(places)}")
-    return lines
-
-
-def why_no_tier(frames: Sequence[pd.DataFrame]) -> str:
-    """Where ranked models of overall boards have no tier, and why; empty where all have one."""
-    reasons: dict[str, dict[str, None]] = {}
-    for frame in (frame for frame in frames if "tier_note" in frame):
-        tiered = {_place(row) for row in frame.to_dict("records") if pd.notna(row["tier"])}
-        for row in frame.to_dict("records"):
-            if row["tier_note"]:
-                # Where others have a tier, the model that has none is named.
-                place = f"of {row['model']} at {_place(row)}" if _place(row) in tiered else f"at {_place(row)}"
-                reasons.setdefault(row["tier_note"], {})[place] = None
-    if len(reasons) == 1 and not any(frame["tier"].notna().any() for frame in frames):
-        return f"here none: {next(iter(reasons))}"
-    return "; ".join(f"none {_places(list(places))}: {reason}" for reason, places in reasons.items())
 
 
 def why_no_interval(said: Iterable[str]) -> str:
@@ -74,13 +46,11 @@ def why_no_interval(said: Iterable[str]) -> str:
     return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
 
 
-def _why_unranked(frame: pd.DataFrame, row: Row, without_score: Reasons) -> str:
+def _why_unranked(row: Row, without_score: Reasons) -> str:
     if not row["n_pairs"]:
         way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
         return f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
-    alike = (frame["context_level"] == row["context_level"]) & (frame["condition"] == row["condition"])
-    needed = min(SCORED.ranked_from, int(frame.loc[alike, "n_segments"].max()))
-    return f"scores in {counted(row['n_segments'], 'segment')} only, and {needed} are needed"
+    return next(note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)).removeprefix(f"{NO_RANK}: ")
 
 
 def _place(row: Row) -> str:

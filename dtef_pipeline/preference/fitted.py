@@ -21,7 +21,7 @@ from dtef_pipeline.preference.votes import MOST_CONFIDENT
 from dtef_pipeline.preference.why_unscored import why_no_beta, why_no_bounds
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import Bounds, ClusteredErrors, bounds, clustered_errors, enough, pair_tests
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 

@@ -17,13 +17,10 @@ from dtef_pipeline.statistics.differences import (
     Codes,
     Floats,
     paired_statistics,
-    resampling_of,
-    too_few_to_show,
     verdicts,
-    with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.multiplicity import holm
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 _MOST_UNITS = 1_000
@@ -89,9 +86,6 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions,
     statistics = paired_statistics(
         np.where(worse, -sums, sums),
         counts,
-        resampling_of(len(sums), options.resamples, options.seed),
-        permutations=permutations_for(len(left)),
-        seed=options.seed,
         noun=grid.noun,
     )
     total = counts.sum(axis=0)
@@ -105,11 +99,10 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions,
         **_named(grid, second, OTHER),
     )
     # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
-    of_p = statistics.assign(p_bh=statistics["p_holm"])
+    of_p = statistics.assign(p_adjusted=statistics["p_holm"])
     told = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
     statistics["verdict"] = UNDECIDED if grid.of_these else told
-    notes = too_few_to_show(statistics, grid.noun, "a difference", "pair")
-    notes = with_intervals_that_hold_0(notes, statistics["verdict"] == BETTER, statistics, grid.noun)
+    notes = statistics["note"]
     if grid.of_these:
         notes = notes.mask((notes == "") & statistics["low"].notna(), f"{grid.of_these}, which leaves the verdict open")
     statistics["note"] = notes

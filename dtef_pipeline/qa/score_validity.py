@@ -16,7 +16,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.result_tables import QA_VALIDITY
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.proportions import wilson_interval
 from dtef_pipeline.statistics.range_of_means import MeanNoise, range_of_means
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, SEED, why_none

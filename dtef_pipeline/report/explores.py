@@ -7,7 +7,4 @@ CONFIRMS_ELSEWHERE = "This explores: which comparisons confirm, if any, is said 
 
 def explores(over: str) -> str:
     """A sentence for readers of a table of p-values or verdicts; `over` names the tests that p is adjusted over."""
-    return (
-        f"p is adjusted over {over} (Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. "
-        f"{CONFIRMS_ELSEWHERE}"
-    )
+    return f"p is adjusted over {over} (Holm): the probability of any false finding among them is at most 5 %."

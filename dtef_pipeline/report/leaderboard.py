@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.boards.families import BETTER, CONFIRMATORY, WORSE, why_none_confirms
+from dtef_pipeline.boards.families import BETTER, WORSE
 from dtef_pipeline.report.charts import SAME_SCORE, Mark, forest
 from dtef_pipeline.report.markup import (
     DASH,
@@ -29,7 +29,6 @@ from dtef_pipeline.report.markup import (
     note,
     p_value,
     paragraph,
-    percent,
     scrolling,
     section,
     signed,
@@ -41,7 +40,6 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import allowed_for
-from dtef_pipeline.text.counted import counted
 
 
 class Beneath(NamedTuple):
@@ -85,9 +83,8 @@ RANK = BoardColumn(
     "rank",
     "Rank",
     whole,
-    "Place; beneath it the places taken in 95 % of resamples, and the share of resamples in which it is first",
+    "Place; beneath it the best and the worst place that the comparisons leave",
     ends=("rank_low", "rank_high"),
-    beneath=Beneath("p_best", percent, "first in {}"),
 )
 TIER = BoardColumn("tier", "Tier", whole, "Models of one tier cannot be told apart from its first")
 MODEL_COLUMN = BoardColumn("model", "Model", named)
@@ -150,10 +147,10 @@ def _names(rows: pd.DataFrame) -> list[str]:
 
 
 _COMPARISONS_HOW = (
-    "Two models compare on the {cell}s that both have a score for; whole {clusters} are flipped in the permutation test. Two models that are "
-    "not told apart are in no order: either may be the better one. {confirms} explore: p is adjusted over those that were asked in the same "
-    "way (Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. Where readable responses alone say "
-    "something else than the published policy, their difference is shown too."
+    "Two models compare on the {cell}s that both have a score for, by a t test over whole {clusters}. Two models that are not told apart are in "
+    "no order: either may be the better one. p is adjusted (Holm) within three families that were asked in the same way: pairs of language "
+    "models, each language model against {reference}, and the other pairs with a baseline. So the probability of any false finding in a "
+    "family is at most 5 %. Where readable responses alone say something else than the published policy, their difference is shown too."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
 _TURNED = (("model", "other_model"), ("model_variant", "other_variant"), ("score", "other_score"))
@@ -165,41 +162,16 @@ _INTERVALS = [("difference", "low", "high"), ("parsed_difference", "parsed_low",
 def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> str:
     """The section, from groups of the overall board, each with its own rows of `comparisons` (empty: there are none)."""
     parts, groups = [], list(groups)
-    compared = [pairs for _, pairs in groups if len(pairs)]
-    one_confirms = any("family" in pairs and (pairs["family"] == CONFIRMATORY).any() for pairs in compared)
     for at, ((title, rows), pairs) in enumerate(groups):
         body = (
-            _primary(rows, pairs, names, says_why=one_confirms)
+            _primary(rows, pairs, names)
             + _tiers(rows, pairs)
             + (_matrix(rows, pairs, names) + _neighbours(rows, pairs, names) if len(pairs) else "")
         )
         if body:
             parts.append(fold(title, body, is_open=at == 0))
-    how = _COMPARISONS_HOW.format(
-        clusters=names.clusters,
-        cell=names.cell,
-        confirms=_what_confirms(compared, names),
-    )
+    how = _COMPARISONS_HOW.format(clusters=names.clusters, cell=names.cell, reference=names.reference)
     return section("comparisons", "Comparisons", how, "".join(parts) or paragraph("No comparisons yet."))
-
-
-def _what_confirms(found: Sequence[pd.DataFrame], names: Names) -> str:
-    """Which family of comparisons confirms: its hypothesis, the number of its tests and their adjustment; or that none does, and why.
-
-    Ends with what the others are called, of which the text goes on to speak.
-    """
-    pairs = pd.concat(found) if found else pd.DataFrame(columns=["family", "targets", "model_variant", "other_variant"])
-    if "family" not in pairs:
-        return "Comparisons"
-    if why := why_none_confirms(pairs, names.reference):
-        return f"No family of comparisons confirms: {why}. So all comparisons"
-    family = pairs[pairs["family"] == CONFIRMATORY]
-    tests = counted(int(family["p"].notna().sum()), "test")
-    return (
-        f"One family confirms, chosen by what was asked and not by what came out: each language model against {names.reference}, "
-        f"{names.whole_way.format_map(family.iloc[0])}. Its null hypothesis: the model scores as answers without a model do; "
-        f"{tests}, p adjusted by Holm, so that the probability of any false finding in it is at most 5 %. All other comparisons"
-    )
 
 
 def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
@@ -218,7 +190,7 @@ def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
             "p_adjusted",
             "p (adjusted)",
             p_value,
-            "Over the family that confirms (Holm), or over all others asked in the same way",
+            "Adjusted by Holm over the family's pairs that were asked in the same way",
         ),
         Column("verdict", "Verdict", text),
         *(column for column in readable if apart),
@@ -231,8 +203,8 @@ def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
     ]
 
 
-def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names, *, says_why: bool) -> str:
-    """Each language model against the reference, in the order of the board; `says_why`: where there is none, that nothing confirms here."""
+def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
+    """Each language model against the reference, in the order of the board."""
     if not len(pairs):
         return ""
     models = dict(zip(rows["model_variant"], rows["model"], strict=True))
@@ -243,15 +215,12 @@ def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names, *, says_why:
             found.append(pair if sides[1] == names.reference else _turned(pair))
     place = {variant: at for at, variant in enumerate(rows["model_variant"])}
     found.sort(key=lambda pair: place.get(pair["model_variant"], len(place)))
-    if not found and not says_why:  # it stands above all groups
-        return ""
     if not found:
-        return paragraph(f"No language model was compared with {names.reference}: every comparison here explores.")
+        return ""
     frame = pd.DataFrame(found)
     frame = frame.assign(**{name: _called(frame[variant], frame[name], models) for name, variant in _SIDES.items()})
     shown = with_intervals(frame, _INTERVALS, sign="+")
-    confirms = "family" in frame and bool((frame["family"] == CONFIRMATORY).all())
-    caption = f"{'Confirmatory: each' if confirms else 'Each'} language model against {names.reference}{'' if confirms else ' (explores)'}"
+    caption = f"Each language model against {names.reference}"
     return table(shown, _pair_columns(names, frame), caption=caption, row_head="model", data=frame)
 
 

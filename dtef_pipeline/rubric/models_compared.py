@@ -24,13 +24,10 @@ from dtef_pipeline.statistics.differences import (
     Floats,
     paired_statistics,
     places,
-    resampling_of,
-    too_few_to_show,
     verdicts,
-    with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 
 MODELS_COMPARED = {
@@ -157,9 +154,6 @@ def _tested_pairs(
     statistics = paired_statistics(
         np.where(worse, -sums, sums),
         summed.counts,
-        resampling_of(len(sums), resamples, seed),
-        permutations=permutations_for(sums.shape[1]),
-        seed=seed,
         noun=noun,
     )
     total = summed.counts.sum(axis=0)
@@ -174,8 +168,6 @@ def _tested_pairs(
         p_holm=holm(statistics["p"]),
     )
     # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
-    of_p = statistics.assign(p_bh=statistics["p_holm"])
+    of_p = statistics.assign(p_adjusted=statistics["p_holm"])
     statistics["verdict"] = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
-    notes = too_few_to_show(statistics, noun, "a difference", "pair")
-    statistics["note"] = with_intervals_that_hold_0(notes, statistics["verdict"] == BETTER, statistics, noun)
     return statistics

@@ -13,13 +13,10 @@ from dtef_pipeline.statistics.differences import (
     cluster_sums,
     paired_statistics,
     places,
-    resampling_of,
-    too_few_to_show,
     verdicts,
-    with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.text.counted import counted
 
@@ -108,7 +105,7 @@ def has_regression(compared: pd.DataFrame) -> bool:
 
 def prompts_to_show(compared: pd.DataFrame) -> int:
     """Prompts that a model of `compare_runs` must have in both runs for a regression of it to be shown, all its models being tested."""
-    return max(MIN_CLUSTERS, fewest_clusters(len(compared)))
+    return MIN_CLUSTERS
 
 
 def _cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -134,9 +131,6 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
     statistics = paired_statistics(
         without_rounding(now - then, np.abs(now) + np.abs(then)),
         weights,
-        resampling_of(len(prompts), resamples, seed),
-        permutations=permutations_for(len(models)),
-        seed=seed,
         noun="prompt",
     )
     total = weights.sum(axis=0)
@@ -150,8 +144,5 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
     )
     words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
     # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
-    statistics["verdict"] = verdicts(statistics.assign(p_bh=statistics["p_holm"]), words, margin)
-    differs = statistics["verdict"].isin([IMPROVEMENT, REGRESSION])
-    notes = too_few_to_show(statistics, "prompt", "a change", "model")
-    statistics["note"] = with_intervals_that_hold_0(notes, differs, statistics, "prompt")
+    statistics["verdict"] = verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), words, margin)
     return statistics

@@ -21,7 +21,7 @@ from scipy.special import stdtr, stdtrit
 from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT
-from dtef_pipeline.statistics.permutation import holm
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.resampling import CONFIDENCE, why_none
 
 Floats = npt.NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Cluster-robust estimates of means and ratios.
 
-It knows clusters and columns, nothing of any family. A cluster is what results are independent by, such as a battery of questions with all its
-scores; a column is one number, such as the mean score of a model.
+It knows clusters and columns, nothing of any family. A cluster is what results are independent by, such as items that
+hang together, with all their scores; a column is one number, such as the mean score of a model.
 
 Source: the jackknife of whole clusters (CV3: Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), with as many degrees of freedom as there
 are effective clusters (Carter, Schnepel & Steigerwald 2017), less one.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.statistics.bradley_terry import StrengthFit
-from dtef_pipeline.statistics.permutation import holm
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS
 
 Floats = npt.NDArray[np.float64]

@@ -11,19 +11,20 @@ Liu 1988).
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
-from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE as CONFIDENCE
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS as MIN_CLUSTERS
 from dtef_pipeline.statistics.cluster_robust import effective_clusters as effective_clusters
 from dtef_pipeline.statistics.cluster_robust import why_none as why_none
+from dtef_pipeline.statistics.drawing import SEED as SEED
+from dtef_pipeline.statistics.products import product as product
 from dtef_pipeline.statistics.shared_noise import ClusterNoise, NoiseVariances
 from dtef_pipeline.text.counted import counted
 
@@ -32,7 +33,6 @@ Noise = npt.NDArray[np.floating]
 Floating = TypeVar("Floating", bound=np.floating)
 
 RESAMPLES = 2000
-SEED = 20_261_121
 _FINITE = 0.95
 """Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""
 _NOISE_COUNTS = 5
@@ -188,22 +188,6 @@ def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDAr
     people = ndtri((rng.permutation(resamples) + 0.5) / resamples)
     weights.flags.writeable = signs.flags.writeable = people.flags.writeable = False
     return weights, signs, people
-
-
-def product(left: npt.NDArray[Floating], right: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
-    """`left` @ `right`, (rows, inner) and (inner, columns), by the BLAS in the thread that asks."""
-    _one_thread()
-    return np.asarray(left @ right)
-
-
-@cache
-def _one_thread() -> None:
-    """From now on the BLAS of this process starts no threads of its own.
-
-    They wait for each other at every product, which on a busy machine takes many times as long as multiplying; and the last digits of a
-    product of single-precision numbers depend on how many threads there are, so that an interval would depend on the machine.
-    """
-    threadpool_limits(limits=1, user_api="blas")
 
 
 class Between(NamedTuple):

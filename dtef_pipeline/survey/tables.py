@@ -254,11 +254,6 @@ REFERENCE_SCORES = pa.schema(
 
 Written with `survey_responses`."""
 
-INTERVAL_KIND_FIELD = field(
-    "interval_kind",
-    pa.string(),
-    "Kind of the row's intervals: for other questions and people (conservative: rather too wide), or questions alone",
-)
 _OF_QUESTION = pa.struct([("question_id", pa.string()), ("score", pa.float64()), ("n_scored", pa.int64())])
 SEGMENT_RESULTS = pa.schema(
     [
@@ -275,7 +270,6 @@ SEGMENT_RESULTS = pa.schema(
         field("score", pa.float64(), "Mean score under the published policy, 0-1: higher is better"),
         field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 batteries"),
         field("score_high", pa.float64(), "Upper end of the 95 % interval of score; null with fewer than 5 batteries"),
-        INTERVAL_KIND_FIELD,
         *(
             field(metric, pa.float64(), f"Mean {metric} of the predictions that were read, 0-1: {better} is better")
             for metric in METRICS

@@ -10,7 +10,8 @@ import pytest
 
 from assets.launch import BOARD_NAMES, STAGE_NAMES, Launched
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.statistics.drawing import SEED
 from resources.warehouse import Warehouse
 from tests.assets.conftest import GREEN, Pipeline
 from tests.conftest import ROOT
@@ -103,7 +104,7 @@ class TestSample:
         pipeline, _, boards = ran
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
-            assert (said[name]["seed"].value, said[name]["resamples"].value) == (SEED, RESAMPLES)
+            assert (said[name]["seed"].value, said[name]["intervals"].value) == (SEED, True)
         for name in ("leaderboard", "breakdowns", "gaps"):
             assert said[name]["plot"].value.startswith("![")
         board = pipeline.house.read("leaderboard").to_pandas()
@@ -115,4 +116,5 @@ class TestSample:
         assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
         assert len(compared) > 0
         assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
-        assert len(pipeline.house.read("reliability")) == 0  # every prompt was asked once
+        reliability = pipeline.house.read("reliability").to_pandas()
+        assert reliability["icc"].isna().all(), "every prompt was asked once"

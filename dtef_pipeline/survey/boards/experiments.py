@@ -22,12 +22,10 @@ from dtef_pipeline.statistics.differences import (
     cluster_sums,
     paired_statistics,
     places,
-    resampling_of,
     verdicts,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked
 from dtef_pipeline.survey.keys import KEYS
@@ -37,13 +35,13 @@ _COMPARED_BY = ["model", "condition"]
 _N_BEHIND = ["n_questions", "n_batteries"]
 _AT_LEVEL = ["model", "context_place"]
 _PAID_COLUMNS = [*_COMPARED_BY, "context_place", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-_DECIDED_BY = ["low", "high", "p", "p_holm", "p_bh", "n_questions", "n_batteries", "decision", "note"]
+_DECIDED_BY = ["low", "high", "p", "p_adjusted", "n_questions", "n_batteries", "decision", "note"]
 _READ_IN_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_bh", "decision", "note")},
+    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "decision", "note")},
     "n_pairs": "n_parsed_pairs",
 }
 """What is said of parsed scores alone, by the name that the same has under the policy."""
-_STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.values(), "seed"]
+_STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.values()]
 
 
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
@@ -97,23 +95,21 @@ def compared(
         if has_table(connection, "predictions")
         else pd.DataFrame(columns=_PAID_COLUMNS)
     )
-    return comparison(cells[several], paid, margin=margin, resamples=options.resamples, seed=options.seed)
+    return comparison(cells[several], paid, margin=margin)
 
 
-def comparison(
-    cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN, resamples: int = RESAMPLES, seed: int = SEED
-) -> pd.DataFrame:
+def comparison(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
     """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
 
     Each context level is compared by itself, as if the others had not been asked; its rows stand together, levels in their order.
 
     `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and
     `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
-    `low` and `high` (95 % interval), `p` (sign flips of whole batteries), `p_holm` and `p_bh` (adjusted over the rows of the level by Holm,
-    by Benjamini and Hochberg), `n_questions`, `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` of the pairs that were
-    answered readably in both conditions (`n_parsed_pairs`), `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`.
-    `decision`: `better` or `worse` (p_bh < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. `parsed_note`
-    says where readable responses alone decide otherwise. Raises ConfigError for a margin that is not above 0 and below 1.
+    `low` and `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted` (over the rows of the level, by Holm), `n_questions`,
+    `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` of the pairs that were answered readably in both conditions
+    (`n_parsed_pairs`), `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse`
+    (p_adjusted < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. `parsed_note` says where readable
+    responses alone decide otherwise. Raises ConfigError for a margin that is not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
@@ -124,15 +120,13 @@ def comparison(
             cells[cells["context_place"] == level],
             usage[usage["context_place"] == level].drop(columns="context_place"),
             margin,
-            resamples,
-            seed,
         )
         for level in levels
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.DataFrame:
     """The rows of one context level; `cells` and `usage` are its own."""
     paired = _without_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
@@ -143,22 +137,21 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float, resamples
     table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
     table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
-    table = _with_decisions(table, paired[paired["condition_place"] > 0], margin, resamples, seed)
+    table = _with_decisions(table, paired[paired["condition_place"] > 0], margin)
     compared = table["condition_place"] > 0
     table["margin"] = np.where(compared, margin, np.nan)
-    table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
     table[_N_BEHIND] = table[_N_BEHIND].astype("Int64")
     columns = ["context_level", "n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
 
 
-def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
-    decided = _decided(paired, margin, resamples, seed).set_index(_COMPARED_BY)
+    decided = _decided(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
         readable = _without_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
-        of_parsed = _decided(readable, margin, resamples, seed).set_index(_COMPARED_BY)
+        of_parsed = _decided(readable, margin).set_index(_COMPARED_BY)
     else:
         of_parsed = decided
     table = table.join(decided[_DECIDED_BY]).join(of_parsed[list(_READ_IN_BOTH)].rename(columns=_READ_IN_BOTH))
@@ -187,7 +180,7 @@ def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
     return first.groupby(level="model").transform("first")
 
 
-def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+def _decided(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """Interval, test and decision of each model and condition that has pairs."""
     column, rows = places(paired, _COMPARED_BY)
     cluster, clusters = places(paired, ["cluster"])
@@ -196,14 +189,11 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
     statistics = paired_statistics(
         sums,
         cluster_sums(cluster, column, np.ones(len(paired)), shape),
-        resampling_of(shape[0], resamples, seed),
-        permutations=permutations_for(shape[1]),
-        seed=seed,
         noun=KEYS.cluster_noun,
     )
     table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_batteries"})], axis=1)
     table["n_questions"] = paired["same_item"].groupby(column).nunique()
-    table["p_holm"], table["p_bh"] = holm(table["p"]), benjamini_hochberg(table["p"])
+    table["p_adjusted"] = holm(table["p"])
     table["decision"] = verdicts(table, DECISIONS, margin)
     small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
     table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"

@@ -16,7 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.permutation import benjamini_hochberg, permutations_for
 from dtef_pipeline.statistics.range_of_means import MeanNoise, range_of_means
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none

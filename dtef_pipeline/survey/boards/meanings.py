@@ -29,9 +29,7 @@ PLAIN = (
 )
 """Columns that need no words."""
 ENDS: Mapping[str, tuple[str, str]] = {
-    **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "worth", "vs_marginal", "slope")},
-    "adjusted_score": ("adjusted_low", "adjusted_high"),
-    "parsed_score": ("parsed_low", "parsed_high"),
+    **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "slope")},
     "difference": ("low", "high"),
     "icc": ("low", "high"),
     "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
@@ -43,7 +41,7 @@ SHOWN_INTERVALS = (
     *(("low", "high"), ("excess_low", "excess_high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),
 )
 """The ends of what a view shows as its interval: of these the first that it has."""
-OWN_INTERVALS: Mapping[str, str] = {f"{name}_interval": name for name in ("skill", "worth", "vs_marginal")}
+OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
 """Columns of people's tables with the interval of another estimate than the one that a view is about, and the estimate's column."""
 FIRST_OUT = (
     *(
@@ -65,8 +63,6 @@ FIRST_OUT = (
         "n_questions",
         "n_batteries",
         "n_segments",
-        "vs_marginal",
-        "coverage",
         "expected_gap",
         "note",
         "consistency_note",
@@ -92,8 +88,7 @@ FIRST_OUT = (
 """Columns that a narrow terminal has no room for, in the order in which they are left out."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
-    *("skill", "skill_interval", "worth", "worth_interval", "vs_marginal", "vs_marginal_interval"),
-    *("n_pairs", "questions", "coverage", "parse_rate"),
+    *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
@@ -103,7 +98,7 @@ EXPERIMENT: Mapping[str, str] = {
     "score": "Mean score over these pairs, 0-1: higher is better",
     "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
     "interval": "95 % interval of the difference, by whole batteries of questions",
-    "p_bh": "Probability of such a difference if there were none, 0-1, adjusted (Benjamini-Hochberg) over all rows of the table: it explores",
+    "p_adjusted": "Probability of such a difference if there were none, 0-1, adjusted (Holm) over all rows of the table",
     "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
     "neither (undecided)",
     "parsed_decision": "The same decision by readable responses alone, over the pairs that were answered readably in both conditions",
@@ -172,7 +167,7 @@ def meanings(by: str) -> Mapping[str, str]:
     known |= {name: _of_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
     if _is_by_metric(by):
         known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}
-    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lowered(BOARD_COLUMNS['effective_questions'])}"
+    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lowered(BOARD_COLUMNS['n_batteries'])}"
     names = (*view_columns(by), "condition")
     return {name: known[name] for name in names if name not in PLAIN}
 

@@ -7,7 +7,7 @@ noise that the respondents bring into a score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,8 +25,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, Places, has_listed_order, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
-from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps_on_scale, gini
-from dtef_pipeline.survey.tables import CORRECTED, DISTANCES
+from dtef_pipeline.survey.tables import DISTANCES
 
 _PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
@@ -41,24 +40,12 @@ class SamplingNoise:
     """
 
     score: Deviations  # (rows, replicates)
-    corrected: Mapping[str, Deviations]  # (rows, replicates) of each corrected error
-    parsed_part: Deviations  # (rows,) share of the scored draws that could be parsed, 1 where there is none
     pair: Places  # (rows,)
-    uniform: Deviations  # (pairs + 1, replicates)
-    others: Deviations
-    gini: Deviations
-
-    @property
-    def parsed(self) -> Deviations:
-        """(rows, replicates) of the mean over parsed draws alone: the others do not move with the answers."""
-        return self.score if (self.parsed_part == 1).all() else self.score / self.parsed_part[:, None]
+    others: Deviations  # (pairs + 1, replicates) of the leave-one-out mean
 
     def of(self, rows: Places) -> SamplingNoise:
         """That of some of the cells."""
-        corrected = {name: deviations[rows] for name, deviations in self.corrected.items()}
-        return replace(
-            self, score=self.score[rows], corrected=corrected, parsed_part=self.parsed_part[rows], pair=self.pair[rows]
-        )
+        return replace(self, score=self.score[rows], pair=self.pair[rows])
 
 
 def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> SamplingNoise | None:
@@ -74,16 +61,11 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     pair = _pairs(survey, cells)
     samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _predictions(connection, cells)
-    sums = scored_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric, CORRECTED)
+    sums = scored_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
-    scored = np.maximum(sums.draws + unread, 1)
-    parsed = np.maximum(cells["n_ok"].to_numpy(dtype=np.float64), 1)
-    np.divide(sums.score, scored.astype(np.float32)[:, None], out=sums.score)
-    for errors in sums.corrected.values():
-        errors /= parsed.astype(np.float32)[:, None]
-    part = np.where(sums.draws > 0, sums.draws / scored, 1).astype(np.float32)
+    np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
     known = np.where(pair < 0, len(survey), pair)
-    return SamplingNoise(sums.score, sums.corrected, part, known, *_references(survey, samples, options.metric))
+    return SamplingNoise(sums.score, known, _others(survey, samples, options.metric))
 
 
 class Predictions(NamedTuple):
@@ -99,15 +81,13 @@ class SummedDraws(NamedTuple):
     """What is added up over the draws of each cell."""
 
     score: Deviations  # (cells, replicates)
-    corrected: Mapping[str, Deviations]
     draws: Floats  # (cells,) with a score
 
 
-def scored_anew(samples: Iterable[Redrawn], given: Predictions, metric: str, corrected: Sequence[str] = ()) -> SummedDraws:
-    """Deviations of the predictions' scores under the metric, and of their `corrected` errors, from their mean over the samples."""
+def scored_anew(samples: Iterable[Redrawn], given: Predictions, metric: str) -> SummedDraws:
+    """Deviations of the predictions' scores under the metric from their mean over the samples."""
     shape = (len(given.pair), REPLICATES)
-    errors = {name: np.zeros(shape, dtype=np.float32) for name in corrected}
-    sums = SummedDraws(np.zeros(shape, dtype=np.float32), errors, np.zeros(shape[0]))
+    sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
     moving = [np.asarray(given.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
     for sample in samples:
         _score_draws(sample, given, moving, metric, sums)
@@ -152,9 +132,6 @@ def _score_draws(
         scored = _scores(metric, shown, sample, at).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         sums.score[cell[first]] += np.add.reduceat(_deviations(scored), first, axis=0)
-        for name, errors in sums.corrected.items():
-            error = _errors(name, shown, sample, at).reshape(-1, REPLICATES)
-            errors[cell[first]] += np.add.reduceat(_deviations(error), first, axis=0)
         sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scored[:, 0]).astype(np.float64), first)
 
 
@@ -174,20 +151,6 @@ def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> 
     return np.asarray(1 - values if metric in DISTANCES else values)
 
 
-def _errors(name: str, predicted: Floats, sample: Redrawn, places: Places) -> Floats:
-    """Corrected errors (places x replicates,), NaN where there is none."""
-    answers, n = sample.rows(places), np.repeat(sample.sampled[places], REPLICATES)
-    if name == "l2_corrected":
-        return corrected_l2(predicted, answers, n)
-    values = np.full(len(answers), np.nan)
-    plain = np.repeat(has_listed_order(sample.ranks[places]), REPLICATES)
-    for ranks, rows in [(np.arange(sample.k), plain), *_other_orders(sample, places)]:
-        chosen = rows & np.repeat(sample.ordinal[places], REPLICATES)
-        if chosen.any():
-            values[chosen] = corrected_rps_on_scale(predicted[chosen], answers[chosen], n[chosen], ranks)
-    return values
-
-
 def _other_orders(sample: Redrawn, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
     """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
     ranks = sample.ranks[places]
@@ -201,24 +164,15 @@ def _deviations(values: Floats) -> Deviations:
     return np.where(np.isfinite(centred), centred * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
-def _references(survey: pa.Table, samples: list[Redrawn], metric: str) -> tuple[Deviations, Deviations, Deviations]:
-    """Deviations (pairs, replicates) of the uniform and the leave-one-out distribution, and of the unbiased Gini index."""
-    uniform, others, spread = (np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32) for _ in range(3))
+def _others(survey: pa.Table, samples: list[Redrawn], metric: str) -> Deviations:
+    """Deviations (pairs + 1, replicates) of the leave-one-out distribution."""
+    others = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
     lists = survey["others"].combine_chunks()
     known = lists.is_valid().to_numpy(zero_copy_only=False)
     for sample in samples:
-        every = np.arange(len(sample.pairs))
-        uniform[sample.pairs] = _of_pairs(
-            sample, metric, every, _moved(np.ones((len(every), sample.k)), np.zeros((1, REPLICATES, 1)))
-        )
-        some = every[known[sample.pairs]]
+        some = np.flatnonzero(known[sample.pairs])
         if len(some):
-            given = _moved(matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
-            others[sample.pairs[some]] = _of_pairs(sample, metric, some, given)
-        n = np.repeat(sample.sampled, REPLICATES)
-        spread[sample.pairs] = _deviations(gini(sample.rows(every), n).reshape(-1, REPLICATES))
-    return uniform, others, spread
-
-
-def _of_pairs(sample: Redrawn, metric: str, places: Places, predicted: Floats) -> Deviations:
-    return _deviations(_scores(metric, predicted, sample, places).reshape(-1, REPLICATES))
+            predicted = _moved(matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
+            scored = _scores(metric, predicted, sample, some).reshape(-1, REPLICATES)
+            others[sample.pairs[some]] = _deviations(scored)
+    return others

@@ -43,7 +43,7 @@ _SPREAD = (
 )
 _DIFFERENCE = ("difference", "interval")
 _APART = (*_DIFFERENCE, "p_adjusted", "verdict")
-_REACTION = (*_DIFFERENCE, "p_bh", "verdict")
+_REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
 _BEYOND_CHANCE = ("gap", "excess")
 _GAP_TESTED = ("interval", "p_bh", "best_and_worst", "expected_gap", "p_holm", "parsed_gap", "parsed_excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
@@ -147,7 +147,7 @@ PUBLISHED = (
         (*_MODEL_AT_LEVEL, "n_cells", "n_draws", *_REPEATED, "note"),
         subject=("model", "icc", "interval", "model_detectable"),
         is_board=False,
-        needs="prompts asked repeatedly, such as `dtef run --draws 3`",
+        needs="a model with a score",
     ),
 )
 """Every view, boards first."""

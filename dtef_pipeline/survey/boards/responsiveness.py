@@ -17,23 +17,19 @@ from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.boards.families import disagreement
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
     Floats,
-    cluster_noise,
     cluster_sums,
     paired_statistics,
     places,
-    ratio_intervals,
-    resampling_of,
     verdicts,
-    with_intervals_that_hold_0,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
-from dtef_pipeline.statistics.resampling import CONFIDENCE
-from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.shared_noise import CORRELATION, shared_variance
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS
@@ -43,7 +39,7 @@ _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """What a model was asked at several context levels."""
 _PROMPT = list(KEYS.cell)
 _READ_AT_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_bh", "verdict", "note")},
+    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "verdict", "note")},
     "n_pairs": "n_parsed_pairs",
 }
 """What is said of parsed scores alone, by the name that the same has under the policy."""
@@ -90,38 +86,34 @@ def responsiveness(
 
     `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
-    lowest, mean over the pairs with both; `p` is of its sign-flip test by whole batteries, `p_holm` adjusted over the rows of the
-    same condition, `p_bh` (Benjamini-Hochberg) over its language models. Verdict: evidence-adapting or hurt by context (p_bh < .05),
-    stereotype-holding (the 90 % interval of the difference lies within +-0.01), else undecided, as where no answer could be read at a level;
-    null for a baseline, which is computed. What begins with `parsed` says the same of the pairs that were answered readably at both levels.
-    Without two context levels a model has no row.
+    lowest, mean over the pairs with both; `p` is of its t test by whole batteries, `p_adjusted` (Holm) over the language models of the
+    same condition. Verdict: evidence-adapting or hurt by context (p_adjusted < .05), stereotype-holding (the 90 % interval of the difference
+    lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
+    `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
     """
     where, rows, groups, clusters = _paired(cells, shown, noise)
     if not len(groups):
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
-    policy = _judged(_change(rows, shape, options), groups)
+    policy = _judge(_change(rows, shape), groups)
     all_read = np.array_equal(rows.score, rows.parsed)
-    readable = policy if all_read else _judged(_change(_readable(rows), shape, options), groups)
+    readable = policy if all_read else _judge(_change(_readable(rows), shape), groups)
     parsed = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
-    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed, _slope(rows, shape, options)], axis=1)
+    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed, _slope(rows, shape)], axis=1)
     table["levels"] = _levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
     behind = pd.DataFrame({"n_pairs": rows.pair, "n_questions": rows.question, "n_batteries": rows.cluster})
     table = pd.concat([table, behind.groupby(rows.group).nunique()], axis=1)
-    table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
     unread = _unread(cells.iloc[where], rows.group, len(groups))
     table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
-    found = table["verdict"].isin(_REACTIONS[:2])
-    table["note"] = with_intervals_that_hold_0(table["note"].where(unread == "", unread), found, table, KEYS.cluster_noun)
+    table["note"] = table["note"].where(unread == "", unread)
     table["parsed_note"] = disagreement(table, options.subject, "were answered readably at both levels", {})
-    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
+    return table.assign(targets=options.targets, metric=options.metric)[list(RESPONSIVENESS.names)]
 
 
-def _judged(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
-    """The statistics of each group with `p_bh` and `verdict`, both null for a baseline: nothing is shown to what is computed."""
+def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """The statistics of each group with `p_adjusted` and `verdict`, both null for a baseline: nothing is shown to what is computed."""
     asked = ~groups["model_variant"].map(is_computed).astype(bool)
-    p_bh = change["p"].where(asked).groupby(groups["condition"]).transform(lambda p: benjamini_hochberg(p))
-    judged = change.assign(p_bh=p_bh)
+    judged = change.assign(p_adjusted=change["p"].where(asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
     return judged.assign(verdict=verdicts(judged, _REACTIONS, MARGIN).where(asked, None))
 
 
@@ -160,7 +152,7 @@ def _shown(cells: pd.DataFrame, shown: pd.DataFrame) -> Floats:
     return prompts.merge(shown, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
 
 
-def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.DataFrame:
+def _change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     """Highest level against lowest, on the pairs that have a score at both: each group's statistics."""
     highest, lowest = np.full(shape[1], -np.inf), np.full(shape[1], np.inf)
     np.maximum.at(highest, rows.group, rows.size)
@@ -173,15 +165,8 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
     contrast = most.astype(np.float64) - least
     sums = _cluster_sums(rows, contrast, shape)
     counts = cluster_sums(rows.cluster, rows.group, most, shape)
-    statistics = paired_statistics(
-        sums,
-        counts,
-        resampling_of(shape[0], options.resamples, options.seed),
-        permutations=permutations_for(shape[1]),
-        seed=options.seed,
-        noise=_noise_sums(rows, contrast, shape),
-        noun=KEYS.cluster_noun,
-    ).drop(columns="n_clusters")
+    shared = _shared(rows, contrast, counts.sum(axis=0))
+    statistics = paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
     for name, level in (("least", least), ("most", most)):
         pairs = counts.sum(axis=0)
         with np.errstate(invalid="ignore"):
@@ -191,7 +176,7 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
     return statistics
 
 
-def _slope(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.DataFrame:
+def _slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     """Regression of score on context questions shown, with an intercept of its own for each pair."""
     known = ~np.isnan(rows.shown)
     pairs = np.bincount(rows.pair, weights=known)
@@ -199,12 +184,9 @@ def _slope(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Dat
     centred = np.where(known, rows.shown - means[rows.pair], 0.0)
     numerators = _cluster_sums(rows, centred, shape)
     denominators = cluster_sums(rows.cluster, rows.group, centred**2, shape)
-    total = denominators.sum(axis=0)
-    slope = np.divide(numerators.sum(axis=0), total, out=np.full(shape[1], np.nan), where=total > 0)
-    resampling = resampling_of(shape[0], options.resamples, options.seed)
-    noise = _noise_sums(rows, centred, shape)
-    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise)
-    return pd.DataFrame({"slope": slope, "slope_low": low, "slope_high": high})
+    slope = estimate_ratios(numerators, denominators, shared=_shared(rows, centred, denominators.sum(axis=0)))
+    low, high = slope.interval()
+    return pd.DataFrame({"slope": slope.value, "slope_low": low, "slope_high": high})
 
 
 def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floats:
@@ -213,15 +195,15 @@ def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floa
     return without_rounding(sums, cluster_sums(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
 
 
-def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> ClusterNoise | None:
-    """Of the sums of contrast x score by cluster and group; a part is a question as the people of a round answered it."""
+def _shared(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
+    """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question as a round answered it."""
     if rows.noise is None:
-        return None
+        return np.zeros(len(total))
     place = rows.group * (rows.asked.max() + 1) + rows.asked
     _, first, part = np.unique(place, return_index=True, return_inverse=True)
     parts = np.stack([np.bincount(part, contrast * column).astype(np.float64) for column in rows.noise.T])
-    cluster, group = rows.cluster[first], rows.group[first]
-    return cluster_noise(parts.T, cluster, group, rows.round[first], shape, CORRELATION)
+    shared = shared_variance(parts.T, rows.group[first], rows.cluster[first], rows.round[first], len(total), CORRELATION)
+    return np.divide(shared, total**2, out=np.zeros(len(total)), where=total > 0)
 
 
 def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:

@@ -2,8 +2,7 @@
 
 All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
 clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
-unless said otherwise, `p_holm` is adjusted over all rows of the same context level, condition and targets. What begins with `parsed` says
-of readable responses alone what the column without it says under the published policy.
+unless stated otherwise. What begins with `parsed` says of readable responses alone what the column without it says under the published policy.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from dtef_pipeline.survey.tables import (
     ATTRIBUTE_FIELD,
     CONDITION_FIELD,
     DISTANCES,
-    INTERVAL_KIND_FIELD,
     LEVEL_FIELD,
     METRICS,
     QUESTION_FIELD,
@@ -26,16 +24,15 @@ from dtef_pipeline.survey.tables import (
     TARGETS_FIELD,
     VALUE_FIELD,
 )
-from dtef_pipeline.tables import COUNTS, METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
+from dtef_pipeline.tables import METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _OF_SERIES = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
 _N_QUESTIONS = field("n_questions", _COUNT, "Different questions behind the row")
 _N_BATTERIES = field("n_batteries", _COUNT, "Batteries of questions behind the row, which intervals and tests go by")
-_PERMUTATIONS = field("permutations", _COUNT, "Sign flips behind p")
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
 _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
-_P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided sign-flip test)")
+_P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided t test)")
 _P_HOLM = field(
     "p_holm",
     _NUMBER,
@@ -49,7 +46,7 @@ _PARSED = (
     ),
     field("parsed_low", _NUMBER, "Lower end of the 95 % interval of parsed_difference"),
     field("parsed_high", _NUMBER, "Upper end of the 95 % interval of parsed_difference"),
-    field("parsed_p", _NUMBER, "Probability of such a parsed_difference if there were none, 0-1 (two-sided sign-flip test)"),
+    field("parsed_p", _NUMBER, "Probability of such a parsed_difference if there were none, 0-1 (two-sided t test)"),
 )
 _PARSED_NOTE = field(
     "parsed_note",
@@ -67,7 +64,6 @@ COMPARISONS = pa.schema(
         field("n_pairs", _COUNT, "Pairs of segment and question that both models have a score for"),
         _N_QUESTIONS,
         _N_BATTERIES,
-        _PERMUTATIONS,
         field("score", _NUMBER, "Mean score of the better model on the shared pairs, 0-1: higher is better"),
         field("other_score", _NUMBER, "Mean score of the other model on the shared pairs, 0-1: higher is better"),
         field("difference", _NUMBER, "Lead of the better model: score less other score, 0-1"),
@@ -75,19 +71,13 @@ COMPARISONS = pa.schema(
         _HIGH,
         field("effect_size", _NUMBER, "Difference in units of the standard deviation of the batteries' differences"),
         _P,
-        _P_HOLM,
         field(
             "family",
             _TEXT,
-            "Family of the comparison: confirmatory (a language model against the leave-one-out marginal, asked as usual with the most "
-            "context) or exploratory (all others)",
+            "Family of the comparison: models (two language models), reference (a language model against the leave-one-out marginal) or "
+            "baselines (all others)",
         ),
-        field(
-            "p_adjusted",
-            _NUMBER,
-            "Adjusted p, 0-1: of confirmatory rows over these (Holm), of exploratory ones over those of one level and condition "
-            "(Benjamini-Hochberg)",
-        ),
+        field("p_adjusted", _NUMBER, "Adjusted p (Holm over the rows of the family at one level and condition), 0-1"),
         field("verdict", _TEXT, "Verdict by p_adjusted: better, not told apart or not tested"),
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question that both models answered readably"),
         *_PARSED,
@@ -95,7 +85,6 @@ COMPARISONS = pa.schema(
         field("parsed_verdict", _TEXT, "Verdict by readable responses alone: better, worse, not told apart or not tested"),
         _PARSED_NOTE,
         _NOTE,
-        _SEED_FIELD,
     ]
 )
 """Every two models on the cells that both have a score for, the better one first."""
@@ -110,7 +99,6 @@ RESPONSIVENESS = pa.schema(
         field("n_pairs", _COUNT, "Pairs of segment and question with a score at two context levels or more"),
         _N_QUESTIONS,
         _N_BATTERIES,
-        _PERMUTATIONS,
         field("slope", _NUMBER, "Change of the score per context question shown, within pairs: above 0 is better with context"),
         field("slope_low", _NUMBER, "Lower end of the 95 % interval of slope"),
         field("slope_high", _NUMBER, "Upper end of the 95 % interval of slope"),
@@ -122,22 +110,22 @@ RESPONSIVENESS = pa.schema(
         _LOW,
         _HIGH,
         _P,
-        _P_HOLM,
         field(
-            "p_bh", _NUMBER, "Adjusted p (Benjamini-Hochberg over the language models of one condition), 0-1; null: a baseline"
+            "p_adjusted",
+            _NUMBER,
+            "Adjusted p (Holm over the language models of one condition), 0-1; null: a baseline",
         ),
         field(
             "verdict",
             _TEXT,
-            "Verdict by p_bh: evidence-adapting, stereotype-holding, hurt by context or undecided; null: a baseline",
+            "Verdict by p_adjusted: evidence-adapting, stereotype-holding, hurt by context or undecided; null: a baseline",
         ),
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question answered readably at the highest and the lowest level"),
         *_PARSED,
-        field("parsed_p_bh", _NUMBER, "Adjusted parsed_p, as p is for p_bh"),
+        field("parsed_p_adjusted", _NUMBER, "Adjusted parsed_p, as p is for p_adjusted"),
         field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
         _PARSED_NOTE,
         _NOTE,
-        _SEED_FIELD,
     ]
 )
 """Whether a model's score rises with the context it is shown."""
@@ -233,7 +221,6 @@ RELIABILITY = pa.schema(
         field("rerun_detectable", _NUMBER, "Smallest difference of two reruns' mean scores that is found in 80 % of cases"),
         field("model_detectable", _NUMBER, "Smallest difference of two models' mean scores that is found in 80 % of cases"),
         _NOTE,
-        _SEED_FIELD,
     ]
 )
 """How far the scores of repeated draws of the same prompt agree."""
@@ -256,50 +243,28 @@ _COMMON = {
     "score": "Mean score under the published policy, 0-1: higher is better",
     "n_pairs": "Pairs of segment and question with a score",
 }
-_RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED_FIELD)}
-INTERVAL_KINDS = ("questions and people", "questions and people, conservative", "questions alone")
-"""What the intervals of a board's row speak of; see `Scored.interval_kinds`."""
 BOARD_COLUMNS: Mapping[str, str] = {
     **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
     **_COMMON,
-    **_described(*(column for column in COUNTS if column.name not in ("n_scored", "n_ok"))),
-    **_RESAMPLED,
     **_described(_NOTE),
     **_ends("score", "score"),
     "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
-    "tier_note": "Reason why a ranked model has no tier; empty: it has one, or no rank",
-    "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
-    **_described(INTERVAL_KIND_FIELD),
-    "rank_low": "Best place in 95 % of the resamples",
-    "rank_high": "Worst place in 95 % of the resamples; three equal models at place 8 take the places 8 to 10",
-    "p_best": "Share of resamples in which the model is first, 0-1",
-    "adjusted_score": "Mean of the marginal over the pairs that have one plus the lead over it on shared pairs: higher is better",
-    **_ends("adjusted", "the adjusted score"),
+    "rank": "Place by adjusted score, from 1 (best); null: the note says why",
+    "rank_low": "Best place that the comparisons leave: 1 + the models that are better by their verdict",
+    "rank_high": "Worst place that the comparisons leave: all models less those that it is better than",
+    "adjusted_score": "Score had every model been asked the same pairs, 0-1: higher is better; models are ranked by it",
     "parsed_score": "Mean score over readable responses alone, 0-1: higher is better",
-    **_ends("parsed", "the mean over readable responses"),
-    "vs_marginal": "Lead of the mean score over the population marginal on the pairs that both have: above 0 is better",
-    **_ends("vs_marginal", "the lead over the population marginal"),
-    "coverage": "Share of the board's pairs that the model has a score for, 0-1",
-    "n_segments": "Segments with a score",
     **_described(_N_QUESTIONS, _N_BATTERIES),
-    "effective_questions": "Number of independent questions that would make the score as sure; null: fewer than 2 batteries",
     "ceiling": "Mean ceiling of the scored pairs, 0-1: the best mean score there could be",
     "skill": "Score on a scale from the leave-one-out marginal (0) to the ceiling (1): higher is better",
     **_ends("skill", "skill"),
-    "skill_from_uniform": "Score on a scale from the uniform distribution (0) to the ceiling (1): higher is better",
-    **_ends("skill_from_uniform", "skill from uniform"),
     "worth": "Number of real respondents who would predict as well as the readable responses: higher is better; null: cannot be estimated",
-    **_ends("worth", "worth"),
-    "l2_corrected": "Mean squared error of readable responses less what samples of n add on average: lower is better, below 0 by chance",
-    **_ends("l2_corrected", "the corrected squared error"),
-    "rps_corrected": "Mean ranked probability score of readable responses less what samples of n add: lower is better, below 0 by chance",
-    **_ends("rps_corrected", "the corrected ranked probability score"),
 }
-"""By name, the columns that `leaderboard` and its breakdowns can have; without resamples there are fewer."""
+"""By name, the columns that `leaderboard` and its breakdowns can have; without intervals there are fewer."""
 
 CONSISTENCY: Mapping[str, str] = {
     **_COMMON,
-    **_RESAMPLED,
+    **_described(_SEED_FIELD),
     "score": "Mean of the segments' mean scores, 0-1: higher is better; a segment counts once in each round, however many pairs it has",
     "rank": "Place by segment_sd_true, from 1 (most even); null: not known",
     "segment_sd": "Standard deviation of the segments' mean scores, 0 or more: lower is more even",

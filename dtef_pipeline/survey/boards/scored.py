@@ -18,7 +18,7 @@ from dtef_pipeline.survey.baselines.names import (
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
-from dtef_pipeline.survey.boards.schemas import COMPARISONS, INTERVAL_KINDS, RELIABILITY
+from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import drawn_sql
@@ -45,7 +45,6 @@ SCORED = Scored(
     reference_again="ingest the round again",
     clusters=question_clusters,
     noise=sampling_noise,
-    interval_kinds=INTERVAL_KINDS,
     measures=measures,
     columns=ADDED,
 )

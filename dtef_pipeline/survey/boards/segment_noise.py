@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.resampling import SEED
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.survey.boards.noise import Predictions, scored_anew
 from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, redrawn, with_size
 from dtef_pipeline.survey.keys import KEYS

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.boards.intervals import interval_kinds
-from dtef_pipeline.boards.ratios import Number, Sums, number_of
+from dtef_pipeline.boards.intervals import within_unit
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.differences import Codes, cluster_noise, cluster_sums
-from dtef_pipeline.statistics.resampling import Resampling
+from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
+from dtef_pipeline.statistics.differences import Codes, cluster_sums
+from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.boards.segment_noise import NEEDED, SCORED_AGAIN, segment_noise
 from dtef_pipeline.survey.keys import KEYS
@@ -23,7 +23,7 @@ from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
-_OF_INTERVAL = ("score_low", "score_high", "interval_kind")
+_OF_INTERVAL = ("score_low", "score_high")
 _ANSWERED_SQL = ", ".join(f"'{status}'" for status in ANSWERED)
 
 COUNTS_SQL = ", ".join(
@@ -84,8 +84,8 @@ def segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 
 
 def _intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
-    """Ends of the interval of each row's score, and its kind; those of a segment are resampled together, and apart from other segments."""
-    low, high, kind = np.full(len(rows), np.nan), np.full(len(rows), np.nan), np.full(len(rows), None, dtype=object)
+    """Ends of the interval of each row's score; those of a segment are made together, and apart from other segments."""
+    low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     given, known = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
     scored, asked = _by_segment(scores), _by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
@@ -94,9 +94,8 @@ def _intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.
         noise = segment_noise(given.take(pa.array(scored[at])), of_segment)
         place[scored[at]] = np.arange(len(noise))
         found = _means(rows.take(pa.array(places)), of_segment, noise, place)
-        low[places], high[places] = np.maximum(found.low, 0), np.minimum(found.high, 1)
-        kind[places] = interval_kinds(SCORED, found)
-    return low, high, kind
+        low[places], high[places] = within_unit(found)
+    return low, high
 
 
 def _by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp]]:
@@ -105,7 +104,7 @@ def _by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp
     return dict(frame.groupby(list(KEYS.space), sort=True).indices)
 
 
-def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Number:
+def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Estimates:
     """The mean score of each row of a segment; `noise` of the scores that its `answers` are, each at its `place`."""
     lists = rows["questions"].combine_chunks()
     flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
@@ -118,8 +117,10 @@ def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) ->
     first = np.append(0, np.cumsum(answers.value_lengths().to_numpy())[:-1])
     moved = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
     same_people = np.zeros(len(column), dtype=np.int64)
-    of_people = cluster_noise(moved, cluster, column, same_people, shape, SCORED.correlation(rows["model"].to_pandas()))
-    return number_of(Sums(rows["score"].to_numpy(), sums, counts, counts, of_people), Resampling(clusters))
+    correlation = SCORED.correlation(rows["model"].to_pandas())
+    of_people = shared_variance(moved, column, cluster, same_people, len(lists), correlation)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return estimate_ratios(sums, counts, shared=np.nan_to_num(of_people / counts.sum(axis=0) ** 2))
 
 
 def _batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:

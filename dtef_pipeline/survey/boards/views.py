@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
 
 import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
-from dtef_pipeline.boards.comparisons import comparisons, tiers, why_no_tier
+from dtef_pipeline.boards.comparisons import comparisons, contradictions, rank_ranges, tiers, why_no_tier
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
 from dtef_pipeline.survey.boards.gaps import gaps
@@ -34,59 +33,52 @@ HELD = {
 }
 """Tables that views are made of, and their columns; `scores` must be there, the others say more."""
 _CONTAINS_ANSWERS = "contains the segments' own answers: it can come near the ceiling or pass it"
-_PARTLY = 0.5
-"""Coverage below which a rank comes with a caution."""
+LEADERBOARD = (
+    *("rank", "rank_low", "rank_high", "tier", *MODEL, *KEYS.asked, "targets", "metric"),
+    *("score", "score_low", "score_high", "adjusted_score", "parsed_score"),
+    *("ceiling", "skill", "skill_low", "skill_high", "worth"),
+    *("n_pairs", "n_questions", "n_batteries", "parse_rate", "note"),
+)
+"""The columns of the stored overall board, in order."""
 
 
 def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
     """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
 
     Boards are those of `boards.board`, and `consistency`, ranked by its variance component; of the others see `schemas`. `overall` has each
-    model's `tier` and, where a ranked model has none, the reason as `tier_note`. With `options.resamples` 0 nothing is resampled: boards
-    have no intervals, tiers and components. Raises ConfigError for an unknown view.
+    model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises ConfigError
+    for an unknown view.
     """
     if by not in BY_NAME:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(BY_NAME)}")
     if by in _MAKERS:
         return _MAKERS[by](connection, options, evidence)
-    if options.resamples and by != BY_METRIC:
+    if options.intervals and by != BY_METRIC:
         evidence = evidence or load_evidence(connection, options)
     if by == "consistency":
-        cells = evidence.cells if evidence else load_cells(connection, options)
-        frame = consistency_board(cells, options)
-        if options.resamples:
-            noise = evidence.noise.score if evidence and evidence.noise else None
-            components = consistency_components(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
-            frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
-            frame["consistency_note"] = with_fewer_segments(frame)
-    else:
-        frame = board(connection, by, options, evidence)
-    if evidence is None or not options.resamples or by == BY_METRIC:
+        return _consistency(connection, options, evidence)
+    frame = board(connection, by, options, evidence)
+    if evidence is None or not options.intervals or by == BY_METRIC:
         return frame
+    cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
+    notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        compared = comparisons(evidence.cells, replace(options, resamples=0), parsed=False)
-        frame.insert(1, "tier", tiers(frame, compared, KEYS))
-        frame["tier_note"] = why_no_tier(frame, compared, KEYS)
-    if "note" in frame:
-        frame["note"] = [
-            _with_caution(*row) for row in zip(frame["note"], frame["model"], frame["coverage"], frame["rank"], strict=True)
-        ]
-    return frame.assign(resamples=options.resamples, seed=options.seed)
+        compared = _comparisons(connection, options, evidence)
+        frame = frame.join(rank_ranges(frame, compared, KEYS)).assign(tier=tiers(frame, compared, KEYS))
+        notes += [why_no_tier(frame, compared, KEYS), contradictions(frame, compared, KEYS)]
+        frame = frame[[name for name in LEADERBOARD if name in frame]]
+    return frame.assign(note=["; ".join(filter(None, parts)) for parts in zip(*notes, strict=True)])
 
 
-def is_partly(coverage: float, rank: Any) -> bool:
-    """Whether a model is ranked by less than half of the board's pairs. `coverage`: the fraction of them that it has a score for."""
-    return coverage < _PARTLY and pd.notna(rank)
-
-
-def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
-    """A board's note, with what a reader of the row should know besides."""
-    cautions = [_CONTAINS_ANSWERS] if model == POPULATION_MARGINAL else []
-    if is_partly(coverage, rank):
-        cautions.append(
-            f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"
-        )
-    return "; ".join(filter(None, [note, *cautions]))
+def _consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+    cells = evidence.cells if evidence else load_cells(connection, options)
+    frame = consistency_board(cells, options)
+    if not options.intervals:
+        return frame
+    noise = evidence.noise.score if evidence and evidence.noise else None
+    components = consistency_components(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
+    frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
+    return frame.assign(consistency_note=with_fewer_segments(frame), seed=options.seed)
 
 
 def _comparisons(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
@@ -107,7 +99,7 @@ def gap_tables(connection: Connection, options: BoardOptions, evidence: BoardEvi
 
 
 def _reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    return reliability(connection, options)
+    return reliability(connection, options, evidence.cells if evidence else None)
 
 
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {

@@ -51,22 +51,23 @@ _OF_SKILL = ("attribute", "model", "model_variant", "context_level", "condition"
 
 
 def _by_attribute(rows: pd.DataFrame) -> str:
-    scores = with_interval(rows, "score", ("score_low", "score_high")) + _behind(rows)
+    scores = with_interval(rows, "score", ("score_low", "score_high")) + _pairs_behind(rows)
     tables = _wide(rows, scores, "Mean score by attribute", "ceiling")
     if "skill" in rows and rows["skill"].notna().any():
-        skills = with_interval(rows, "skill", ("skill_low", "skill_high")) + _behind(rows)
+        skills = with_interval(rows, "skill", ("skill_low", "skill_high")) + _pairs_behind(rows)
         of_skill = rows[[name for name in rows if name in _OF_SKILL]]
         tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "", of_skill)
     return tables
 
 
-def _behind(rows: pd.DataFrame) -> pd.Series[Any]:
-    """Markup for each row: the pairs behind its numbers and their share of all, where there are more."""
-    if not {"n_pairs", "coverage"} <= set(rows.columns):
+def _pairs_behind(rows: pd.DataFrame) -> pd.Series[Any]:
+    """Markup for each row: the pairs behind its numbers, where other models have more of the attribute's."""
+    if "n_pairs" not in rows:
         return pd.Series("", index=rows.index, dtype=object)
+    most = rows.groupby("attribute", observed=True)["n_pairs"].transform("max")
     cells = [
-        f'<span class="ci">{counted(int(n), "pair")}, {percent(share)}</span>' if n and share < 1 else ""
-        for n, share in zip(rows["n_pairs"], rows["coverage"], strict=True)
+        f'<span class="ci">{counted(int(n), "pair")}, {percent(n / of)}</span>' if 0 < n < of else ""
+        for n, of in zip(rows["n_pairs"], most, strict=True)
     ]
     return pd.Series(cells, index=rows.index, dtype=object)
 

@@ -22,7 +22,7 @@ from dtef_pipeline.report.charts import (
 )
 from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import ContextLevel

@@ -46,7 +46,7 @@ _CONTEXT_COLUMNS = [
     Column("difference", "Difference", as_is, "Score at the highest level less that at the lowest, within (segment, question)"),
     Column("slope", "Per question", as_is, "Change of score per context question"),
     Column("p", "p", p_value),
-    Column("p_bh", "p (adjusted)", p_value, "Over the language models of one condition"),
+    Column("p_adjusted", "p (adjusted)", p_value, "Over the language models of one condition"),
     Column("n_questions", "Questions", as_is, "Beneath: the (segment, question) pairs with a score at two levels or more"),
     Column(
         "verdict", "Verdict", text, f"stereotype-holding: the 90 % interval of the difference lies within {MARGIN:g} of none"

@@ -47,7 +47,7 @@ _CONDITION_COLUMNS = [
     Column("n_pairs", "Pairs", whole, EXPERIMENT["n_pairs"]),
     Column("score", "Score", estimate, EXPERIMENT["score"]),
     Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
-    Column("p_bh", "p (adjusted)", p_value, "Over the rows of one context level"),
+    Column("p_adjusted", "p (adjusted)", p_value, "Over the rows of one context level"),
     Column("parse_rate", "Read", percent, "Share of the responses that could be read"),
     Column("prompt_tokens", "Prompt tokens", whole),
     Column("completion_tokens", "Completion tokens", whole),

@@ -22,7 +22,7 @@ from dtef_pipeline.report.markup import (
     with_interval,
     with_name,
 )
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.report.charts import by_significance, gap_chart
 from dtef_pipeline.survey.report.groups import asked_alike

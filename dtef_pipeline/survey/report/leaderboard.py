@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pandas as pd
-
 from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, TIER, Beneath, Board, BoardColumn
-from dtef_pipeline.report.markup import estimate, percent, whole
+from dtef_pipeline.report.markup import percent, whole
 from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.report.charts import references
@@ -19,16 +15,9 @@ _HOW_TO_READ_BOARD = (
     f"A model without a score in {SCORED.ranked_from} segments (or in all, if there are fewer) is shown without a rank."
 )
 _RANKED_BY = (
-    "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "
-    "population marginal scores on the pairs that have one, plus the model's mean advantage over it on the pairs that both have."
+    "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: the score "
+    "that each would have, had all been asked the same pairs (least squares of model and pair, over the pairs that two models or more have)."
 )
-
-
-def _boundless(rows: pd.DataFrame, cells: Sequence[str]) -> list[str]:
-    """Cells of the column `worth`: an error not above 0 is that of a sample of any size."""
-    boundless = rows["worth"].isna() & (rows["l2_corrected"] <= 0)
-    beyond = '<span class="note">more than can be told</span>'
-    return [beyond if is_boundless else cell for cell, is_boundless in zip(cells, boundless, strict=True)]
 
 
 _SHOWN_COLUMNS = [
@@ -44,51 +33,32 @@ _SHOWN_COLUMNS = [
     BoardColumn(
         "adjusted_score",
         "Ranked by",
-        meaning="Adjusted score: the population marginal's score on the pairs that have one plus the model's advantage over it on shared pairs",
-        ends=ENDS["adjusted_score"],
+        meaning="Adjusted score: the score had every model been asked the same pairs",
     ),
     BoardColumn(
         "parsed_score",
         "Parsed only",
         meaning="Mean over the responses that could be read; beneath it their share of all responses",
-        ends=ENDS["parsed_score"],
         beneath=Beneath("parse_rate", percent, "{} read"),
     ),
     BoardColumn(
         "skill",
         "Skill",
-        meaning="Position between the leave-one-out marginal (0) and the ceiling (1); beneath it between the uniform distribution (0) and the "
-        "ceiling",
+        meaning="Position between the leave-one-out marginal (0) and the ceiling (1)",
         ends=ENDS["skill"],
-        beneath=Beneath("skill_from_uniform", estimate, "from uniform {}"),
     ),
     BoardColumn(
         "worth",
         "Worth",
         meaning="Size of a real sample of the group that would predict as well as the responses that could be read, in respondents",
-        ends=ENDS["worth"],
-        instead=_boundless,
     ),
-    BoardColumn(
-        "vs_marginal",
-        "vs marginal",
-        meaning="Mean advantage over the population marginal on the pairs both have",
-        ends=ENDS["vs_marginal"],
-        sign="+",
-    ),
-    BoardColumn(
-        "n_pairs",
-        "Pairs",
-        whole,
-        "Segment and question pairs behind the score; beneath it their share of the board's pairs",
-        beneath=Beneath("coverage", percent, "{} of all"),
-    ),
+    BoardColumn("n_pairs", "Pairs", whole, "Segment and question pairs behind the score"),
     BoardColumn(
         "n_questions",
         "Questions",
         whole,
-        "Different questions behind the score; beneath it how many independent ones they are worth, as those of a battery hang together",
-        beneath=Beneath("effective_questions", whole, "as sure as {}"),
+        "Different questions behind the score; beneath it their batteries, by which intervals go",
+        beneath=Beneath("n_batteries", whole, "{} batteries"),
     ),
 ]
 SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _SHOWN_COLUMNS, references, _RANKED_BY)

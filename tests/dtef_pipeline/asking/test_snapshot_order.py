@@ -84,7 +84,7 @@ def test_boards_and_drift_agree_whatever_the_labels_and_times(asked: dict[tuple[
     with duckdb.connect() as connection:
         connection.register("scores", table)
         order = snapshot_order(connection)
-        options = SurveyBoardOptions(resamples=0)
+        options = SurveyBoardOptions(intervals=False)
         latest = load_cells(connection, options)
         by_metric = scores_by_metric(connection, options)
         drift = model_drift(connection, SUBJECT)
@@ -112,5 +112,5 @@ def test_a_connection_with_some_of_the_scores_takes_the_order_of_all() -> None:
         assert snapshot_order(connection) == ["n10", "n9"]
         take_times(connection, times(whole))
         assert snapshot_order(connection) == snapshot_order(whole) == ["base", "n9", "n10"]
-        cells = load_cells(connection, SurveyBoardOptions(resamples=0))
+        cells = load_cells(connection, SurveyBoardOptions(intervals=False))
     assert cells["snapshot"].tolist() == ["n10"]

@@ -136,8 +136,7 @@ def test_a_table_is_found_whether_registered_view_or_table() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"resamples": -1}, "resamples -1: allowed: a whole number of 0 or more"),
-        ({"resamples": 10.5}, r"resamples 10\.5: allowed"),
+        ({"seed": 10.5}, r"seed 10\.5: allowed"),
         ({"seed": -3}, "seed -3: allowed"),
         ({"metric": "bleu"}, f"metric 'bleu': allowed: {', '.join(METRICS)}"),
     ],

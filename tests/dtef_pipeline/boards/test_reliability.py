@@ -15,7 +15,7 @@ from scipy.stats import f, norm, t
 from dtef_pipeline.boards.reliability import model_detectable, reliability, rerun_detectable
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from tests.made.scores import scores_table
+from tests.made.scores import reference_table, scores_table
 
 Floats = npt.NDArray[np.float64]
 SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
@@ -43,20 +43,12 @@ def reliable(scores: pa.Table | list[dict[str, Any]], reference: pa.Table | None
 
 
 def references(questions: int, others: float | None, population: float, per_cluster: int = 1) -> pa.Table:
-    rows = [
-        {
-            "round": "S1",
-            "segment": "country:kenya",
-            "question_id": f"q{i}",
-            "cluster": f"c{i // per_cluster}",
-            "others": {"js": others},
-            "population": {"js": population},
-        }
-        for i in range(questions)
-    ]
-    struct = pa.struct([("js", pa.float64())])
-    texts = [(name, pa.string()) for name in ("round", "segment", "question_id", "cluster")]
-    return pa.Table.from_pylist(rows, pa.schema([*texts, ("others", struct), ("population", struct)]))
+    return reference_table(
+        [
+            {"question_id": f"q{i}", "cluster": f"c{i // per_cluster}", "others": others, "population": population}
+            for i in range(questions)
+        ]
+    )
 
 
 def test_the_classic_table_of_shrout_and_fleiss_has_its_icc() -> None:
@@ -153,8 +145,16 @@ def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:
     assert "no icc: 2 cells with repeated draws, at least 5 are needed" in row["note"]
 
 
-def test_single_draws_and_empty_tables_have_no_row() -> None:
-    assert len(reliable(drawn([[0.1], [0.5]]))) == 0
+def test_single_draws_have_a_detectable_difference_and_no_icc() -> None:
+    """The smallest difference that is found needs no repeated draws."""
+    scores = np.random.default_rng(4).random((10, 1))
+    row = reliable(drawn(scores), references(10, None, 0.4)).iloc[0]
+    assert row["model_detectable"] > 0
+    assert row[["icc", "within_sd", "rerun_detectable"]].isna().all()
+    assert "no prompt was asked repeatedly" in row["note"]
+
+
+def test_an_empty_table_has_no_row() -> None:
     empty = reliable([])
     assert list(empty.columns) == RELIABILITY.names
     assert pa.Table.from_pandas(empty, schema=RELIABILITY, preserve_index=False).num_rows == 0

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from dtef_pipeline.cli.after_run import _COMPARED
 from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.options import SHOW_BOARDS
-from dtef_pipeline.cli.why_missing import why_no_tier
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, meanings, view_columns
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -45,24 +43,6 @@ def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
         assert len(lines) > 5
 
 
-def test_a_missing_tier_says_why(reading: Path) -> None:
-    assert "here none: no interval and no test: 3 batteries, at least 5 are needed" in ok("leaderboard")
-
-
-def test_a_model_without_a_tier_is_named_where_others_have_one() -> None:
-    board = pd.DataFrame(
-        {
-            "model": ["a", "b", "c"],
-            "context_level": ["0", "0", "5"],
-            "condition": "plain",
-            "tier": pd.array([1, None, None], dtype="Int64"),
-            "tier_note": ["", "few", "few"],
-        }
-    )
-    assert why_no_tier([board]) == "none of b at context 0, plain; at context 5, plain: few"
-    assert why_no_tier([board[2:]]) == "here none: few"
-
-
 @pytest.mark.parametrize("command", SHOW_BOARDS)
 def test_the_help_of_a_command_explains_what_it_shows(command: str) -> None:
     said = " ".join(ok(command, "--help").split())
@@ -82,9 +62,6 @@ def test_every_column_that_can_be_shown_is_plain_or_explained() -> None:
 def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:
     assert "--context 2 leaves only one: leave --context out" in refused("leaderboard", "--by", "context", "--context", "2")
     assert "nothing is scored for --condition x/y" in refused("leaderboard", "--by", "comparisons", "--condition", "x/y")
-    message = refused("leaderboard", "--by", "reliability", "--snapshot", "2026-01-01")
-    assert "prompts asked repeatedly" in message
-    assert "only --snapshot 2026-01-01 was looked at" in message
 
 
 def test_baselines_have_no_verdict_on_context(reading: Path) -> None:

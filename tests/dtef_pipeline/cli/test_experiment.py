@@ -92,13 +92,13 @@ def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
 
 
 def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
-    undecided = ["decision", "low", "p", "p_holm", "margin", "n_questions"]
+    undecided = ["decision", "low", "p", "p_adjusted", "margin", "n_questions"]
     assert [rows[0][name] for name in undecided] == [None] * len(undecided)
     shown = ok("experiment", "context-size", "--margin", "0.05")
     assert "(equivalent: within ±0.05)" in shown
     for row in rows[1:]:
         assert row["low"] <= row["difference"] <= row["high"]
-        assert row["p"] <= row["p_holm"]
+        assert row["p"] <= row["p_adjusted"]
         assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
         assert f"{row['low']:+.3f} to {row['high']:+.3f}" in shown
     assert "margin 0.0: allowed: a difference of scores above 0" in refused("experiment", "context-size", "--margin", "0")

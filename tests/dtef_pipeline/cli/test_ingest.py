@@ -227,12 +227,11 @@ class TestIngest:
         assert "n is unknown in T1 (18 of 18 pairs)" in said
         for row in query("SELECT * FROM leaderboard"):
             assert row["score"] > 0.5
-            assert row["interval_kind"] == "questions alone"
-            assert {row[name] for name in ("ceiling", "skill", "worth", "l2_corrected", "rps_corrected")} == {None}
+            assert {row[name] for name in ("ceiling", "skill", "worth")} == {None}
             assert "n is unknown" in row["note"]
         assert {row["expected_gap"] for row in query("SELECT expected_gap FROM gaps")} == {None}
-        of_segments = query("SELECT DISTINCT interval_kind, score_low IS NULL AS nothing FROM segment_results")
-        assert of_segments == [{"interval_kind": "questions alone", "nothing": False}]
+        of_segments = query("SELECT DISTINCT score_low IS NULL AS nothing FROM segment_results")
+        assert of_segments == [{"nothing": False}]
         page = state / "report.html"
         ok("report", "--out", page)
         assert "N is unknown in T1 (18 of 18 pairs)" in page.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.models_paired import compared_models
 from dtef_pipeline.qa.result_tables import QA_COMPARISONS
 from dtef_pipeline.qa.suite_boards import QaBoardOptions
-from dtef_pipeline.statistics.permutation import holm
+from dtef_pipeline.statistics.multiplicity import holm
 from tests.made.qa_scores import connected, score_row
 
 Row = Mapping[str, Any]

@@ -58,7 +58,7 @@ PAIR = {
     "other_model": "b",
     "other_variant": "b",
     "difference": 0.5,
-    "p_holm": 0.01,
+    "p_adjusted": 0.01,
     "verdict": "better",
     "note": "",
     "n_deals": 12,
@@ -99,9 +99,9 @@ def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
     assert "No scores yet." in leaderboard([], BOARD)
 
 
-def test_comparisons_count_what_their_family_resamples() -> None:
+def test_comparisons_count_what_their_family_is_tested_by() -> None:
     markup = comparisons([(Group("all", ROWS), pd.DataFrame([PAIR]))], GAMES)
-    assert "whole deals are flipped" in markup
+    assert "a t test over whole deals" in markup
     assert "too few deals to tell" in markup
     assert {"Deals", "Games"} <= set(re.findall(r"<button[^>]*>(\w+)</button>", markup))
 

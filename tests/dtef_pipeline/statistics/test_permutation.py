@@ -11,7 +11,8 @@ from scipy.stats import false_discovery_control
 
 from benchmarks.false_positive_rate import Design, clustered_rate, family_rate, unclustered_rate
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for, sign_flips
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.permutation import benjamini_hochberg, permutations_for, sign_flips
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,9 +15,9 @@ MARGINAL = "baseline/population-marginal score"
     ("design", "numbers"),
     [
         # With question texts as clusters: .63 on average.
-        pytest.param(Design((6,) * 7, countries=(15,) * 6, ages=2), ("m0 score", "m0 worth", MARGINAL), id="batteries"),
+        pytest.param(Design((6,) * 7, countries=(15,) * 6, ages=2), ("m0 score", "m0 - m1", MARGINAL), id="batteries"),
         # With independent people: .66.
-        pytest.param(Design((1,) * 100, countries=(15, 20, 30, 60), ages=2), ("good vs_marginal", MARGINAL), id="people"),
+        pytest.param(Design((1,) * 100, countries=(15, 20, 30, 60), ages=2), ("good - population", MARGINAL), id="people"),
     ],
 )
 def test_intervals_hold_the_truth_of_surveys_with_batteries_whose_people_answer_all_questions(

@@ -57,13 +57,13 @@ def of_twins(frame: pd.DataFrame, columns: list[str]) -> list[list[Any]]:
     return [frame[frame["model"] == twin][columns].astype(str).to_numpy().tolist() for twin in TWINS]
 
 
-@pytest.mark.parametrize("resamples", [0, 100])
+@pytest.mark.parametrize("intervals", [False, True])
 @pytest.mark.parametrize("by", RANKED)
 def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
-    connection: duckdb.DuckDBPyConnection, by: str, resamples: int
+    connection: duckdb.DuckDBPyConnection, by: str, intervals: bool
 ) -> None:
-    frame = view(connection, by, SurveyBoardOptions(resamples=resamples))
-    ranks = [name for name in frame if str(name).endswith("rank") or name in ("tier", "rank_low", "rank_high", "p_best")]
+    frame = view(connection, by, SurveyBoardOptions(intervals=intervals))
+    ranks = [name for name in frame if str(name).endswith("rank") or name in ("tier", "rank_low", "rank_high")]
     assert ranks
     first, second = of_twins(frame, [*map(str, ranks)])
     assert first == second
@@ -72,7 +72,7 @@ def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
 
 
 def test_equal_models_are_not_told_apart_by_any_test(connection: duckdb.DuckDBPyConnection) -> None:
-    options = SurveyBoardOptions(resamples=100)
+    options = SurveyBoardOptions()
     compared = view(connection, "comparisons", options)
     pairs = compared[compared["model"].isin(TWINS) & compared["other_model"].isin(TWINS)]
     assert pairs["model"].tolist() == [TWINS[0]] * 2

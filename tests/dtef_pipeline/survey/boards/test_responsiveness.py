@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from benchmarks.false_positive_rate import responsive_cells, responsive_rate
+from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.tables import BLUEPRINTS
 
-QUICK = SurveyBoardOptions(resamples=300)
+QUICK = SurveyBoardOptions()
 PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
 
 
@@ -46,12 +48,14 @@ def responded(frame: pd.DataFrame, options: SurveyBoardOptions = QUICK) -> dict[
 def test_slope_and_difference_by_hand() -> None:
     row = responded(cells({"0": [0.5] * 6, "10": [0.6] * 6, "all": [0.7, 0.7, 0.7, 0.7, 0.7, 0.8]}))
     assert row["levels"] == "0, 10, all"
-    assert (row["n_pairs"], row["n_questions"], row["permutations"]) == (6, 6, 64)
+    assert (row["n_pairs"], row["n_questions"]) == (6, 6)
     # Per pair: x - mean x = -10, 0, 10; 0.2 more over 20 questions, in one of six 0.3.
     assert row["slope"] == pytest.approx((5 * 0.2 + 0.3) / 6 / 20)
     assert [row["least_score"], row["most_score"], row["difference"]] == pytest.approx([0.5, 4.3 / 6, 1.3 / 6])
     assert (row["least_context"], row["most_context"]) == pytest.approx((0, 20))
-    assert [row["p"], row["p_holm"]] == pytest.approx([2 / 64] * 2)
+    expected = stats.ttest_1samp([0.2] * 5 + [0.3], 0)
+    assert [row["p"], row["p_adjusted"]] == pytest.approx([expected.pvalue] * 2)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval()))
     assert row["verdict"] == "evidence-adapting"
     assert row["slope_low"] <= row["slope"] <= row["slope_high"]
     assert row["low"] <= row["difference"] <= row["high"]
@@ -131,13 +135,13 @@ def test_conditions_are_adjusted_each_by_itself() -> None:
     table = responsiveness(both, shown(both), QUICK)
     alone = responsiveness(frame, shown(frame), QUICK)
     for condition in ("c", "d"):
-        assert table.loc[table["condition"] == condition, "p_holm"].tolist() == pytest.approx(alone["p_holm"].tolist())
+        assert table.loc[table["condition"] == condition, "p_adjusted"].tolist() == pytest.approx(alone["p_adjusted"].tolist())
 
 
 class TestReadableResponses:
     def test_where_all_was_read_they_say_the_same(self) -> None:
         row = responded(cells({"0": [0.5] * 6, "all": [0.6, 0.7, 0.6, 0.5, 0.6, 0.7]}))
-        for name in ("difference", "low", "high", "p", "p_bh", "verdict"):
+        for name in ("difference", "low", "high", "p", "p_adjusted", "verdict"):
             assert row[f"parsed_{name}"] == row[name]
         assert (row["n_parsed_pairs"], row["parsed_note"]) == (6, "")
 
@@ -169,19 +173,19 @@ class TestReadableResponses:
         unread = frame["context_level"] == "all"
         row = responded(frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int)))
         assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("undecided", "undecided", 0)
-        assert np.isnan([row["parsed_difference"], row["parsed_p"], row["parsed_p_bh"]]).all()
+        assert np.isnan([row["parsed_difference"], row["parsed_p"], row["parsed_p_adjusted"]]).all()
 
 
-def test_verdicts_explore_adjusted_over_the_language_models_of_a_condition() -> None:
+def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
     rising = [0.5 + 0.01 * (place + 1) for place in range(7)]
     models = [cells({"0": [0.5] * 7, "all": rising}, model=name) for name in ("a", "b", "baseline/nearest-segments")]
     other = cells({"0": [0.5] * 7, "all": [0.4, 0.6, 0.5, 0.5, 0.4, 0.6, 0.5]}, model="c")
     frame = pd.concat([*models, other])
     table = responsiveness(frame, shown(frame), QUICK).set_index("model")
-    assert table.loc[["a", "b", "c"], "p_bh"].tolist() == pytest.approx([2 / 128 * 3 / 2, 2 / 128 * 3 / 2, 1.0])
-    assert table.loc["a", "p_holm"] == pytest.approx(2 / 128 * 4)
-    assert table.loc["a", "verdict"] == "evidence-adapting", "by Holm over all four it would not be found"
-    assert pd.isna(table.loc["baseline/nearest-segments", ["p_bh", "verdict", "parsed_verdict"]]).all()
+    of_models = table.loc[["a", "b", "c"]]
+    assert of_models["p_adjusted"].tolist() == pytest.approx(holm(of_models["p"]).tolist())
+    assert table.loc["a", "verdict"] == "evidence-adapting"
+    assert pd.isna(table.loc["baseline/nearest-segments", ["p_adjusted", "verdict", "parsed_verdict"]]).all()
 
 
 class TestVerdict:
@@ -276,7 +280,7 @@ def test_the_table_has_the_published_schema() -> None:
     frame = lopsided(7)
     table = responsiveness(frame, shown(frame), QUICK)
     assert pa.Table.from_pandas(table, schema=RESPONSIVENESS, preserve_index=False).num_rows == 2
-    assert table[["targets", "metric", "seed"]].drop_duplicates().to_numpy().tolist() == [["clean", "js", QUICK.seed]]
+    assert table[["targets", "metric"]].drop_duplicates().to_numpy().tolist() == [["clean", "js"]]
 
 
 def test_of_models_that_react_to_no_context_5_percent_are_said_to() -> None:
@@ -288,5 +292,5 @@ def test_of_models_that_react_to_no_context_5_percent_are_said_to() -> None:
 def test_pairs_taken_as_independent_would_find_reactions_in_many() -> None:
     frame, context = responsive_cells(200, 0.0, seed=3)
     alone = frame.assign(cluster=frame["question_id"].astype(str) + frame["segment"].astype(str))
-    unclustered = responsiveness(alone, context, SurveyBoardOptions(resamples=0))
+    unclustered = responsiveness(alone, context, SurveyBoardOptions(intervals=False))
     assert (unclustered["p"] < 0.05).mean() > 0.12

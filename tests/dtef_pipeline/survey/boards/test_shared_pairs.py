@@ -21,7 +21,7 @@ def _board(rows: Sequence[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores = scores_table(list(rows))
     with duckdb.connect() as connection:
         connection.register("scores", scores)
-        board = view(connection, "overall", SurveyBoardOptions(resamples=0), None)
+        board = view(connection, "overall", SurveyBoardOptions(intervals=False), None)
         return board, on_shared_pairs(connection, board)
 
 

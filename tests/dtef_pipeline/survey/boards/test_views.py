@@ -17,25 +17,24 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_view, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.qa.result_views import QA_VIEW_BY_NAME
 from dtef_pipeline.report.column_lines import heading
 from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME
-from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.meanings import subject_columns
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS, TESTS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.boards.views import LEADERBOARD, view
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from tests.made.scores import scores_table, survey_rows
 
-OPTIONS = SurveyBoardOptions(resamples=300)
+OPTIONS = SurveyBoardOptions()
 SEGMENTS = tuple(f"country:{name}" for name in "abcdef")
 QUESTIONS = 12
 WHOLE = {POPULATION_MARGINAL: 0.9, "good": 0.8, "poor": 0.5}
@@ -111,17 +110,17 @@ def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.Duck
 
 
 OLD = [
-    (by, resamples, False)
+    (by, intervals, False)
     for by in ("overall", "consistency", "metric", "comparisons", "reliability")
-    for resamples in (0, 300)
+    for intervals in (False, True)
 ]
 # Of files of two versions, views that need nothing of the lacking columns are right as they are.
-OLD += [(by, 300, True) for by in ("overall", "consistency", "comparisons", "gaps")]
+OLD += [(by, True, True) for by in ("overall", "consistency", "comparisons")]
 
 
-@pytest.mark.parametrize(("by", "resamples", "mixed"), OLD)
+@pytest.mark.parametrize(("by", "intervals", "mixed"), OLD)
 def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
-    tmp_path: Path, by: str, resamples: int, mixed: bool
+    tmp_path: Path, by: str, intervals: bool, mixed: bool
 ) -> None:
     # They ended in DuckDB's own error and a traceback.
     rows = scores_table([{}])
@@ -131,7 +130,7 @@ def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
     with duckdb.connect() as made:
         made.execute(f"CREATE VIEW scores AS SELECT * FROM read_parquet('{tmp_path}/*.parquet')")
         with pytest.raises(WarehouseError, match="made by an earlier version and have no column l2_corrected"):
-            view(made, by, SurveyBoardOptions(resamples=resamples))
+            view(made, by, SurveyBoardOptions(intervals=intervals))
 
 
 @pytest.mark.parametrize("by", BY_NAME)
@@ -141,16 +140,13 @@ def test_every_view_has_rows_and_is_the_same_again(connection: duckdb.DuckDBPyCo
     pd.testing.assert_frame_equal(first, view(connection, by, OPTIONS, load_evidence(connection, OPTIONS)))
 
 
-@pytest.mark.parametrize("by", [name for name in BY_NAME if name != "metric"])
-def test_what_was_drawn_can_be_drawn_again_by_the_seed_in_the_table(connection: duckdb.DuckDBPyConnection, by: str) -> None:
-    assert set(view(connection, by, OPTIONS)["seed"]) == {SEED}
-
-
-def test_tiers_stand_on_the_overall_board_and_need_resamples(connection: duckdb.DuckDBPyConnection) -> None:
+def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(connection: duckdb.DuckDBPyConnection) -> None:
     rows = board(connection)
     assert rows["tier"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
-    assert rows["tier_note"]["partly"].startswith("no interval and no test: 4 batteries, at least 5 are needed")
-    assert "tier" not in view(connection, "overall", SurveyBoardOptions(resamples=0))
+    assert "no interval and no test: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
+    assert (rows["rank_low"] <= rows["rank"]).all()
+    assert (rows["rank"] <= rows["rank_high"]).all()
+    assert "tier" not in view(connection, "overall", SurveyBoardOptions(intervals=False))
     assert "tier" not in view(connection, "attribute", OPTIONS)
 
 
@@ -159,23 +155,22 @@ def test_a_row_says_what_its_reader_should_know(connection: duckdb.DuckDBPyConne
     assert notes[POPULATION_MARGINAL] == "contains the segments' own answers: it can come near the ceiling or pass it"
     assert notes["good"] == ""
     assert "no answer could be read" in notes["mute"]
-    assert (
-        "has a score for 33% of the pairs: its rank supposes the same lead over the marginal on the others" in notes["partly"]
-    )
+    assert "33%" in notes["partly"]
 
 
-def test_every_mean_of_a_board_has_its_interval(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_overall_board_has_at_most_25_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    """With the column that tells its targets apart."""
+    frame = view(connection, "overall", OPTIONS)
+    assert {*frame} | {"targets"} == {*LEADERBOARD}
+    assert len(LEADERBOARD) <= 25
+
+
+def test_the_score_has_its_interval(connection: duckdb.DuckDBPyConnection) -> None:
     row = board(connection).loc["good"]
-    for name, low, high in (
-        ("score", "score_low", "score_high"),
-        ("adjusted_score", "adjusted_low", "adjusted_high"),
-        ("parsed_score", "parsed_low", "parsed_high"),
-        ("vs_marginal", "vs_marginal_low", "vs_marginal_high"),
-    ):
-        assert row[low] < row[name] < row[high], name
+    assert row["score_low"] < row["score"] < row["score_high"]
 
 
-def test_consistency_without_resamples_is_the_spread_of_segment_means() -> None:
+def test_consistency_without_intervals_is_the_spread_of_segment_means() -> None:
     means = {"country:a": [0.2, 0.4], "country:b": [0.7, 0.7], "country:c": [0.5, 0.5]}
     rows = [
         {"model": model, "model_variant": model, "segment": segment, "question_id": f"q{place}", "score": score}
@@ -185,7 +180,7 @@ def test_consistency_without_resamples_is_the_spread_of_segment_means() -> None:
     ]
     with duckdb.connect() as made:
         made.register("scores", scores_table(rows))
-        frame = view(made, "consistency", SurveyBoardOptions(resamples=0)).set_index("model")
+        frame = view(made, "consistency", SurveyBoardOptions(intervals=False)).set_index("model")
     assert list(frame.index) == ["even", "m"]
     assert frame.loc["m", "segment_sd"] == pytest.approx(np.std([0.3, 0.7, 0.5], ddof=1))
     assert (frame.loc["m", "lowest_segment"], frame.loc["m", "highest_segment"]) == ("country:a", "country:b")
@@ -242,20 +237,20 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         shown = render_view(by, both)
         assert max(map(len, shown.splitlines())) <= width
         titles = [line for line in shown.splitlines() if "asked as" in line]
-        assert len(titles) == len(set(titles)) == len(both.groupby([name for name in KEYS.asked if name in both]))
+        assert len(titles) == len(set(titles)) == len(both.groupby([name for name in (*KEYS.asked, "family") if name in both]))
         missing = shown.partition("left out, as the terminal is")[2].replace("\n", " ").partition(";")[0].split(", ")
         kept = [name for name in subject_columns(by) if name in frame]
         assert not {heading(name) for name in kept} & set(missing)
 
 
-def test_a_wide_terminal_shows_the_intervals_of_skill_worth_and_lead_and_a_narrow_one_says_how_to_see_them(
+def test_a_wide_terminal_shows_the_interval_of_skill_and_a_narrow_one_says_how_to_see_it(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were in JSON and CSV alone."""
+    """It was in JSON and CSV alone."""
     frame = view(connection, "overall", OPTIONS)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "230")
-    assert {"skill interval", "vs marginal interval"} <= set(meanings_shown(lines_of_view("overall", frame)))
+    assert {"skill interval"} <= set(meanings_shown(lines_of_view("overall", frame)))
     monkeypatch.setenv("COLUMNS", "80")
     narrow = " ".join(render_view("overall", frame).split())
     left_out = narrow.partition("left out, as the terminal is 80 columns wide: ")[2]
@@ -265,13 +260,6 @@ def test_a_wide_terminal_shows_the_intervals_of_skill_worth_and_lead_and_a_narro
 
 def meanings_shown(lines: str) -> list[str]:
     return [line.partition("  ")[0] for line in lines.splitlines()]
-
-
-def test_a_model_ranked_by_few_of_the_pairs_is_named_beneath_the_board(connection: duckdb.DuckDBPyConnection) -> None:
-    _, *lines = lines_of_few_pairs(view(connection, "overall", OPTIONS)).splitlines()
-    assert lines == ["  partly: 33% at context 0, distribution/attribute-label; 33% at context 5, distribution/attribute-label"]
-    _, *lines = lines_of_few_pairs(view(connection, "overall", replace(OPTIONS, context_levels=("5",)))).splitlines()
-    assert lines == ["  partly: 33%"]
 
 
 def test_the_board_of_several_context_levels_is_those_of_each(connection: duckdb.DuckDBPyConnection) -> None:

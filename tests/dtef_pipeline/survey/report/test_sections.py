@@ -33,23 +33,14 @@ def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:
     return shared.comparisons([(group, asked_like(group.rows, pairs)) for group in asked_alike(board)], NAMES)
 
 
-def test_an_error_not_above_nought_is_worth_more_respondents_than_can_be_told() -> None:
-    rows = frame(
-        {"model": "a", "score": 0.9, "worth": np.nan, "l2_corrected": -0.001},
-        {"model": "b", "score": 0.8, "worth": np.nan, "l2_corrected": np.nan},
-        {"model": "c", "score": 0.7, "worth": 31.24, "l2_corrected": 0.02, "worth_low": 20.0, "worth_high": np.inf},
-    )
-    assert [row[-2] for row in cells(leaderboard(rows))] == ["more than can be told", "–", "31 20 to ∞"]
-
-
 def headings(markup: str) -> list[str]:
     return re.findall(r"<th[^>]*><button[^>]*>(.*?)</button>", markup.split("</thead>")[0])
 
 
 def test_what_models_are_ranked_by_is_shown_where_it_is_not_the_score() -> None:
-    plain = {"rank": 1, "vs_marginal": -0.01, "coverage": 1.0}
+    plain = {"rank": 1}
     same = frame({"model": "a", "score": 0.8, "adjusted_score": 0.8 + 1e-12, **plain})
-    partial = frame({"model": "a", "score": 0.83, "adjusted_score": 0.8124, **plain, "coverage": 0.25})
+    partial = frame({"model": "a", "score": 0.83, "adjusted_score": 0.8124, **plain})
     assert "Ranked by" not in headings(leaderboard(same))
     assert "Not every model has a score on every pair" not in leaderboard(same)
     markup = leaderboard(pd.concat([same, partial], ignore_index=True))
@@ -59,25 +50,26 @@ def test_what_models_are_ranked_by_is_shown_where_it_is_not_the_score() -> None:
 
 
 def test_what_belongs_to_a_number_stands_beneath_it() -> None:
-    row = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 3, "p_best": 0.625, "score": 0.8, "tier": 1, "n_pairs": 1234}
+    row = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 3, "score": 0.8, "tier": 1, "n_pairs": 1234}
     rest = {
         "parsed_score": 0.81,
         "parse_rate": 0.98,
         "skill": 0.2,
-        "skill_from_uniform": 0.75,
-        "coverage": 0.5,
+        "n_questions": 20,
+        "n_batteries": 9,
         "note": "3 questions",
     }
     (row_cells,) = cells(leaderboard(frame({**row, **rest})))
     shown = [re.sub(" +", " ", cell) for cell in row_cells]
     expected = [
-        "1 1 to 3 first in 62.5%",
+        "1 1 to 3",
         "1",
         "a 3 questions",
         "0.800",
         "0.810 98.0% read",
-        "0.200 from uniform 0.750",
-        "1,234 50.0% of all",
+        "0.200",
+        "1,234",
+        "20 9 batteries",
     ]
     assert shown == expected
 
@@ -96,7 +88,7 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
     """A difference that no test could have found was marked as one of models that are alike."""
     board = frame({"model": "a", "rank": 1, "score": 0.8}, {"model": "b", "rank": 2, "score": 0.6}).assign(tier=None)
     few = "8 batteries cannot tell 28 pairs apart: at least 11 are needed"
-    known = {"model": "a", "other_model": "b", "other_variant": "b", "difference": 0.2, "p": 0.01, "p_holm": 0.28}
+    known = {"model": "a", "other_model": "b", "other_variant": "b", "difference": 0.2, "p": 0.01, "p_adjusted": 0.28}
     markup = comparisons(board, frame({**known, "verdict": "not told apart", "note": few}))
     assert f"No tiers: {few}." in markup
     assert "Tiers, best first" not in markup
@@ -107,35 +99,21 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
     assert "Tier" in headings(leaderboard(board.assign(tier=1)))
 
 
-def test_the_family_that_confirms_is_named_and_seen_from_the_language_model() -> None:
+def test_each_language_model_against_the_reference_is_seen_from_the_language_model() -> None:
     board = frame({"model": OTHERS, "rank": 1, "score": 0.8}, {"model": "a", "rank": 2, "score": 0.6}).assign(tier=1)
     known = {"difference": 0.2, "low": 0.1, "high": 0.3, "p": 0.01, "p_adjusted": 0.02, "verdict": "better", "note": ""}
     known |= {"score": 0.8, "other_score": 0.6, "targets": "clean", "parsed_difference": -0.1, "parsed_low": -0.2}
     known |= {"parsed_high": 0.05, "parsed_verdict": "not told apart", "parsed_note": ""}
-    pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", "family": "confirmatory", **known})
+    pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", "family": "reference", **known})
     markup = comparisons(board, pair)
-    assert "One family confirms, chosen by what was asked and not by what came out" in markup
-    assert f"each language model against {OTHERS}, context all, asked as" in markup
-    assert "1 test, p adjusted by Holm" in markup
-    row = cells(markup.split("<caption>Confirmatory: each language model")[1])[0]
+    assert f"each language model against {OTHERS}" in markup
+    row = cells(markup.split("<caption>Each language model against")[1])[0]
     assert [row[0], row[1], row[2], row[4]] == ["a", OTHERS, "-0.20 -0.30 to -0.10", "worse"]
-    saved = json.loads(markup.split("<caption>Confirmatory")[1].split('class="rows">')[1].split("</script>")[0])
+    saved = json.loads(markup.split("<caption>Each language model against")[1].split('class="rows">')[1].split("</script>")[0])
     assert [saved[name] for name in ("score", "other_score")] == [[0.6], [0.8]], "the file had them the other way round"
     apart = comparisons(board, pair.assign(parsed_note="something else"))
-    row = cells(apart.split("<caption>Confirmatory: each language model")[1])[0]
+    row = cells(apart.split("<caption>Each language model against")[1])[0]
     assert row[5:7] == ["+0.10 -0.05 to +0.20", "not told apart"], "by readable responses alone"
-
-
-def test_where_no_family_confirms_it_says_why() -> None:
-    known = {"difference": 0.2, "p": 0.01, "p_adjusted": 0.02, "verdict": "better", "note": "", "targets": "clean"}
-    known |= {"family": "exploratory", "other_model": "baseline/uniform", "other_variant": "baseline/uniform"}
-    board = frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6})
-    baselines = comparisons(board, frame({"model": OTHERS, **known}))
-    assert f"No family of comparisons confirms: no language model was compared with {OTHERS}." in baselines
-    assert "So all comparisons explore: p is adjusted" in baselines
-    assert "every comparison here explores" not in baselines, "it is said once"
-    without = comparisons(board, frame({"model": "a", **known}))
-    assert f"No family of comparisons confirms: {OTHERS} is not among the models compared." in without
 
 
 def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_at() -> None:
@@ -333,6 +311,6 @@ def test_costs_below_a_cent_are_not_nought() -> None:
 
 
 def test_an_attribute_says_how_many_pairs_are_behind_a_mean_that_is_not_of_all() -> None:
-    rows = frame({"model": "a", "score": 0.5, "coverage": 0.25, "n_pairs": 1234}, {"model": "b", "score": 0.6, "coverage": 1.0})
+    rows = frame({"model": "a", "score": 0.5, "n_pairs": 1234}, {"model": "b", "score": 0.6, "n_pairs": 4936})
     first, second = sorted(cells(attributes(rows.assign(attribute="country"))))
     assert (first, second) == (["a", "0.500 1,234 pairs, 25.0%"], ["b", "0.600"])
