@@ -1,6 +1,6 @@
 """Every two models compared on the prompts that both have a score for, in the latest run of each blueprint.
 
-Differences are taken prompt by prompt, within a blueprint first, as the board's means are; whole blueprints are resampled and flipped, and
+Differences are taken prompt by prompt, within a blueprint first, as the board's means are; what is independent are blueprints, and
 within one blueprint its prompts.
 """
 
@@ -45,9 +45,8 @@ MODELS_COMPARED = {
     "n_blueprints": "Blueprints with a shared prompt",
     "n_prompts": "Prompts that both have a score for",
     "effect_size": "Difference over the standard deviation of the blueprints' (of one blueprint: the prompts') differences",
-    "p": "Two-sided p of the sign-flip test of whole blueprints (of one blueprint: prompts); null: fewer than 5",
+    "p": "Two-sided p of the t test by whole blueprints (of one blueprint: prompts); null: fewer than 5",
     "p_holm": "Probability of so large a difference by chance, adjusted over all pairs (Holm)",
-    "permutations": "Sign patterns that p is made of",
     "note": "Note on what cannot be told, and why; empty: nothing",
 }
 """Columns of a comparison of models, by name, with what they mean."""
@@ -78,8 +77,6 @@ def compare_models(
     order: Sequence[str],
     blueprints: Sequence[str],
     *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
     """One row per two models that share a prompt, the better one first, the largest difference first; columns MODELS_COMPARED.
@@ -109,7 +106,7 @@ def compare_models(
     summed = _Summed(*columns)
     noun = "prompt" if len(by_prompt.starts) == 1 else "blueprint"
     names = np.asarray(by_prompt.models, dtype=object)
-    found = _tested_pairs(summed, (names[first[shared]], names[second[shared]]), noun, resamples, seed, margin)
+    found = _tested_pairs(summed, (names[first[shared]], names[second[shared]]), noun, margin)
     found = found.sort_values(["difference", "model", "other_model"], ascending=[False, True, True], ignore_index=True)
     return found[list(MODELS_COMPARED)]
 
@@ -146,8 +143,6 @@ def _tested_pairs(
     summed: _Summed,
     names: tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]],
     noun: str,
-    resamples: int,
-    seed: int,
     margin: float,
 ) -> pd.DataFrame:
     """One row per pair, seen from the model with the higher mean."""
@@ -157,9 +152,9 @@ def _tested_pairs(
     statistics = paired_statistics(
         np.where(worse, -sums, sums),
         summed.counts,
-        resampling_of(len(sums), resamples, seed),
+        resampling_of(len(sums), RESAMPLES, SEED),
         permutations=permutations_for(sums.shape[1]),
-        seed=seed,
+        seed=SEED,
         noun=noun,
     )
     total = summed.counts.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Two runs of one blueprint compared model by model: paired by what was asked, prompts drawn anew, p adjusted over the models."""
+"""Two runs of one blueprint compared model by model: paired by what was asked, tested by whole prompts, p adjusted over the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED = "improvement", "regression", "e
 _PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
 RUNS_COMPARED = (
     *("blueprint", "snapshot", "other_snapshot", "model", "verdict", "difference", "low", "high", "score", "other_score"),
-    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "permutations", "note"),
+    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "note"),
 )
 
 PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
@@ -39,15 +39,13 @@ def compare_runs(
     before: pd.DataFrame,
     after: pd.DataFrame,
     *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
     """One row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
 
     `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
     runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
-    `high` (95 %) and `p` (signs of whole prompts flipped; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
+    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
     adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
 
     `verdict`: regression or improvement where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
@@ -57,7 +55,7 @@ def compare_runs(
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    found = _tested(pairs, resamples, seed, margin).assign(**of_runs)
+    found = _tested(pairs, margin).assign(**of_runs)
     return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
@@ -123,7 +121,7 @@ def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
     return runs[0][0], runs[0][1]
 
 
-def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd.DataFrame:
+def _tested(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
     prompt, prompts = places(pairs, ["prompt"])
     model, models = places(pairs, ["model"])
@@ -134,9 +132,9 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
     statistics = paired_statistics(
         without_rounding(now - then, np.abs(now) + np.abs(then)),
         weights,
-        resampling_of(len(prompts), resamples, seed),
+        resampling_of(len(prompts), RESAMPLES, SEED),
         permutations=permutations_for(len(models)),
-        seed=seed,
+        seed=SEED,
         noun="prompt",
     )
     total = weights.sum(axis=0)

@@ -95,7 +95,7 @@ COMPARED_PAIRS = PublishedPart(
         Column("score", "Score", estimate),
         Column("other_score", "Of the other", estimate),
         Column("n_items", "Items", whole),
-        Column("n_clusters", "Drawn anew", whole, "Subjects or transcripts; of fewer than 5, or of none, items"),
+        Column("n_clusters", "Clusters", whole, "Subjects or transcripts; of fewer than 5, or of none, items"),
         _BOARD_WAY[2],
         _WITH_NOTE,
     ),

@@ -18,7 +18,7 @@ NAMES = [f"b{at:02d}" for at in range(40)]
 def compared(*cells: dict[str, Any], weights: dict[str, float] | None = None, **options: Any) -> pd.DataFrame:
     table = scores_of(*cells, weights=weights)
     blueprints = options.pop("blueprints", NAMES)
-    return compare_models(table, ["s1", "s2"], blueprints, **{"resamples": 200, **options})
+    return compare_models(table, ["s1", "s2"], blueprints, **options)
 
 
 def lopsided(seed: int = 5) -> list[dict[str, Any]]:

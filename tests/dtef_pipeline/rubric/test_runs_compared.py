@@ -27,7 +27,7 @@ def compared(
     before: dict[str, Any], after: dict[str, Any], weights: dict[str, float] | None = None
 ) -> dict[str, dict[str, Any]]:
     tables = scores_of(*run_of(before), weights=weights), scores_of(*run_of(after, "s2"), weights=weights)
-    return {row["model"]: row for row in compare_runs(*tables, resamples=500).to_dict("records")}
+    return {row["model"]: row for row in compare_runs(*tables).to_dict("records")}
 
 
 RNG = np.random.default_rng(7)
@@ -74,7 +74,7 @@ def test_variants_of_a_prompt_are_one_cluster() -> None:
         scores_of(*(cell for t in (0.0, 1.0) for cell in run_of(values, snapshot, temperature=t)))
         for values, snapshot in ((before, "s1"), (after, "s2"))
     ]
-    (twice,) = compare_runs(*doubled, resamples=500).to_dict("records")
+    (twice,) = compare_runs(*doubled).to_dict("records")
     assert (twice["n_prompts"], twice["n_pairs"]) == (20, 40)
     for name in ("difference", "low", "high", "p"):
         assert twice[name] == pytest.approx(once[name])
@@ -83,12 +83,12 @@ def test_variants_of_a_prompt_are_one_cluster() -> None:
 def test_a_run_compared_with_itself_is_equivalent_whatever_the_order_of_rows() -> None:
     cells = run_of({"a": BASE, "b": moved(-0.2)})
     tables = scores_of(*cells), scores_of(*({**cell, "snapshot": "s2"} for cell in cells))
-    found = compare_runs(*tables, resamples=200)
+    found = compare_runs(*tables)
     assert found["verdict"].tolist() == ["equivalent", "equivalent"]
     assert found["difference"].tolist() == [0, 0]
     moved_run = scores_of(*run_of({"a": moved(0.05), "b": moved(-0.3)}, "s2"))
-    first = compare_runs(tables[0], moved_run, resamples=200)
-    again = compare_runs(tables[0].iloc[::-1], moved_run.iloc[::-1], resamples=200)
+    first = compare_runs(tables[0], moved_run)
+    again = compare_runs(tables[0].iloc[::-1], moved_run.iloc[::-1])
     pd.testing.assert_frame_equal(again, first, check_exact=True)
 
 
