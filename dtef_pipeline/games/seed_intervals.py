@@ -70,7 +70,7 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
     reason = np.array([why_none(int(n), "seed") or ALIKE_SEEDS for n in n_seeds], dtype=object)
     reason[(n_seeds == 0) | ~np.isnan(ends[0])] = None
     mean = np.where(spread, np.sqrt(np.maximum(mean, 0)), np.where(bounded, np.clip(mean, 0, 1), mean))
-    return GroupMeans(mean, *ends, kind, reason, n_seeds)
+    return GroupMeans(mean, ends[0], ends[1], kind, reason, n_seeds)
 
 
 def _tops(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:

@@ -87,7 +87,7 @@ def estimate_ratios(
 def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, groups: int) -> Estimates:
     """`estimate_ratios` of each of several groups of clusters: columns (groups,) of rows (clusters,), each in the group of its code."""
     n_clusters = np.bincount(group, minlength=groups)
-    found = Estimates(*(np.full(groups, np.nan) for _ in range(2)), np.ones(groups), n_clusters.copy())
+    found = Estimates(np.full(groups, np.nan), np.full(groups, np.nan), np.ones(groups), n_clusters.copy())
     order, starts = np.argsort(group, kind="stable"), np.cumsum(n_clusters) - n_clusters
     for count in np.unique(n_clusters[n_clusters > 0]).tolist():
         every = np.flatnonzero(n_clusters == count)

@@ -82,7 +82,7 @@ COMPARED_PAIRS = PublishedPart(
     "comparisons",
     "Comparisons",
     "Every two models of a board on the items that both have a score for, the better one first: the difference of their means with a 95 % "
-    "interval, and p of the sign-flip test of whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
+    "interval, and p of the t test by whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
     "qa_comparisons",
     (
         _OF_SUITE,
