@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, Estimates, Floats
@@ -36,17 +36,22 @@ def wilson_interval(
 
 
 def unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Low and high, each (columns,), of means of scores within 0-1; NaN where `found` has no interval.
+    """Low and high, each (columns,), of means m of scores within 0-1; NaN where `found` has no interval.
 
-    The t interval, cut at 0 and 1. Where the clusters are so alike that one more, at the far end of the scale, would move the mean further
-    than that interval is wide, they do not rule out that some clusters fail (or pass) which are not among these few: there the interval also
-    covers Wilson's, of as many successes as the mean says among the effective clusters. No scores within 0-1 of this mean spread more than
-    those, so there it is conservative.
+    With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), turned back, which stays within 0-1 and is longer towards the
+    far end. Where the clusters are so alike that one more, at the far end of the scale, would move the mean further than the plain t interval
+    is wide, these few do not rule out that others fail (or pass): there the interval also covers Wilson's, of as many successes as the mean
+    says among the effective clusters. No scores within 0-1 of this mean spread more than those, so there it is conservative.
+
+    Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts estimated from survey
+    data, for the logit.
     """
     low, high = found.interval(confidence)
     mean, n = np.clip(np.nan_to_num(found.value), 0, 1), found.degrees + 1
     alike = high - low < np.maximum(mean, 1 - mean) / (n + 1)
-    low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
+    spread = mean * (1 - mean)
+    reach = np.divide((high - low) / 2, spread, out=0 * low, where=spread > 0)
+    low, high = expit(logit(mean) - reach), expit(logit(mean) + reach)
     widest = wilson_interval(mean * n, n, confidence=confidence)
     return np.where(alike, np.minimum(low, widest[0]), low), np.where(alike, np.maximum(high, widest[1]), high)
 

@@ -17,7 +17,7 @@ from scipy import stats
 from dtef_pipeline.qa.mean_intervals import mean_intervals
 from dtef_pipeline.qa.result_means import MEAN_COLUMNS, result_means
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
-from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.proportions import unit_interval, wilson_interval
 from tests.dtef_pipeline.qa.vectors import cases
 
 SCORE_FIELDS = {
@@ -185,11 +185,12 @@ def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so
     assert (partial["interval_kind"], partial["macro_low"]) == ("t", None)
 
 
-def test_the_interval_of_graded_items_is_students() -> None:
+def test_the_interval_of_graded_items_is_that_of_a_mean_within_0_and_1() -> None:
     values = np.random.default_rng(2).random(40)
     found = only([("s", f"i{at}", "c", "ok", float(value)) for at, value in enumerate(values)])
-    expected = stats.ttest_1samp(values, 0).confidence_interval()
-    assert (found["score_low"], found["score_high"]) == pytest.approx(tuple(expected))
+    low, high = unit_interval(estimate_ratios(values[:, None], np.ones((40, 1))))
+    assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
+    assert high[0] - low[0] == pytest.approx(2 * 2.0227 * stats.sem(values), rel=0.02)
 
 
 def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
@@ -202,7 +203,7 @@ def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
     ]
     found = only(rows)
     sums = np.array([items.sum() for items in right], dtype=float)[:, None]
-    low, high = estimate_ratios(sums, sizes[:, None].astype(float)).interval()
+    low, high = unit_interval(estimate_ratios(sums, sizes[:, None].astype(float)))
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
     assert found["interval_kind"] == "clustered"
     alone = only([(suite, item, item, status, value) for suite, item, _, status, value in rows])

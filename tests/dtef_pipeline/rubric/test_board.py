@@ -123,7 +123,7 @@ def test_an_interval_is_as_wide_as_the_spread_of_the_blueprints_says() -> None:
     values = np.random.default_rng(1).uniform(0.3, 0.7, size=30)
     (row,) = board(scores_of(*runs_of("m", *values)), ["s1"], {}).to_dict("records")
     half = 2.0452 * values.std(ddof=1) / np.sqrt(30)  # t of 29 degrees of freedom
-    assert row["high"] - row["low"] == pytest.approx(2 * half, rel=1e-4)
+    assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.02)
     assert row["score"] == pytest.approx(values.mean())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.optimize import brentq
 
 from dtef_pipeline.errors import ConfigError
@@ -96,12 +97,12 @@ def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
             wilson_interval(c, n)
 
 
-def test_a_mean_of_scores_that_differ_has_the_t_interval_cut_at_the_ends_of_the_scale() -> None:
-    found = estimate_ratios(np.array([[0.1, 0.9], [0.5, 1.0], [0.9, 1.0], [0.7, 0.4], [0.3, 1.0]]), np.ones((5, 2)))
-    (low, high), plain = unit_interval(found), found.interval()
-    assert low == pytest.approx(plain[0])
-    assert (high[0], high[1]) == (pytest.approx(plain[1][0]), 1)
-    assert plain[1][1] > 1
+def test_a_mean_of_scores_that_differ_has_the_t_interval_on_the_logit_scale() -> None:
+    scores = np.array([0.1, 0.5, 0.9, 0.7, 0.8])
+    low, high = unit_interval(estimate_ratios(scores[:, None], np.ones((5, 1))))
+    middle, reach = np.log(0.6 / 0.4), stats.t.ppf(0.975, 4) * stats.sem(scores) / 0.24
+    ends = [1 / (1 + np.exp(-(middle + side * reach))) for side in (-1, 1)]
+    assert (low[0], high[0]) == pytest.approx(tuple(ends))
 
 
 def test_scores_that_are_alike_do_not_rule_out_that_others_fail() -> None:
