@@ -60,15 +60,15 @@ def test_models_of_fewer_than_ten_blueprints_are_listed_without_a_rank() -> None
 
 
 def test_the_text_says_what_stands_beneath_a_rank_and_warnings_stand_above_the_table() -> None:
-    page = board_section(model_rows(), ["base"], {}, 0, ["judged on <several> scales"])
-    assert "Beneath a rank are the ranks that the model has in 95 % of these draws" in page
+    page = board_section(model_rows(), ["base"], {}, ["judged on <several> scales"])
+    assert "Beneath a rank are the ranks that the model may truly have" in page
     assert page.index("<p>Warning: judged on &lt;several&gt; scales.</p>") < page.index("<table")
 
 
 def test_blueprints_with_the_tag_test_are_in_no_score() -> None:
     scores = model_rows()
     scores.loc[scores["blueprint"] == "b0", ["at_0", "slope", "hybrid"]] = 0.0
-    tagged = slider_data(scores, ["base"], {"b0": ["test"]}, 0)["models"]
+    tagged = slider_data(scores, ["base"], {"b0": ["test"]})["models"]
     without = slider_data(scores[scores["blueprint"] != "b0"], ["base"], {})["models"]
     assert tagged == without
 
