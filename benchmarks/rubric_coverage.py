@@ -224,8 +224,8 @@ def of_few(name: str, prompts: int, sets: int) -> dict[str, float]:
 
 
 def judged(rng: np.random.Generator, prompts: int, slips: float) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Classes that three judges give to four responses on four criteria of each prompt; prompts are easy or hard to judge."""
-    hard = np.minimum(slips * rng.exponential(1, (prompts, 1, 1)), 0.9)
+    """Classes that three judges give to four responses on four criteria of each prompt; a few prompts are hard to judge."""
+    hard = np.minimum(slips * rng.gamma(0.4, 2.5, (prompts, 1, 1)), 0.9)
     level = np.round(4 / (1 + np.exp(-(rng.normal(0, 0.8, (prompts, 1, 1)) + rng.normal(0, 1.6, (prompts, 16, 1))))))
     off = (rng.random((prompts, 16, 3)) < hard) * rng.choice([-1, 1], (prompts, 16, 3))
     return np.clip(level + off, 0, 4).ravel() / 4, np.repeat(np.arange(prompts * 16), 3)
@@ -265,7 +265,7 @@ def parts(sets: int) -> Iterator[tuple[str, str, Callable[[], Mapping[str, float
         yield "one", f"one blueprint, {size} prompts", partial(of_ones, size, sets)
     for name, few in product(PLAIN, FEW):
         yield "few", f"{few} prompts, {name}", partial(of_few, name, few, sets)
-    for slips, few in product((0.02, 0.08, 0.3), (5, 8, 15, 40)):
+    for slips, few in product((0.05, 0.1, 0.2), (5, 8, 15, 40)):
         yield "alpha", f"{few} prompts, {slips:g} of the judgements off", partial(of_alpha, slips, few, sets)
 
 

@@ -4,7 +4,7 @@ General: it knows values, units and clusters, nothing of any family. A **unit** 
 are not independent.
 
 Source: Krippendorff (2004), Content Analysis, 11.3, with the squared difference of two values (interval metric); the jackknife of whole
-clusters (Efron & Stein 1981; MacKinnon, Nielsen & Webb 2023), taken to the scale log(1 - alpha), on which an alpha near 1 is less skewed.
+clusters (Miller 1974) on the scale log(1 - alpha), on which an alpha near 1 is less skewed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Codes = npt.NDArray[np.int64]
 RELIABLE, TENTATIVE = 0.8, 0.667
 """From the first on conclusions may rest on the judges, from the second on tentative ones (Krippendorff 2004, 11.4)."""
 NO_PAIRS = "no unit has values of two judges"
-ALL_AGREE = "no interval: no two judges differ, which says nothing of how often they would"
+DIFFER_IN_ONE = "no interval: judges differ in no {noun}, or in one alone, which says nothing of how often they would in others"
 _DISTINCT_AT_MOST = 200
 """Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
 
@@ -58,13 +58,13 @@ def agreement(
 
     `values` (n,): numbers, NaN where a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0 on; a unit lies in one
     cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 where all values are equal), `low` and `high` (95 %, NaN
-    below 5 clusters or where alpha is 1), `n_units` and `n_values` (of units with two values or more), `n_clusters`, `reason` (why there is
-    no alpha, or no interval), in which a cluster is called by the `noun`.
+    below 5 clusters or where values differ in one at most), `n_units` and `n_values` (of units with two values or more),
+    `n_clusters`, `reason` (why there is no alpha, or no interval), in which a cluster is called by the `noun`.
 
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
     d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a cluster is left
-    out by subtraction. With s the jackknife's standard error of alpha, 1 - alpha has the interval (1 - alpha) exp(-+ t s / (1 - alpha)), t with
-    as many degrees of freedom as effective clusters, less one. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with as
+    many degrees of freedom as effective clusters, less one. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
     given, unit, cluster, group = _checked(values, units, clusters, groups)
     names = np.unique(group)
@@ -110,10 +110,9 @@ def _of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
     np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
     row |= {"alpha": value, "reason": why_none(n_clusters, noun)}
-    if n_clusters >= MIN_CLUSTERS and value < 1:
+    if n_clusters >= MIN_CLUSTERS:
         row["low"], row["high"] = _interval(value, by_cluster, table.squares)
-    elif n_clusters >= MIN_CLUSTERS:
-        row["reason"] = ALL_AGREE
+        row["reason"] = DIFFER_IN_ONE.format(noun=noun) if np.isnan(row["low"]) else ""
     return row
 
 
@@ -127,11 +126,13 @@ def _alphas(sums: Floats, squares: Floats) -> Floats:
 
 
 def _interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float, float]:
-    without, n = _alphas(by_cluster.sum(axis=0) - by_cluster, squares), len(by_cluster)
-    se = np.sqrt((n - 1) / n * ((without - value) ** 2).sum())
+    n = len(by_cluster)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
+        se = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
     effective = effective_clusters(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
-    reach = stdtrit(max(effective - 1, 1), (1 + CONFIDENCE) / 2) * se / (1 - value)
-    return float(1 - (1 - value) * np.exp(reach)), float(1 - (1 - value) * np.exp(-reach))
+    factor = np.exp(stdtrit(max(effective - 1, 1), (1 + CONFIDENCE) / 2) * se)
+    return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)
 
 
 def _checked(
