@@ -111,8 +111,8 @@ def _of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
     row |= {"alpha": value, "reason": why_none(n_clusters, noun)}
     if n_clusters >= MIN_CLUSTERS:
-        row["low"], row["high"] = _interval(value, by_cluster, table.squares)
-        row["reason"] = DIFFER_IN_ONE.format(noun=noun) if np.isnan(row["low"]) else ""
+        low, high = _interval(value, by_cluster, table.squares)
+        row |= {"low": low, "high": high, "reason": DIFFER_IN_ONE.format(noun=noun) if np.isnan(low) else ""}
     return row
 
 
