@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.games.metrics import metrics_of
-from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
+from dtef_pipeline.games.persona_results import game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 
 Numbers = npt.NDArray[np.float64]
@@ -54,6 +54,7 @@ GAME_WORLDS = {
     "100 seeds, one seat": GameWorld(100, seats=1),
     "30 seeds, one seat, most lost": GameWorld(30, seats=1, edge=-3.0),
     "10 seeds, both seats": GameWorld(10),
+    "5 seeds, both seats": GameWorld(5),
 }
 
 
@@ -128,17 +129,18 @@ def scores(world: GameWorld, rng: np.random.Generator) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def held(world: GameWorld, true: dict[str, float], rng: np.random.Generator) -> dict[str, tuple[int, int]]:
-    """By metric, how many intervals held the truth, and how many there were."""
+def held(world: GameWorld, true: dict[str, float], rng: np.random.Generator) -> dict[str, tuple[float, float, float]]:
+    """By metric, how many intervals held the truth, how many there were, and the sum of their half widths."""
     with duckdb.connect() as connection:
         connection.register("episode_scores", scores(world, rng))
         connection.register("episode_turns", EPISODE_TURNS.empty_table())
-        rows = game_results(connection, GameBoardOptions())["persona_results"].to_pylist()
+        rows = game_results(connection)["persona_results"].to_pylist()
     own = [row for row in rows if row["opponent"] == "all" and row["low"] is not None]
     return {
         name: (
             sum(row["low"] <= true[name] <= row["high"] for row in own if row["metric"] == name),
             sum(row["metric"] == name for row in own),
+            sum((row["high"] - row["low"]) / 2 for row in own if row["metric"] == name),
         )
         for name in MEASURED_HERE
     }
@@ -153,7 +155,7 @@ def main() -> None:
         true, rng = truth(world), np.random.default_rng([11, world.seeds])
         found = [held(world, true, rng) for _ in range(sets)]
         shares = [np.sum([one[metric] for one in found], axis=0) for metric in MEASURED_HERE]
-        print(f"{name:32}" + "".join(f"{hits / of:>18.3f}" for hits, of in shares), flush=True)
+        print(f"{name:32}" + "".join(f"{hits / of:>10.3f} {width / of:>7.3f}" for hits, of, width in shares), flush=True)
 
 
 if __name__ == "__main__":

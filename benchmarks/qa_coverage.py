@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.qa.models_paired import compared_models
+from dtef_pipeline.qa.models_paired import compare_models
 from dtef_pipeline.qa.scoring import JUDGED_METRIC, RIGHT_METRIC
-from dtef_pipeline.qa.suite_boards import BY_PART, QaBoardOptions, suite_board
+from dtef_pipeline.qa.suite_boards import BY_PART, suite_board
 
 Numbers = npt.NDArray[np.float64]
 STRENGTHS = np.array([-1.2, -0.2, 0.0, 0.2, 1.0, 3.0])
@@ -53,6 +53,8 @@ class QaWorld:
     level: float = 0.4
     alone: int = 0
     """Items, where there are no subjects."""
+    near_1: float = 0
+    """b of the beta(4, b) that the mean of a subject is drawn of, where it is above 0: nothing else counts then, but sizes."""
 
 
 QA_WORLDS = {
@@ -72,6 +74,11 @@ QA_WORLDS = {
     "164 items alone": QaWorld(0, alone=164),
     "164 alone, graded": QaWorld(0, alone=164, graded=True),
     "20 items alone": QaWorld(0, alone=20),
+    "5 subjects, beta(4, .5)": QaWorld(5, near_1=0.5),
+    "6 subjects, beta(4, .5)": QaWorld(6, near_1=0.5),
+    "8 subjects, beta(4, .5)": QaWorld(8, near_1=0.5),
+    "10 subjects, beta(4, .5)": QaWorld(10, near_1=0.5),
+    "10 subjects, beta(4, 1)": QaWorld(10, near_1=1.0),
 }
 
 
@@ -88,11 +95,16 @@ class Subjects:
         sizes = np.clip(np.round(world.middle * np.exp(world.sizes * large)), 4, 400).astype(np.int64)
         hard = world.difficulty * (rng.normal(size=n) - 0.3 * large)
         suits = world.suits * rng.standard_t(4, size=(n, len(STRENGTHS))) / np.sqrt(2)
+        if world.near_1:
+            mean = rng.beta(4, world.near_1, size=(n, len(STRENGTHS))).clip(1e-9, 1 - 1e-9)
+            return cls(sizes, np.log(mean / (1 - mean)))
         return cls(sizes, world.level + hard[:, None] + STRENGTHS + suits)
 
 
-def scores(levels: Numbers, graded: bool, rng: np.random.Generator) -> Numbers:
-    """(items, models) of the levels of each item's subject; all models find the same items hard."""
+def scores(levels: Numbers, graded: bool, rng: np.random.Generator, near_1: float = 0) -> Numbers:
+    """(items, models) of the levels of each item's subject; all models find the same items hard, but where means are drawn of a beta."""
+    if near_1:
+        return (rng.random(levels.shape) < 1 / (1 + np.exp(-levels))).astype(np.float64)
     chance = 1 / (1 + np.exp(-(levels + rng.normal(0, 1.2, (len(levels), 1)) + rng.normal(0, 0.4, levels.shape))))
     if graded:
         noisy = chance + rng.normal(0, 0.15, chance.shape)
@@ -120,6 +132,9 @@ def truth(world: QaWorld) -> Truth:
         mean = scores(levels, world.graded, rng).mean(axis=0)
         return Truth(mean, mean)
     of = Subjects.drawn(world, rng, SUBJECTS_OF_TRUTH)
+    if world.near_1:
+        micro = np.average(1 / (1 + np.exp(-of.levels)), axis=0, weights=of.sizes).mean()
+        return Truth(np.full(len(STRENGTHS), micro), np.full(len(STRENGTHS), 4 / (4 + world.near_1)))
     means = within(of.levels, world.graded, rng)
     return Truth(np.average(means, axis=0, weights=of.sizes), means.mean(axis=0))
 
@@ -155,16 +170,18 @@ def held(low: pd.Series, high: pd.Series, wanted: Numbers) -> list[bool | None]:
     return [None if np.isnan(one) else bool(one <= real <= other) for one, other, real in ends]
 
 
-def one_set(world: QaWorld, real: Truth, rng: np.random.Generator, options: QaBoardOptions) -> dict[str, list[bool | None]]:
+def one_set(
+    world: QaWorld, real: Truth, rng: np.random.Generator, widths: dict[str, list[float]]
+) -> dict[str, list[bool | None]]:
     """What the boards of one drawn suite hold."""
     if world.subjects:
         of = Subjects.drawn(world, rng, world.subjects)
         subject = np.repeat(np.arange(world.subjects), of.sizes)
-        made = table(scores(of.levels[subject], world.graded, rng), subject, world.lacking, world.graded, rng)
+        made = table(scores(of.levels[subject], world.graded, rng, world.near_1), subject, world.lacking, world.graded, rng)
     else:
         levels = np.broadcast_to(world.level + STRENGTHS, (world.alone, len(STRENGTHS)))
         made = table(scores(levels, world.graded, rng), None, world.lacking, world.graded, rng)
-    board = suite_board(made, options=options)
+    board = suite_board(made)
     model = board["model"].str[1:].astype(int).to_numpy()
     place = (real.micro[:, None] < real.micro).sum(axis=1)[model] + 1.0
     found = {
@@ -172,11 +189,14 @@ def one_set(world: QaWorld, real: Truth, rng: np.random.Generator, options: QaBo
         "macro": held(board["macro_low"], board["macro_high"], real.macro[model]),
         "rank": held(board["rank_low"].astype("float64"), board["rank_high"].astype("float64"), place),
     }
-    pairs = compared_models(made, options)
+    pairs = compare_models(made)
     sides = [pairs[name].str[1:].astype(int).to_numpy() for name in ("model", "other_model")]
     found["pairs"] = held(pairs["low"], pairs["high"], real.micro[sides[0]] - real.micro[sides[1]])
-    if world.subjects:
-        parts = suite_board(made, BY_PART, QaBoardOptions(resamples=options.resamples if world.graded else 0))
+    for name, rows in (("score", board), ("macro", board), ("pairs", pairs)):
+        low, high = ("low", "high") if name == "pairs" else (f"{name}_low", f"{name}_high")
+        widths.setdefault(name, []).extend((rows[high] - rows[low]).dropna() / 2)
+    if world.subjects and not world.near_1:
+        parts = suite_board(made, BY_PART)
         expected = within(of.levels, world.graded, rng, 1_000)
         keys = (parts["part"].str[1:].astype(int).to_numpy(), parts["model"].str[1:].astype(int).to_numpy())
         found["part"] = held(parts["score_low"], parts["score_high"], expected[keys])
@@ -188,18 +208,21 @@ def main() -> None:
     parser.add_argument("sets", nargs="?", type=int, default=60, help="suites drawn of each world")
     parser.add_argument("--world", action="append", choices=list(QA_WORLDS), help="only this one; may be repeated")
     given = parser.parse_args()
-    print(f"{given.sets} suites of each world; share of intervals that hold the truth, and share of rows without an interval")
+    print(
+        f"{given.sets} suites of each world; share of intervals that hold the truth, (share of rows without one, median half width)"
+    )
     for name in given.world or QA_WORLDS:
         world, rng = QA_WORLDS[name], np.random.default_rng(11)
-        real, options, kept = truth(world), QaBoardOptions(resamples=500), dict[str, list[bool | None]]()
+        real, widths, kept = truth(world), dict[str, list[float]](), dict[str, list[bool | None]]()
         for _ in range(given.sets):
-            for what, those in one_set(world, real, rng, options).items():
+            for what, those in one_set(world, real, rng, widths).items():
                 kept.setdefault(what, []).extend(those)
         told = []
         for what, those in kept.items():
             known = [one for one in those if one is not None]
             share = f"{np.mean(known):.3f}" if known else "  -  "
-            told.append(f"{what} {share} ({1 - len(known) / len(those):.2f})")
+            width = f", +- {np.median(widths[what]):.3f}" if widths.get(what) else ""
+            told.append(f"{what} {share} ({1 - len(known) / len(those):.2f}{width})")
         print(f"{name:<26} {'  '.join(told)}", flush=True)
 
 

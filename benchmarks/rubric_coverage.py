@@ -8,21 +8,27 @@ are strict or lenient in a prompt, and err on each criterion. Cells are missing,
 - `within`: that of a model on the board of one blueprint holds its expected score in further prompts like those of this blueprint.
 - `runs`: that of a difference of two runs of one blueprint, of which the second is better by `GAIN`, holds the expected difference.
 - `rank`: the range of ranks holds the rank of the expected scores.
+- of few prompts of one blueprint that are mostly passed, rarely failed, near 1, or normal: as `within`.
+- `alpha`: the interval of Krippendorff's alpha of three judges holds that of prompts without end.
 
-Run: `python benchmarks/rubric_coverage.py [SETS]`.
+A half width is a mean, of few prompts a median. Run: `python benchmarks/rubric_coverage.py [SETS] [--only PART]`.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.board import RubricBoardOptions, board
+from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.runs_compared import compare_runs
+from dtef_pipeline.statistics.agreement import agreement, alpha
 
 Numbers = npt.NDArray[np.float64]
 STRENGTHS = np.array([-0.6, 0.0, 0.1, 0.3, 0.5, 0.8, 1.0, 2.5])
@@ -154,8 +160,7 @@ def of_set(world: BlueprintWorld, truth: Numbers, at: int) -> dict[str, float]:
     kinds = Kinds(world, rng, world.blueprints)
     values = [scored(np.repeat(level[None], size, axis=0), rng) for level, size in zip(kinds.levels, kinds.sizes, strict=True)]
     scores = model_rows(lacking(world, values, rng), "base")
-    options = RubricBoardOptions(min_blueprints=1)
-    rows = board(scores, ["base"], {}, "overall", options)
+    rows = board(scores, ["base"], {}, "overall", min_blueprints=1)
     place = rows["model"].str[1:].astype(int).to_numpy()
     ranks = 1 + (truth[None, :] > truth[place][:, None]).sum(axis=1)
     low, high = rows["rank_low"].to_numpy(dtype=np.float64), rows["rank_high"].to_numpy(dtype=np.float64)
@@ -188,17 +193,92 @@ def truth_within(number: int) -> tuple[Numbers, Numbers]:
     return _WITHIN[number]
 
 
+FEW = (5, 6, 8, 12)
+"""Prompts of the blueprints whose scores are drawn of a plain distribution."""
+PLAIN: dict[str, Callable[[np.random.Generator, tuple[int, int]], Numbers]] = {
+    "1 with p .8, else 0": lambda rng, size: (rng.random(size) < 0.8) * 1.0,
+    ".9, or .1 with p .15": lambda rng, size: np.where(rng.random(size) < 0.15, 0.1, 0.9),
+    ".9, or .1 with p .15, +- .05": lambda rng, size: (
+        np.where(rng.random(size) < 0.15, 0.1, 0.9) + rng.normal(0, 0.05, size)
+    ).clip(0, 1),
+    "beta(4, .5)": lambda rng, size: rng.beta(4, 0.5, size),
+    "normal(.7, .15)": lambda rng, size: rng.normal(0.7, 0.15, size).clip(0, 1),
+    "normal(.8, .1)": lambda rng, size: rng.normal(0.8, 0.1, size).clip(0, 1),
+    "normal(.5, .1)": lambda rng, size: rng.normal(0.5, 0.1, size).clip(0, 1),
+}
+
+
+def of_few(name: str, prompts: int, sets: int) -> dict[str, float]:
+    """The board of one blueprint, of as many models as sets."""
+    rng = np.random.default_rng([5, prompts])
+    truth = PLAIN[name](rng, (1_000_000, 1)).mean()
+    rows = [
+        board(cell_rows(PLAIN[name](rng, (prompts, 25)), "a"), ["a"], {}, "blueprint")[["low", "high"]]
+        for _ in range(-(-sets // 25))
+    ]
+    made = pd.concat(rows)
+    return {
+        "within": float(((made["low"] <= truth) & (made["high"] >= truth)).mean()),
+        "within, half width": float((made["high"] - made["low"]).median() / 2),
+    }
+
+
+def judged(rng: np.random.Generator, prompts: int, slips: float) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """Classes that three judges give to four responses on four criteria of each prompt; a few prompts are hard to judge."""
+    hard = np.minimum(slips * rng.gamma(0.4, 2.5, (prompts, 1, 1)), 0.9)
+    level = np.round(4 / (1 + np.exp(-(rng.normal(0, 0.8, (prompts, 1, 1)) + rng.normal(0, 1.6, (prompts, 16, 1))))))
+    off = (rng.random((prompts, 16, 3)) < hard) * rng.choice([-1, 1], (prompts, 16, 3))
+    return np.clip(level + off, 0, 4).ravel() / 4, np.repeat(np.arange(prompts * 16), 3)
+
+
+def of_alpha(slips: float, prompts: int, sets: int) -> dict[str, float]:
+    rng = np.random.default_rng([6, prompts])
+    truth = alpha(*judged(rng, 20_000, slips))
+    made = []
+    for _ in range(sets):
+        values, units = judged(rng, prompts, slips)
+        made.append(agreement(values, units, units // 16).iloc[0][["low", "high"]].astype(float))
+    rows = pd.DataFrame(made)
+    known = rows.dropna()
+    return {
+        "alpha": float(((known["low"] <= truth) & (known["high"] >= truth)).mean()),
+        "alpha, half width": float((known["high"] - known["low"]).median() / 2),
+        "alpha, none": 1 - len(known) / len(rows),
+        "true alpha": truth,
+    }
+
+
+def of_sets(world: BlueprintWorld, sets: int) -> pd.Series:
+    truth = expected(world)
+    return pd.DataFrame([of_set(world, truth, at) for at in range(sets)]).mean()
+
+
+def of_ones(size: int, sets: int) -> pd.Series:
+    return pd.DataFrame([of_one(size, at) for at in range(sets)]).mean()
+
+
+def parts(sets: int) -> Iterator[tuple[str, str, Callable[[], Mapping[str, float] | pd.Series]]]:
+    """Part, world, and what makes its numbers."""
+    for name, world in WORLDS.items():
+        yield "boards", name, partial(of_sets, world, sets)
+    for size in SIZES:
+        yield "one", f"one blueprint, {size} prompts", partial(of_ones, size, sets)
+    for name, few in product(PLAIN, FEW):
+        yield "few", f"{few} prompts, {name}", partial(of_few, name, few, sets)
+    for slips, few in product((0.05, 0.1, 0.2), (5, 8, 15, 40)):
+        yield "alpha", f"{few} prompts, {slips:g} of the judgements off", partial(of_alpha, slips, few, sets)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="?", type=int, default=1000)
-    sets = parser.parse_args().sets
+    parser.add_argument("--only", choices=("boards", "one", "few", "alpha"), help="Only these worlds.")
+    given = parser.parse_args()
     found = {}
-    for name, world in WORLDS.items():
-        truth = expected(world)
-        found[name] = pd.DataFrame([of_set(world, truth, at) for at in range(sets)]).mean()
-        print(name, found[name].round(3).to_dict(), flush=True)
-    for size in SIZES:
-        found[f"one blueprint, {size} prompts"] = pd.DataFrame([of_one(size, at) for at in range(sets)]).mean()
+    for part, name, numbers in parts(given.sets):
+        if given.only in (None, part):
+            found[name] = pd.Series(numbers())
+            print(name, found[name].round(3).to_dict(), flush=True)
     print(pd.DataFrame(found).T.round(3).to_string())
 
 

@@ -22,12 +22,12 @@ PAGE = "health__topic-0.html"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written_pages(tmp_path_factory.mktemp("rubrics"), made_tables(12, 4, 3, temperatures=(0.0, 0.7)), resamples=50)
+    return written_pages(tmp_path_factory.mktemp("rubrics"), made_tables(12, 4, 3, temperatures=(0.0, 0.7)))
 
 
 def board_page(folder: Path) -> Path:
     """A board on which the order turns with the weight."""
-    section = board_section(model_rows(), ["base"], {}, 100)
+    section = board_section(model_rows(), ["base"], {})
     chapter = Chapter("leaderboard", "Leaderboard", section, style=own_file("slider.css"), script=own_file("slider.js"))
     path = folder / "board.html"
     path.write_text(build_report("Board", "", [chapter]), encoding="utf-8")
@@ -143,7 +143,7 @@ def test_one_press_opens_all_verdicts_and_another_closes_them(browser: Browser, 
 
 
 def test_hostile_text_does_not_run(browser: Browser, tmp_path: Path) -> None:
-    for name, page in rubric_pages(connected(hostile_tables().tables()), resamples=0):
+    for name, page in rubric_pages(connected(hostile_tables().tables())):
         (tmp_path / name).write_text(page, encoding="utf-8")
         browser.opens(tmp_path / name)
         browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
@@ -182,7 +182,7 @@ def test_markdown_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
         row["text"] = wide
     for row in made.rows["rubric_blueprints"]:
         row["description"] = wide
-    written_pages(tmp_path, made, resamples=0)
+    written_pages(tmp_path, made)
     browser.opens(tmp_path / PAGE, width=390)
     browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
     assert browser.does("document.querySelectorAll('.response .rendered table').length") > 0

@@ -3,25 +3,16 @@
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
 from assets.games.scenarios import GAMES_GROUP
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
-from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, GameBoardOptions, game_results
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
 
 
-class GameResultsConfig(dg.Config):
-    """How sure results are."""
-
-    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: none are drawn.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
-
-
-@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="3"), **GAMES_GROUP})
-def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("persona_results", code_version="4"), **GAMES_GROUP})
+def persona_results(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """How well players play: one row per scenario, version, player, metric and opponent, with a 95 % interval by whole seeds.
 
     Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
@@ -29,8 +20,7 @@ def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig
     Beside it stands `matchups`: the mean reward of each player against each opponent.
     """
     require_made(store, "episode_scores", "scenario", "dtef games run")
-    options = GameBoardOptions(resamples=config.resamples, seed=config.seed)
-    made = store.reader.query(lambda connection: game_results(connection, options), only=GAME_RESULTS_READS)
+    made = store.reader.query(game_results, only=GAME_RESULTS_READS)
     shown = [
         "scenario",
         "persona",
@@ -44,5 +34,4 @@ def persona_results(context: dg.AssetExecutionContext, config: GameResultsConfig
         "n_clusters",
         "illegal_rate",
     ]
-    told = {"resamples": config.resamples, "seed": config.seed}
-    return published(context, store, made, **told, results=markdown(made["persona_results"], shown, most=30))
+    return published(context, store, made, results=markdown(made["persona_results"], shown, most=30))

@@ -24,7 +24,7 @@ from dtef_pipeline.qa.anchored_answers import (
     qa_judge_drift_rows,
 )
 from dtef_pipeline.qa.arbiter import Arbiter
-from dtef_pipeline.statistics.resampling import SEED
+from dtef_pipeline.statistics.drawing import SEED
 
 
 class QaAnchorsConfig(JudgeConfigured):

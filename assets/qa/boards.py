@@ -11,24 +11,20 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published, require_made
 from assets.stage.resources import Store
 from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
-from dtef_pipeline.qa.suite_boards import QaBoardOptions
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 
 OF_SCORES = [dg.AssetKey("qa_scores")]
 """What the roll-ups are made of."""
 
 
 class QaBoardConfig(dg.Config):
-    """How sure boards are, and which suites are public."""
+    """Which suites are public."""
 
-    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: none are drawn.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
     suites: str | None = Field(
         default=None, description="YAML file with suites of one's own, beside the shipped data/suites.yaml."
     )
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="2"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_board", code_version="3"), **QA_GROUP})
 def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score in each suite: one row per suite, condition, metric, what it was measured by, and model variant.
 
@@ -37,9 +33,8 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
     `qa_results` (every snapshot), `qa_pass_at_k` (programs) and `qa_comparisons` (every two models, paired by item).
     """
     require_qa_scores(store)
-    options = QaBoardOptions(resamples=config.resamples, seed=config.seed)
     exposure = known_suites(config.suites).exposure
-    boards = store.reader.query(lambda made: qa_boards(made, options, exposure=exposure), only=QA_BOARD_READS)
+    boards = store.reader.query(lambda made: qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
     shown = [
         "suite",
         "condition",
@@ -53,9 +48,7 @@ def qa_board(context: dg.AssetExecutionContext, config: QaBoardConfig, store: St
         "n_items",
         "note",
     ]
-    return published(
-        context, store, boards, resamples=config.resamples, seed=config.seed, board=markdown(boards["qa_board"], shown, most=30)
-    )
+    return published(context, store, boards, board=markdown(boards["qa_board"], shown, most=30))
 
 
 def require_qa_scores(store: Store) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
-from pydantic import Field
 
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.roll_ups import require_scored
@@ -12,20 +11,11 @@ from assets.rubric.scores import rubric_scores
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.rubric.board import RubricBoardOptions
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 
 
-class RubricBoardConfig(dg.Config):
-    """How sure boards are."""
-
-    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
-
-
-@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_board", code_version="1"), **RUBRIC_GROUP})
-def rubric_board(context: dg.AssetExecutionContext, config: RubricBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_board", code_version="2"), **RUBRIC_GROUP})
+def rubric_board(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean hybrid score over the latest run of every blueprint, each blueprint once.
 
     A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind. Beside it
@@ -33,16 +23,13 @@ def rubric_board(context: dg.AssetExecutionContext, config: RubricBoardConfig, s
     `rubric_board_criterion`). Blueprints with the tag `test` are in those of their own alone.
     """
     require_scored(store)
-    options = RubricBoardOptions(resamples=config.resamples, seed=config.seed)
-    boards: dict[str, pa.Table] = store.reader.query(lambda connection: rubric_boards(connection, options), only=BOARD_READS)
+    boards: dict[str, pa.Table] = store.reader.query(rubric_boards, only=BOARD_READS)
     overall = boards["rubric_board"]
     shown = ["rank", "model", "score", "low", "high", "coverage", "similarity", "n_parts", "note"]
     return published(
         context,
         store,
         boards,
-        resamples=config.resamples,
-        seed=config.seed,
         board=markdown(overall, shown, most=30),
         rubric_board_rows=len(overall),
     )

@@ -23,8 +23,6 @@ from dtef_pipeline.rubric.rolled_up import (
     costs_table,
     validity_tables,
 )
-from dtef_pipeline.statistics.agreement import ALPHA_RESAMPLES
-from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.text.counted import counted
 
 
@@ -35,15 +33,6 @@ class ChampionsConfig(dg.Config):
         default=False,
         description="A champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
     )
-
-
-class AgreementConfig(dg.Config):
-    """How sure agreement is."""
-
-    resamples: int = Field(
-        default=ALPHA_RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals."
-    )
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
 
 
 @dg.asset(deps=[rubric_summaries], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
@@ -70,24 +59,20 @@ def _graded_blueprints(connection: Any) -> int:
     return int(connection.execute("SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL").fetchone()[0])
 
 
-@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_agreement", code_version="1"), **RUBRIC_GROUP})
-def rubric_agreement(context: dg.AssetExecutionContext, config: AgreementConfig, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_agreement", code_version="2"), **RUBRIC_GROUP})
+def rubric_agreement(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """How far judges agree: one row per cut of the judgements (overall, blueprint, pair of judges, kind of criterion, language) and its value.
 
     Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667 on
     tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.
     """
     require_scored(store)
-    tables = store.reader.query(
-        lambda connection: agreement_tables(connection, resamples=config.resamples, seed=config.seed), only=JUDGED_READ
-    )
+    tables = store.reader.query(agreement_tables, only=JUDGED_READ)
     shown = ["cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason"]
     return published(
         context,
         store,
         tables,
-        resamples=config.resamples,
-        seed=config.seed,
         agreement=markdown(tables["rubric_agreement"], shown, most=30),
         disagreed=markdown(tables["rubric_disagreed"], ["blueprint", "prompt", "spread", "n_responses", "text"], most=10),
     )

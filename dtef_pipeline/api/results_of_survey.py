@@ -14,7 +14,7 @@ from dtef_pipeline.api.results_of import RunAsked, Spent, in_json, measured, res
 from dtef_pipeline.api.run_outcomes import OUTCOME_UNITS, OutcomeCounts, counts_by, further_in_words, in_words
 from dtef_pipeline.asking.calls import USAGE
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE

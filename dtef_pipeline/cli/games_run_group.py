@@ -135,7 +135,7 @@ def rollup() -> None:
 def board(**given: Any) -> None:
     """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
 
-    What is drawn anew for an interval is the seed: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
+    An interval goes by seeds: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
     each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
     forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
     players' latest snapshots differ, `snapshot` says which it is.

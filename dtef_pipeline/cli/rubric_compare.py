@@ -17,7 +17,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
-from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts, prompts_to_show
+from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.table_reader import TableReader
@@ -76,12 +77,11 @@ def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
     if not len(models):
         yield f"--fail-on {fail_on} says nothing: no model has a score for the same prompt in both runs"
         return
-    needed = prompts_to_show(models)
-    few = models[models["n_prompts"] < needed]
+    few = models[models["n_prompts"] < MIN_CLUSTERS]
     if len(few):
         counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
         who = [f"{model} ({counted(n, 'prompt')})" for model, n in counts]
-        among = f"among {counted(len(models), 'model')} at least {counted(needed, 'prompt')} in both runs can show a {fail_on}"
+        among = f"at least {counted(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
         yield f"--fail-on {fail_on} says nothing about {and_more(who, _MODELS_NAMED)}: {among}"
 
 

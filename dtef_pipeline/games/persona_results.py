@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.exploitation import exploitation_sums
 from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
 from dtef_pipeline.games.metrics import (
@@ -25,7 +23,6 @@ from dtef_pipeline.games.metrics import (
 from dtef_pipeline.games.players import NO_PERSONA
 from dtef_pipeline.games.seed_intervals import GroupMeans, SeedSums, group_means_of
 from dtef_pipeline.games.tables import MATCHUPS, PERSONA_RESULTS
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.tables import in_schema
 
 if TYPE_CHECKING:
@@ -44,36 +41,23 @@ _OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class GameBoardOptions:
-    """How sure results are. Raises ConfigError for a negative number."""
-
-    resamples: int = RESAMPLES
-    """0: no resampled intervals."""
-    seed: int = SEED
-
-    def __post_init__(self) -> None:
-        if self.resamples < 0 or self.seed < 0:
-            raise ConfigError(f"resamples {self.resamples}, seed {self.seed}: allowed: whole numbers of 0 or more")
-
-
-def game_results(connection: duckdb.DuckDBPyConnection, options: GameBoardOptions | None = None) -> dict[str, pa.Table]:
+def game_results(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """PERSONA_RESULTS and MATCHUPS by their names. `connection` has GAME_RESULTS_READS.
 
     Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
     """
-    frame = results_of(connection, latest_scores(connection), options)
+    frame = results_of(connection, latest_scores(connection))
     return {"persona_results": in_schema(frame, PERSONA_RESULTS), "matchups": in_schema(_matchups(frame), MATCHUPS)}
 
 
-def results_of(connection: duckdb.DuckDBPyConnection, source: str, options: GameBoardOptions | None = None) -> pd.DataFrame:
+def results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """The columns of PERSONA_RESULTS of the rows of `source`, a relation with rows of the latest snapshots, as `latest_scores` makes it."""
     import pandas as pd
 
     sums = _seed_sums(connection, source)
     compared = exploitation_sums(connection, source, ALL_OPPONENTS)
     sums = pd.concat([sums[sums["metric"] != EXPLOITATION], compared], ignore_index=True) if len(compared) else sums
-    frame = _means(sums, options or GameBoardOptions())
+    frame = _means(sums)
     _void_shared(frame, _shared_players(connection))
     frame = _with_composite(_with_form(frame))
     return frame.sort_values([*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"], ignore_index=True)
@@ -102,7 +86,7 @@ def _seed_sums(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFra
     return found
 
 
-def _means(sums: pd.DataFrame, options: GameBoardOptions) -> pd.DataFrame:
+def _means(sums: pd.DataFrame) -> pd.DataFrame:
     """One row per player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     grouped = sums.groupby(names, dropna=False, sort=True)
@@ -113,7 +97,7 @@ def _means(sums: pd.DataFrame, options: GameBoardOptions) -> pd.DataFrame:
     told = sums["episodes"].to_numpy() > 0
     columns = [sums[name].to_numpy(dtype=np.float64)[told] for name in ("total", "squares", "of", "episodes")]
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
-    found = group_means_of(SeedSums(code[told], *columns), spread, shares, resamples=options.resamples, seed=options.seed)
+    found = group_means_of(SeedSums(code[told], *columns), spread, shares)
     return _with_ends(frame, found)
 
 

@@ -13,7 +13,7 @@ import duckdb
 
 from dtef_pipeline.games.latest_play import PLAYED_SERIES, latest_scores
 from dtef_pipeline.games.metrics import EXPECTED_RETURN
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GameBoardOptions, results_of
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
 from dtef_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ def whole_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
 def shared_results(
     connection: duckdb.DuckDBPyConnection,
     results: pd.DataFrame,
-    options: GameBoardOptions | None = None,
     snapshot: str | None = None,
 ) -> pd.DataFrame:
     """The rows of `persona_results` of the players in `results`, made anew of the games alone that all of them have in a scenario.
@@ -84,7 +83,7 @@ def shared_results(
     )
     if not connection.sql("SELECT 1 FROM shared_scores LIMIT 1").fetchall():
         return results.iloc[:0]
-    return results_of(connection, "shared_scores", options)
+    return results_of(connection, "shared_scores")
 
 
 def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:

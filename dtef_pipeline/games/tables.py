@@ -157,7 +157,7 @@ _MEAN_ENDS = (
     field(
         "interval_kind",
         pa.string(),
-        "Kind of the interval: wilson (one episode a seed), resampled (whole seeds) or jackknifed (volatility); null: none",
+        "Kind of the interval: wilson (one episode a seed), t (whole seeds) or jackknifed (volatility); null: none",
     ),
     field("reason", pa.string(), "Reason why there is no mean or no interval; null: there are both"),
 )
@@ -196,7 +196,7 @@ MATCHUPS = pa.schema(
         GAME_OPPONENT,
         field("unit", pa.string(), "Unit of the reward"),
         field("n_episodes", pa.int64(), "Episodes played to their end"),
-        field("n_clusters", pa.int64(), "Seeds, each in all seats: what is drawn anew for the interval"),
+        field("n_clusters", pa.int64(), "Seeds, each in all seats: what the interval goes by"),
         field("mean", pa.float64(), "Mean reward of an episode of the player, in the unit; null: see the reason"),
         *_MEAN_ENDS,
     ]

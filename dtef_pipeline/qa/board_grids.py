@@ -1,4 +1,4 @@
-"""Mean scores of a board's items by its models, as numbers: what ranges of ranks and comparisons are made of."""
+"""Mean scores of a board's items by its models, as numbers: what comparisons and ranges of ranks are made of."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.qa.mean_intervals import Codes, dealt
 from dtef_pipeline.qa.result_means import codes, of_few_clusters
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, Floats
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
 
 
 class BoardGrid(NamedTuple):
@@ -25,23 +25,20 @@ class BoardGrid(NamedTuple):
     means: Floats
     """(items, models), each the mean over the draws that have a score; NaN: none. Items are in the order of their clusters, then of the text."""
     unit: Codes
-    """(items,): equal for items that are drawn anew together, from 0, rising."""
+    """(items,): equal for items of one cluster, from 0, rising."""
     noun: str
     """What such items are called: `cluster`, or `item` where each is by itself."""
     of_these: str = ""
-    """Where items are drawn anew because there are too few clusters: what intervals speak of, in words."""
+    """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
 
-    def sums(self, values: Floats) -> Floats:
-        """(units, columns) sums over the items of each unit, of `values` (items, columns) without NaN."""
+    def of(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
+        """The grid of these of its models alone, (models,)."""
+        return self._replace(rows=self.rows[models].reset_index(drop=True), means=self.means[:, models])
+
+    def n_units(self) -> Codes:
+        """(models,) how many units each has a score in."""
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
-        return np.asarray(np.add.reduceat(values, starts, axis=0), dtype=np.float64)
-
-    def lots(self) -> tuple[Floats, Floats]:
-        """Sums and counts of scores of each unit, both (units, models); of more than 1,000 units those of lots (`dealt`)."""
-        here = ~np.isnan(self.means)
-        sums, counts = self.sums(np.where(here, self.means, 0.0)), self.sums(here.astype(np.float64))
-        means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-        return dealt(means, counts)
+        return np.asarray((np.add.reduceat(~np.isnan(self.means), starts, axis=0, dtype=np.int64) > 0).sum(axis=0))
 
 
 def board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:

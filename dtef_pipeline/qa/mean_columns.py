@@ -17,7 +17,7 @@ MEAN_COLUMNS = (
     field("score", pa.float64(), "Mean score over items (micro), 0-1: higher is better; draws are averaged inside an item first"),
     field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
     field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
-    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), resampled (items) or clustered; null: none"),
+    field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), t (items) or clustered (t); null: none"),
     field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
     field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
     field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -11,7 +10,6 @@ from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.board_grids import BoardGrid, board_grids
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD, QA_COMPARISONS
-from dtef_pipeline.qa.suite_boards import QaBoardOptions
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -24,10 +22,10 @@ from dtef_pipeline.statistics.multiplicity import holm
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 _MOST_UNITS = 1_000
-"""Units above which they are dealt into so many lots, each of which is drawn and flipped whole: memory and time stay bounded."""
+"""Units above which they are dealt into so many lots, each of which is a cluster: memory and time stay bounded."""
 
 
-def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, margin: float = MARGIN) -> pd.DataFrame:
+def compare_models(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
     """One row per two model variants of a board that share an item, the better one first, the largest difference first; as QA_COMPARISONS.
 
     `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
@@ -37,9 +35,8 @@ def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, 
     `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided;
     always undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
     """
-    options = options or QaBoardOptions()
-    tables = [_compared(grid, options, margin).assign(**grid.named) for grid in board_grids(scores, OF_ONE_BOARD)]
-    filled = [table for table in tables if len(table)]
+    grids = board_grids(scores, OF_ONE_BOARD)
+    filled = [_named(grid, found) for grid in grids if len(found := compare_pairs(grid, margin))]
     if not filled:
         return pd.DataFrame(columns=QA_COMPARISONS.names)
     found = pd.concat(filled, ignore_index=True).sort_values(
@@ -50,14 +47,15 @@ def compared_models(scores: pa.Table, options: QaBoardOptions | None = None, *, 
     return pd.DataFrame(found[list(QA_COMPARISONS.names)])
 
 
-def _compared(grid: BoardGrid, options: QaBoardOptions, margin: float) -> pd.DataFrame:
+def compare_pairs(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
+    """One row per two models that share an item: the places of the better one (`first`) and of the other (`second`), and their statistics."""
     left, right = np.triu_indices(len(grid.rows), k=1)
     here = ~np.isnan(grid.means)
     shared = np.asarray((here[:, left] & here[:, right]).sum(axis=0))
     left, right, shared = left[shared > 0], right[shared > 0], shared[shared > 0]
     if not len(left):
         return pd.DataFrame()
-    return _tested(grid, left, right, options, margin).assign(n_items=shared)
+    return _tested(grid, left, right, margin).assign(n_items=shared)
 
 
 def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats, Floats]:
@@ -78,7 +76,7 @@ def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats,
     return parts[0], parts[1], parts[2]
 
 
-def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions, margin: float) -> pd.DataFrame:
+def _tested(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.DataFrame:
     """One row per pair, seen from the model with the higher mean."""
     scores, others, counts = _summed(grid, left, right)
     sums = without_rounding(scores - others, scores + others)
@@ -89,25 +87,26 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, options: QaBoardOptions,
         noun=grid.noun,
     )
     total = counts.sum(axis=0)
-    first, second = np.where(worse, right, left), np.where(worse, left, right)
     means = scores.sum(axis=0) / total, others.sum(axis=0) / total
     statistics = statistics.assign(
         score=np.where(worse, means[1], means[0]),
         other_score=np.where(worse, means[0], means[1]),
         p_holm=holm(statistics["p"]),
-        **_named(grid, first, MODEL),
-        **_named(grid, second, OTHER),
+        first=np.where(worse, right, left),
+        second=np.where(worse, left, right),
     )
-    # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
-    of_p = statistics.assign(p_adjusted=statistics["p_holm"])
-    told = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    told = verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
     statistics["verdict"] = UNDECIDED if grid.of_these else told
-    notes = statistics["note"]
     if grid.of_these:
-        notes = notes.mask((notes == "") & statistics["low"].notna(), f"{grid.of_these}, which leaves the verdict open")
-    statistics["note"] = notes
+        is_open = (statistics["note"] == "") & statistics["low"].notna()
+        statistics["note"] = statistics["note"].mask(is_open, f"{grid.of_these}, which leaves the verdict open")
     return statistics
 
 
-def _named(grid: BoardGrid, of: Codes, names: tuple[str, ...]) -> dict[str, npt.NDArray[np.object_]]:
-    return {name: grid.rows[own].to_numpy(dtype=object)[of] for name, own in zip(names, MODEL, strict=True)}
+def _named(grid: BoardGrid, found: pd.DataFrame) -> pd.DataFrame:
+    models = {
+        name: grid.rows[own].to_numpy(dtype=object)[found[side]]
+        for side, names in (("first", MODEL), ("second", OTHER))
+        for name, own in zip(names, MODEL, strict=True)
+    }
+    return found.assign(**models, **grid.named)

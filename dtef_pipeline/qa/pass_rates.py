@@ -8,19 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from dtef_pipeline.qa.mean_columns import PASS_COLUMNS
-from dtef_pipeline.qa.mean_intervals import Codes, group_means, mean_intervals
+from dtef_pipeline.qa.mean_intervals import group_means, mean_intervals
 from dtef_pipeline.qa.result_means import codes
+from dtef_pipeline.statistics.cluster_robust import Codes, Floats
 from dtef_pipeline.statistics.proportions import pass_at_k
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED, Floats
 from dtef_pipeline.text.counted import counted
 
 PASS_KS = (1, 5, 10)
 """The k that are reported where there are draws enough."""
 
 
-def pass_rates(
-    scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> pa.Table:
+def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
     """One row per group and k, groups in the order in which they first occur: the columns of `group_by`, and PASS_COLUMNS.
 
     `scores`: rows of `qa_scores` with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
@@ -34,15 +32,15 @@ def pass_rates(
     passed = np.bincount(item[known], score[known] == 1, len(first_of_item))
     of_item = group[first_of_item]
     named = scores.select(list(group_by)).take(pa.array(first))
-    parts = [_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k, resamples, seed) for k in ks]
+    parts = [_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
     rows = pa.concat_tables(parts)
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
 
 
-def _of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int, resamples: int, seed: int) -> pa.Table:
+def _of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
     values, of_value = chance[enough], group[enough]
-    found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item", resamples=resamples, seed=seed)
+    found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
     n_items = np.bincount(of_value, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
     columns = {

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.qa.mean_columns import MEAN_COLUMNS
-from dtef_pipeline.qa.mean_intervals import Codes, MeanIntervals, group_means, mean_intervals
+from dtef_pipeline.qa.mean_intervals import MeanIntervals, group_means, mean_intervals
 from dtef_pipeline.qa.model import OK_STATUS
 from dtef_pipeline.qa.scoring import PASSED_METRIC, RIGHT_METRIC
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Floats
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
 from dtef_pipeline.tables import METRIC_FIELD
 from dtef_pipeline.text.counted import counted
 
@@ -25,8 +25,6 @@ def result_means(
     scores: pa.Table,
     group_by: Sequence[str],
     *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     cluster_noun: str = "cluster",
     macro_noted: bool = True,
 ) -> pa.Table:
@@ -48,17 +46,8 @@ def result_means(
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == OK_STATUS) & ~np.isnan(table.score), groups)
     alone, two_valued = _are_alone(items, clusters, groups), _are_two_valued(scores, first)
-    micro = _over_items(items, clusters, alone, two_valued, cluster_noun, resamples=resamples, seed=seed)
-    macro = mean_intervals(
-        clusters.mean,
-        clusters.group,
-        groups,
-        alone & two_valued,
-        cluster_noun,
-        "macro interval",
-        resamples=resamples,
-        seed=seed,
-    )
+    micro = _over_items(items, clusters, alone, two_valued, cluster_noun)
+    macro = mean_intervals(clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "macro interval")
     n_total = np.bincount(group, minlength=groups)
     found: dict[str, Any] = {
         "n_total": n_total,
@@ -151,19 +140,17 @@ def _over_items(
     alone: npt.NDArray[np.bool_],
     two_valued: npt.NDArray[np.bool_],
     noun: str,
-    *,
-    resamples: int,
-    seed: int,
 ) -> MeanIntervals:
     """Of the mean of the items of each group: by whole clusters, because their items go wrong together.
 
     Where each cluster is one item (`alone`), items are what is independent; and so they are in a group of one cluster, which is about it. Of
-    2 to 4 clusters the spread between them cannot be estimated: there items are drawn too, and `why_none` says of what the interval speaks.
+    2 to 4 clusters the spread between them cannot be estimated: there the interval is over items, and
+    `why_none` says so.
     """
     n_clusters = np.bincount(clusters.group, minlength=len(alone))
     together = ~alone & (n_clusters >= MIN_CLUSTERS)
     own, whole = ~together[items.group], together[clusters.group]
-    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item", resamples=resamples, seed=seed)
+    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item")
     by_cluster = mean_intervals(
         clusters.mean[whole],
         clusters.group[whole],
@@ -171,8 +158,6 @@ def _over_items(
         np.zeros_like(alone),
         noun,
         sizes=clusters.size[whole],
-        resamples=resamples,
-        seed=seed,
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
     of_these = ["" if one else of_few_clusters(n, noun) for n, one in zip(n_clusters.tolist(), alone, strict=True)]

@@ -45,9 +45,16 @@ _RANKED = (
     field("rank", pa.int64(), "Rank by score, from 1; equal scores share the best of their places; null: see the note"),
     *MODEL_FIELDS,
     *(one for one in _OF_ITEMS if one.name not in ("parse_rate", "score_given_parsed")),
-    field("rank_low", pa.int64(), "Best rank that 95 % of the resamples leave the model; null: not ranked, or no interval"),
-    field("rank_high", pa.int64(), "Worst rank that 95 % of the resamples leave the model; null: not ranked, or no interval"),
-    field("p_best", pa.float64(), "Share of the resamples that put the model first, 0-1; null: not ranked, or no interval"),
+    field(
+        "rank_low",
+        pa.int64(),
+        "Best rank it may truly have: 1 and how many are significantly better; null: not ranked, or no interval",
+    ),
+    field(
+        "rank_high",
+        pa.int64(),
+        "Worst rank it may truly have: all but those it is significantly better than; null: as rank_low",
+    ),
 )
 _COVERED = (
     field(
@@ -125,11 +132,10 @@ QA_COMPARISONS = pa.schema(
         field("score", pa.float64(), "Mean score on these items, 0-1: higher is better"),
         field("other_score", pa.float64(), "Mean score of the other model on these items, 0-1: higher is better"),
         field("n_items", pa.int64(), "Items that both have a score for"),
-        field("n_clusters", pa.int64(), "Things drawn anew: transcripts or subjects of these items; of fewer than 5, or of none, items"),
+        field("n_clusters", pa.int64(), "Clusters of the interval: transcripts or subjects; where there are fewer than 5, items"),
         field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
-        field("p", pa.float64(), "Two-sided p of the sign-flip test of whole clusters; null: fewer than 5"),
+        field("p", pa.float64(), "Two-sided p of the cluster-robust t test; null: fewer than 5 clusters"),
         field("p_holm", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
-        field("permutations", pa.int64(), "Sign patterns that p is made of"),
         _NOTE_FIELD,
     ]
 )  # fmt: skip

@@ -16,10 +16,8 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.result_tables import QA_VALIDITY
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES
-from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, why_none
 from dtef_pipeline.statistics.proportions import wilson_interval
-from dtef_pipeline.statistics.range_of_means import MeanNoise, range_of_means
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, SEED, why_none
 from dtef_pipeline.tables import in_schema
 
 Flags = npt.NDArray[np.bool_]
@@ -30,7 +28,6 @@ QA_VALIDITY_CHECKS = (POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
 QA_VALIDITY_READS = ("qa_scores", "qa_judgements", "qa_responses")
 MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
 """Shares of responses, shares of judgements, and a rank correlation with length, above which one is warned."""
-_RANGE_DRAWS = 10_000
 _ROTATED = r"^(.*),rotated-\d+$"
 _WHOSE = ("suite", "condition", "model", "model_variant")
 _ASKED_TEXTS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
@@ -117,21 +114,22 @@ _LENGTHS_AND_SCORES = f"""
 
 
 def _position_bias(own: pd.DataFrame) -> ValidityFinding | None:
-    """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone."""
+    """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone.
+
+    It is the largest difference of two orders, |d|. With t at 95 % over all pairs of orders (Bonferroni) and s the standard error of a paired
+    difference, the largest |d| - t s and |d| + t s are its interval; orders matter where that does not begin at 0.
+    """
     if own["of_order"].nunique() < 2:
         return None
     grid = own.pivot_table(values="score", index="item", columns="of_order").dropna().to_numpy(dtype=np.float64)
     n, orders = grid.shape
     if n < MIN_CLUSTERS:
         return ValidityFinding(None, None, None, n, False, why_none(n, "item", "range"))
-    means = grid.mean(axis=0)
-    covariance = np.cov(grid - grid.mean(axis=1, keepdims=True), rowvar=False) / n
-    normal = np.random.default_rng(SEED).standard_normal((orders, _RANGE_DRAWS))
-    noise = MeanNoise.drawn(np.atleast_2d(covariance), float(n - 1), normal, SEED)
-    found = range_of_means(means, np.full(orders, means.mean()), noise)
-    low, high = (found.expected + end for end in (found.excess_low, found.excess_high))
-    by_chance = f"orders that do not matter would differ by {found.expected:.4f}, from {found.low:.4f} to {found.high:.4f}"
-    return ValidityFinding(float(np.ptp(means)), max(low, 0.0), min(high, 1.0), n, found.p < SIGNIFICANCE, by_chance)
+    first, second = np.triu_indices(orders, k=1)
+    found = estimate_ratios(grid[:, first] - grid[:, second], np.ones((n, len(first))))
+    size, reach = np.abs(found.value), found.interval(1 - (1 - CONFIDENCE) / len(first))[1] - found.value
+    low, high = max(float((size - reach).max()), 0.0), min(float((size + reach).max()), 1.0)
+    return ValidityFinding(float(size.max()), low, high, n, low > 0)
 
 
 def _share(is_so: Flags, most: float, what: str) -> ValidityFinding:

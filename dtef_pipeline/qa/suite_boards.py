@@ -6,7 +6,6 @@ What differs in condition, metric or what it was measured by stands on boards of
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.arbitration import SKIPPED_SAMPLE
 from dtef_pipeline.qa.board_grids import board_grids
-from dtef_pipeline.qa.mean_intervals import Codes
 from dtef_pipeline.qa.model import QA_STATUSES
+from dtef_pipeline.qa.models_paired import compare_pairs
 from dtef_pipeline.qa.result_means import codes, result_means
 from dtef_pipeline.qa.result_tables import OF_ONE_BOARD
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
-from dtef_pipeline.statistics.ranks import rank_ranges, ranks
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
+from dtef_pipeline.statistics.rank_bounds import rank_bounds
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.text.counted import counted
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
@@ -36,28 +37,14 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
 """Of each view the columns that tell its boards apart."""
 RANKED_FROM = 0.9
 """Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
-_RANGES = ("rank_low", "rank_high", "p_best")
+_RANGES = ("rank_low", "rank_high")
 _MACRO = ("macro_score", "macro_low", "macro_high")
 
 
-@dataclass(frozen=True, slots=True)
-class QaBoardOptions:
-    """How sure boards are. Raises ConfigError for a negative number."""
-
-    resamples: int = RESAMPLES
-    """0: no resampled intervals and no ranges of ranks."""
-    seed: int = SEED
-
-    def __post_init__(self) -> None:
-        for name in ("resamples", "seed"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: a whole number of 0 or more")
-
-
-def qa_results(scores: pa.Table, options: QaBoardOptions | None = None) -> pd.DataFrame:
+def qa_results(scores: pa.Table) -> pd.DataFrame:
     """QA_RESULTS of rows of `qa_scores`, as of `latest_scores.qa_scores`: every part, model variant and snapshot by itself."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
-    found = _means(scores, names, options or QaBoardOptions())
+    found = _means(scores, names)
     group, _ = codes(scores, names)
     status = scores["status"].to_numpy()
     counts = {f"n_{one}": np.bincount(group, status == one, len(found)).astype(np.int64) for one in QA_STATUSES}
@@ -67,7 +54,6 @@ def qa_results(scores: pa.Table, options: QaBoardOptions | None = None) -> pd.Da
 def suite_board(
     scores: pa.Table,
     by: str = OVERALL,
-    options: QaBoardOptions | None = None,
     *,
     exposure: Mapping[str, str] | None = None,
     order: Sequence[str] = (),
@@ -77,16 +63,16 @@ def suite_board(
     `scores`: as of `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`: the
     snapshots, the earliest first. Models are ranked by `score`, the mean over items, from RANKED_FROM of the board's items on: an item counts
     for a model that has a score for it, and one that its random sample leaves out is none of those that it is measured by. The range of ranks
-    draws whole clusters of items anew, the same for all models; a board by cluster has no item that is a cluster by itself. `n_failed` does not
+    follows the verdicts of `compare_pairs` among the ranked; a board by cluster has no item that is a cluster by itself. `n_failed` does not
     count responses that cite nothing: those are `n_uncited`. Raises ConfigError for another view.
     """
     if by not in BOARD_KEYS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
-    options, names = options or QaBoardOptions(), BOARD_KEYS[by]
+    names = BOARD_KEYS[by]
     if by == BY_CLUSTER:
         scores = _of_clusters(scores)
     keys = [*names, *MODEL]
-    found = _means(scores, keys, options, macro=by == OVERALL)
+    found = _means(scores, keys, macro=by == OVERALL)
     group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
     row, _ = codes(scores, keys)
     uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(found)).astype(np.int64)
@@ -99,7 +85,7 @@ def suite_board(
     found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
     found["note"] = _noted(found.assign(uncited=uncited), enough, to_be_scored)
     found["n_parts"] = _distinct(scores, keys, "part", len(found))
-    found = found.merge(_ranges(scores, found[enough], names, options), "left", keys, validate="one_to_one")
+    found = found.merge(_ranges(scores, found[enough], names), "left", keys, validate="one_to_one")
     found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
     labels = _snapshots(scores, row, len(found), order)
     found["snapshots"] = pd.Series(labels, found.index, dtype=object)
@@ -109,9 +95,9 @@ def suite_board(
     )
 
 
-def _means(scores: pa.Table, names: Sequence[str], options: QaBoardOptions, *, macro: bool = False) -> pd.DataFrame:
+def _means(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
     """As of `result_means`, names as text; notes speak of means over clusters where those are wanted."""
-    rows = result_means(scores, names, resamples=options.resamples, seed=options.seed, macro_noted=macro)
+    rows = result_means(scores, names, macro_noted=macro)
     found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
     return pd.DataFrame(found.drop(columns=[] if macro else list(_MACRO)).assign(note=found["note"].fillna("")))
 
@@ -175,21 +161,19 @@ def _snapshots(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) ->
     return found
 
 
-def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str], options: QaBoardOptions) -> pd.DataFrame:
-    """Of each ranked row with clusters enough: `rank_low`, `rank_high` and `p_best`, with the columns that name it."""
+def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Of each ranked row with clusters enough: `rank_low` and `rank_high`, with the columns that name it."""
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
     of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
-    for grid in board_grids(scores, names) if options.resamples else ():
+    for grid in board_grids(scores, names):
         own = of_board.get(tuple(grid.named[name] for name in names))
-        sums, counts = grid.lots()
-        if own is None or len(sums) < MIN_CLUSTERS:
+        if own is None:
             continue
-        chosen = np.flatnonzero(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
-        ratios = Resampling(len(sums), resamples=options.resamples, seed=options.seed).ratios(
-            sums[:, chosen], counts[:, chosen]
-        )
-        enough = (counts[:, chosen] > 0).sum(axis=0) >= MIN_CLUSTERS
-        ranges = dict(zip(_RANGES, (values[enough] for values in rank_ranges(ratios.replicates)), strict=True))
-        parts.append(grid.rows.iloc[chosen[enough]].assign(**grid.named, **ranges))
+        among = grid.of(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
+        pairs = compare_pairs(among)
+        told = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame({"first": [], "second": []}, dtype="int64")
+        bounds = rank_bounds(told["first"].to_numpy(), told["second"].to_numpy(), len(among.rows))
+        enough = among.n_units() >= MIN_CLUSTERS
+        parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
     found = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return found.astype({"rank_low": "Int64", "rank_high": "Int64"})

@@ -1,16 +1,16 @@
 """Leaderboards of models over the latest run of each blueprint, and within blueprints, prompts, criteria and tags.
 
-Source: weval methodology, 5.3. Intervals draw whole blueprints anew; within one blueprint, its prompts.
+Source: weval methodology, 5.3. Intervals go by whole blueprints; within one blueprint, by its prompts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_order import among
@@ -34,8 +34,10 @@ from dtef_pipeline.rubric.levels import (
     weighted_mean,
     with_key_types,
 )
-from dtef_pipeline.statistics.ranks import rank_ranges, ranks
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling, interval, why_none
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
+from dtef_pipeline.statistics.proportions import unit_interval
+from dtef_pipeline.statistics.rank_bounds import rank_bounds_of_means
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.text.counted import counted
 
 MIN_BLUEPRINTS = 10
@@ -43,17 +45,7 @@ MIN_BLUEPRINTS = 10
 TEST_TAG = "test"
 """A blueprint with this tag is in no board over several blueprints."""
 _MEASURES = ("coverage", "similarity", "at_0", "slope")
-_RANGES = ("rank_low", "rank_high", "p_best")
-
-
-@dataclass(frozen=True, slots=True)
-class RubricBoardOptions:
-    """How a board is made."""
-
-    resamples: int = RESAMPLES
-    """0: no intervals."""
-    seed: int = SEED
-    min_blueprints: int = MIN_BLUEPRINTS
+_RANGES = ("rank_low", "rank_high")
 
 
 def board(
@@ -61,7 +53,8 @@ def board(
     order: Sequence[str],
     tags: Mapping[str, Sequence[str]],
     by: str = "overall",
-    options: RubricBoardOptions | None = None,
+    *,
+    min_blueprints: int = MIN_BLUEPRINTS,
 ) -> pd.DataFrame:
     """One row per model of each group, best first: `by` overall, tag, blueprint or prompt.
 
@@ -71,29 +64,30 @@ def board(
     Columns: the group's keys, `rank` (equal scores share the best of their places; null without a score, and where a board over blueprints
     has the model in fewer than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within one blueprint that of the
     model; of a prompt the mean over variants; 0-1, higher is better), `low` and `high` (95 %, null with fewer than 5 blueprints or prompts,
-    and for prompts), `rank_low`, `rank_high` (where 95 % of the resamples rank it among the ranked), `p_best`, `coverage`, `similarity`,
+    and for prompts), `rank_low`, `rank_high` (where it may truly rank among the ranked: `rank_bounds_of_means`), `coverage`, `similarity`,
     `at_0` and `slope` (the score at a weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a
     score), `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError for another view.
     """
     if by not in _VIEWS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
-    options = options or RubricBoardOptions()
     names, noun, parts_of = _VIEWS[by]
     parts = parts_of(_of_latest(with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
     rows = grouped(parts, (*names, "model"))
     found = _means(rows, parts)
     over_blueprints = noun == "blueprint"
-    few = found["n_parts"] < options.min_blueprints if over_blueprints else found["n_parts"] < 1
+    few = found["n_parts"] < min_blueprints if over_blueprints else found["n_parts"] < 1
     group = grouped(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
     found["rank"] = pd.Series(ranks(found["score"].where(~few), group)).astype("Int64")
-    resampled = options.resamples if by != "prompt" else 0
-    found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), resampled, options.seed))
+    of_parts = by != "prompt"
+    found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), of_parts))
     replaced = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
     found["note"] = [
         "; ".join(
             (
-                *filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))),
+                *filter(
+                    None, (why_none(n, noun) if of_parts else "", _why_unranked(n, min_blueprints if over_blueprints else 0))
+                ),
                 *(_replacement_notes(replaced, model, tag) if is_few else ()),
             )
         )
@@ -102,9 +96,9 @@ def board(
     return _best_first(found, names)
 
 
-def _why_unranked(n: int, over_blueprints: bool, options: RubricBoardOptions) -> str:
-    if over_blueprints and n < options.min_blueprints:
-        return f"not ranked: a score in {counted(n, 'blueprint')}, at least {options.min_blueprints} are needed"
+def _why_unranked(n: int, min_blueprints: int) -> str:
+    if n < min_blueprints:
+        return f"not ranked: a score in {counted(n, 'blueprint')}, at least {min_blueprints} are needed"
     return "" if n else "not ranked: no score"
 
 
@@ -247,31 +241,25 @@ def _means(rows: Grouped, parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _intervals(
-    rows: Grouped, parts: pd.DataFrame, group: Codes, ranked: np.ndarray, resamples: int, seed: int
+    rows: Grouped, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
 ) -> dict[str, Floats]:
-    """`low`, `high` and the range of ranks of each row, (rows,): the parts of its group drawn anew, the same for all its models."""
+    """`low`, `high`, `rank_low` and `rank_high` of each row, (rows,), by the parts of its group; all NaN unless `of_parts`."""
     found = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
-    if not resamples:
-        return found
     hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
     known, of_group = ~np.isnan(hybrid), group[rows.code]
-    for code in np.unique(group):
+    for code in np.unique(group[rows.code[known]]) if of_parts else ():
         own, here = np.flatnonzero(group == code), np.flatnonzero(known & (of_group == code))
         clusters = grouped(parts.iloc[here], ("part",))
-        if len(clusters) < MIN_CLUSTERS:
-            continue
         place = clusters.code * len(own) + np.searchsorted(own, rows.code[here])
         below, above = (
             total(place, values, len(clusters) * len(own)).reshape(len(clusters), len(own))
             for values in (portion[here], (portion * hybrid)[here])
         )
-        ratios = Resampling(len(clusters), resamples=resamples, seed=seed).ratios(above, below)
-        low, high = interval(ratios)
-        found["low"][own], found["high"][own] = np.maximum(low, 0), np.minimum(high, 1)
-        enough = ranked[own] & ~np.isnan(low)
-        if enough.any():
-            for name, values in zip(_RANGES, rank_ranges(ratios.replicates[:, ranked[own]]), strict=True):
-                found[name][own[enough]] = values[enough[ranked[own]]]
+        found["low"][own], found["high"][own] = unit_interval(estimate_ratios(above, below))
+        is_shown = ranked[own] & ~np.isnan(found["low"][own])
+        bounds = rank_bounds_of_means(above[:, ranked[own]], below[:, ranked[own]])
+        for name, values in zip(_RANGES, bounds, strict=True):
+            found[name][own[is_shown]] = values[is_shown[ranked[own]]]
     return found
 
 

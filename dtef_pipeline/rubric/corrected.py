@@ -16,8 +16,8 @@ import pandas as pd
 
 from dtef_pipeline.rubric.human_labels import in_force
 from dtef_pipeline.rubric.label_keys import ITEM_KEYS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, Corrected, Labelled, corrected_means
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]

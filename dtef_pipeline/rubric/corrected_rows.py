@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
 from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_scores
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, why_none
 from dtef_pipeline.text.counted import counted
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")

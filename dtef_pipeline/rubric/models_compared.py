@@ -1,6 +1,6 @@
 """Every two models compared on the prompts that both have a score for, in the latest run of each blueprint.
 
-Differences are taken prompt by prompt, within a blueprint first, as the board's means are; whole blueprints are resampled and flipped, and
+Differences are taken prompt by prompt, within a blueprint first, as the board's means are; what is independent are blueprints, and
 within one blueprint its prompts.
 """
 
@@ -28,7 +28,6 @@ from dtef_pipeline.statistics.differences import (
     without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 
 MODELS_COMPARED = {
     "model": "Model of the two with the higher mean",
@@ -42,9 +41,8 @@ MODELS_COMPARED = {
     "n_blueprints": "Blueprints with a shared prompt",
     "n_prompts": "Prompts that both have a score for",
     "effect_size": "Difference over the standard deviation of the blueprints' (of one blueprint: the prompts') differences",
-    "p": "Two-sided p of the sign-flip test of whole blueprints (of one blueprint: prompts); null: fewer than 5",
+    "p": "Two-sided p of the t test by whole blueprints (of one blueprint: prompts); null: fewer than 5",
     "p_holm": "Probability of so large a difference by chance, adjusted over all pairs (Holm)",
-    "permutations": "Sign patterns that p is made of",
     "note": "Note on what cannot be told, and why; empty: nothing",
 }
 """Columns of a comparison of models, by name, with what they mean."""
@@ -75,8 +73,6 @@ def compare_models(
     order: Sequence[str],
     blueprints: Sequence[str],
     *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
     """One row per two models that share a prompt, the better one first, the largest difference first; columns MODELS_COMPARED.
@@ -106,7 +102,7 @@ def compare_models(
     summed = _Summed(*columns)
     noun = "prompt" if len(by_prompt.starts) == 1 else "blueprint"
     names = np.asarray(by_prompt.models, dtype=object)
-    found = _tested_pairs(summed, (names[first[shared]], names[second[shared]]), noun, resamples, seed, margin)
+    found = _tested_pairs(summed, (names[first[shared]], names[second[shared]]), noun, margin)
     found = found.sort_values(["difference", "model", "other_model"], ascending=[False, True, True], ignore_index=True)
     return found[list(MODELS_COMPARED)]
 
@@ -143,8 +139,6 @@ def _tested_pairs(
     summed: _Summed,
     names: tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]],
     noun: str,
-    resamples: int,
-    seed: int,
     margin: float,
 ) -> pd.DataFrame:
     """One row per pair, seen from the model with the higher mean."""
@@ -167,7 +161,5 @@ def _tested_pairs(
         n_prompts=summed.n_prompts,
         p_holm=holm(statistics["p"]),
     )
-    # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
     of_p = statistics.assign(p_adjusted=statistics["p_holm"])
-    statistics["verdict"] = verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
-    return statistics
+    return statistics.assign(verdict=verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin))

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
+from dtef_pipeline.rubric.board import board, criterion_board, latest_runs
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
 from dtef_pipeline.tables import in_schema
 
@@ -26,13 +26,13 @@ _POINTS = """
 """
 
 
-def rubric_boards(connection: duckdb.DuckDBPyConnection, options: RubricBoardOptions) -> dict[str, pa.Table]:
+def rubric_boards(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """Every board by the name of its table. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
     order = rubric_snapshot_order(connection)
     told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tags = {blueprint: list(named or ()) for blueprint, named in told}
-    boards = {name: board(scores, order, tags, view, options) for name, view in _VIEW_OF.items()}
+    boards = {name: board(scores, order, tags, view) for name, view in _VIEW_OF.items()}
     runs = latest_runs(scores, order)
     connection.register("runs", runs)
     boards["rubric_board_criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)

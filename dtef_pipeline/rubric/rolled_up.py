@@ -60,10 +60,10 @@ def latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     return connection.execute(_LATEST_JUDGED).df()
 
 
-def agreement_tables(connection: duckdb.DuckDBPyConnection, *, resamples: int, seed: int) -> dict[str, pa.Table]:
+def agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """`rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
     judged, criteria = latest_judgements(connection), connection.execute(_CRITERIA).df()
-    cuts = agreement_table(judged, criteria, resamples=resamples, seed=seed)
+    cuts = agreement_table(judged, criteria)
     return {
         "rubric_agreement": in_schema(cuts, RUBRIC_AGREEMENT),
         "rubric_disagreed": in_schema(disagreed_criteria(judged, criteria), RUBRIC_DISAGREED),

@@ -1,4 +1,4 @@
-"""Two runs of one blueprint compared model by model: paired by what was asked, prompts drawn anew, p adjusted over the models."""
+"""Two runs of one blueprint compared model by model: paired by what was asked, tested by whole prompts, p adjusted over the models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from dtef_pipeline.statistics.differences import (
     without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.text.counted import counted
 
 IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED = "improvement", "regression", "equivalent", "undecided"
 _PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
 RUNS_COMPARED = (
     *("blueprint", "snapshot", "other_snapshot", "model", "verdict", "difference", "low", "high", "score", "other_score"),
-    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "permutations", "note"),
+    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "note"),
 )
 
 PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
@@ -36,15 +35,13 @@ def compare_runs(
     before: pd.DataFrame,
     after: pd.DataFrame,
     *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
     """One row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
 
     `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
     runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
-    `high` (95 %) and `p` (signs of whole prompts flipped; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
+    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
     adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
 
     `verdict`: regression or improvement where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
@@ -54,7 +51,7 @@ def compare_runs(
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    found = _tested(pairs, resamples, seed, margin).assign(**of_runs)
+    found = _tested(pairs, margin).assign(**of_runs)
     return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
@@ -103,11 +100,6 @@ def has_regression(compared: pd.DataFrame) -> bool:
     return bool((compared["verdict"] == REGRESSION).any())
 
 
-def prompts_to_show(compared: pd.DataFrame) -> int:
-    """Prompts that a model of `compare_runs` must have in both runs for a regression of it to be shown, all its models being tested."""
-    return MIN_CLUSTERS
-
-
 def _cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
     rows = with_key_types(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
     return in_order(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
@@ -120,7 +112,7 @@ def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
     return runs[0][0], runs[0][1]
 
 
-def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd.DataFrame:
+def _tested(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
     prompt, prompts = places(pairs, ["prompt"])
     model, models = places(pairs, ["model"])
@@ -143,6 +135,4 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
         p_holm=holm(statistics["p"]),
     )
     words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
-    # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
-    statistics["verdict"] = verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), words, margin)
-    return statistics
+    return statistics.assign(verdict=verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), words, margin))

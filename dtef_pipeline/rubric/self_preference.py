@@ -3,8 +3,8 @@
 With y how good a judgement finds a point (1 - the class's number for should_not), an item a criterion of a response:
 y = item + judge + gamma x (judge and model have one maker) + error. The item takes out how good the response is, as all its judges see it, and
 the judge how strict it is; what is left is how much more a judge gives to responses of its own maker than others give to the same responses.
-Both effects are taken out exactly, also where judgements are missing (Frisch & Waugh 1933; Lovell 1963); the standard error is by whole prompts,
-each left out in turn (CV3, one step; MacKinnon, Nielsen & Webb 2023).
+Both effects are taken out exactly, also where judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of sums; its
+interval and test are by whole prompts (`estimate_ratios`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.rubric.label_keys import ITEM_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.resampling import CONFIDENCE, why_none
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -117,21 +116,14 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
     size = float(left[:, 1] @ left[:, 1])
     if size <= _NO_VARIATION * len(y):
         return row | {"reason": _NOT_TOLD_APART}
-    gamma = float(left[:, 1] @ left[:, 0]) / size
-    count = int(prompt.max()) + 1
-    scores = np.bincount(prompt, left[:, 1] * (left[:, 0] - gamma * left[:, 1]), minlength=count) / size
-    part = np.bincount(prompt, left[:, 1] ** 2, minlength=count) / size
-    informs = part > _NO_VARIATION
-    n = int(informs.sum())
-    row |= {"gamma": gamma, "reason": why_none(min(n, len(clusters)), "prompt")}
+    sums, squares = (np.bincount(prompt, left[:, 1] * column)[:, None] for column in left.T)
+    informs = squares > _NO_VARIATION * size
+    found = estimate_ratios(np.where(informs, sums, 0), np.where(informs, squares, 0))
+    row |= {"gamma": float(found.value[0]), "reason": why_none(min(int(found.n_clusters[0]), len(clusters)), "prompt")}
     if row["reason"]:
         return row
-    se = float(np.sqrt((n - 1) / n * ((scores[informs] / (1 - part[informs])) ** 2).sum()))
-    effective = 1 / float((part**2).sum())
-    freedom = max(effective - 1, 1.0)
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * se
-    p = 2 * float(stdtr(freedom, -abs(gamma) / se)) if se > 0 else float(gamma == 0)
-    return row | {"se": se, "low": gamma - half, "high": gamma + half, "p": p}
+    (low, high), p = found.interval(), found.p()
+    return row | {"se": float(found.se[0]), "low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
 
 
 def _without_judges(columns: Floats, item: Codes, judge: Codes) -> Floats:

@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.rubric.label_keys import ITEM_KEYS
-from dtef_pipeline.statistics.agreement import ALPHA_RESAMPLES, agreement, reading
-from dtef_pipeline.statistics.resampling import SEED
+from dtef_pipeline.statistics.agreement import agreement, reading
 
 Codes = npt.NDArray[np.int64]
 
@@ -41,9 +40,7 @@ _JUDGE_TABLE_COLUMNS = (
 _AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
-def agreement_table(
-    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, resamples: int = ALPHA_RESAMPLES, seed: int = SEED
-) -> pd.DataFrame:
+def agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per `scale`, `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
 
     Columns as of `agreement`, with `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). The interval is by
@@ -55,11 +52,11 @@ def agreement_table(
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     scales = sorted(rows["scale"].unique()) if "scale" in rows else []
     parts = [(scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales] or [(None, rows)]
-    made = [_cuts(own, criteria, resamples, seed).assign(scale=scale) for scale, own in parts]
+    made = [_cuts(own, criteria).assign(scale=scale) for scale, own in parts]
     return pd.concat(made, ignore_index=True)[list(_AGREEMENT)]
 
 
-def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None, resamples: int, seed: int) -> pd.DataFrame:
+def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
     """`agreement_table` of judgements on one scale."""
     unit, prompt = (
         _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
@@ -70,7 +67,7 @@ def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None, resamples: int, see
     def cut(name: str, values: Iterable[object], here: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
         kept = np.ones(len(rows), dtype=bool) if here is None else here
         codes, names = pd.factorize(np.asarray(list(values), dtype=object)[kept], sort=True)
-        found = agreement(score[kept], unit[kept], prompt[kept], codes, resamples=resamples, seed=seed, noun="prompt")
+        found = agreement(score[kept], unit[kept], prompt[kept], codes, noun="prompt")
         return found.assign(cut=name, value=[str(names[group]) for group in found["group"]])
 
     kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")

@@ -3,8 +3,8 @@
 General: it knows values, units and clusters, nothing of any family. A **unit** is what several judges gave a value to, a **cluster** units that
 are not independent.
 
-Source: Krippendorff (2004), Content Analysis, 11.3, with the squared difference of two values (interval metric); clusters are drawn anew as in
-`resampling`.
+Source: Krippendorff (2004), Content Analysis, 11.3, with the squared difference of two values (interval metric); the jackknife of whole
+clusters (Miller 1974) on the scale log(1 - alpha), on which an alpha near 1 is less skewed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.resampling import (
-    SEED,
-    Ratios,
-    Resampling,
-    Spread,
-    effective_clusters,
-    interval,
-    product,
-    why_none,
-)
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters, why_none
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
@@ -31,8 +23,8 @@ Codes = npt.NDArray[np.int64]
 
 RELIABLE, TENTATIVE = 0.8, 0.667
 """From the first on conclusions may rest on the judges, from the second on tentative ones (Krippendorff 2004, 11.4)."""
-ALPHA_RESAMPLES = 1000
 NO_PAIRS = "no unit has values of two judges"
+DIFFER_IN_ONE = "no interval: judges differ in no {noun}, or in one alone, which says nothing of how often they would in others"
 _DISTINCT_AT_MOST = 200
 """Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
 
@@ -50,7 +42,7 @@ def alpha(values: npt.ArrayLike, units: npt.ArrayLike) -> float:
     `values` (n,): numbers, NaN where a judge gave none. `units` (n,): what each is about, equal for the same unit.
     """
     given = pd.factorize(np.asarray(units))[0]
-    found = agreement(values, given, np.zeros(len(given), dtype=np.int64), resamples=0)
+    found = agreement(values, given, np.zeros(len(given), dtype=np.int64))
     return float(found["alpha"].iloc[0]) if len(found) else float("nan")
 
 
@@ -60,26 +52,25 @@ def agreement(
     clusters: npt.ArrayLike,
     groups: npt.ArrayLike | None = None,
     *,
-    resamples: int = ALPHA_RESAMPLES,
-    seed: int = SEED,
     noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row per group, in the order of the groups' codes, of the values of each; one row in all where no `groups` are given.
 
     `values` (n,): numbers, NaN where a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0 on; a unit lies in one
     cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 where all values are equal), `low` and `high` (95 %, NaN
-    below 5 clusters or without `resamples`), `n_units` and `n_values` (of units with two values or more), `n_clusters`, `reason` (why there is
-    no alpha, or no interval), in which a cluster is called by the `noun`.
+    below 5 clusters or where values differ in one at most), `n_units` and `n_values` (of units with two values or more),
+    `n_clusters`, `reason` (why there is no alpha, or no interval), in which a cluster is called by the `noun`.
 
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
-    d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a resample is a
-    product of weights and tables. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a cluster is left
+    out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with as
+    many degrees of freedom as effective clusters, less one. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
     given, unit, cluster, group = _checked(values, units, clusters, groups)
     names = np.unique(group)
     known = np.isfinite(given)
     table = _units(given[known], unit[known], cluster[known], group[known])
-    rows = [_of_group(int(name), table, resamples, seed, noun) for name in names]
+    rows = [_of_group(int(name), table, noun) for name in names]
     columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -107,7 +98,7 @@ def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     return _Units(scale, counts[several], cluster[first][several], group[first][several])
 
 
-def _of_group(name: int, table: _Units, resamples: int, seed: int, noun: str) -> dict[str, object]:
+def _of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
     here = table.group == name
     row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
     counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]
@@ -119,9 +110,9 @@ def _of_group(name: int, table: _Units, resamples: int, seed: int, noun: str) ->
     np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
     row |= {"alpha": value, "reason": why_none(n_clusters, noun)}
-    if resamples and n_clusters > 1:
-        low, high = _interval(value, by_cluster, table.squares, Resampling(n_clusters, resamples=resamples, seed=seed))
-        row |= {"low": low, "high": min(high, 1.0)}
+    if n_clusters >= MIN_CLUSTERS:
+        low, high = _interval(value, by_cluster, table.squares)
+        row |= {"low": low, "high": high, "reason": DIFFER_IN_ONE.format(noun=noun) if np.isnan(low) else ""}
     return row
 
 
@@ -134,17 +125,14 @@ def _alphas(sums: Floats, squares: Floats) -> Floats:
     return np.asarray(np.where(total > 0, 1 - ratio, np.nan))
 
 
-def _interval(value: float, by_cluster: Floats, squares: Floats, resampling: Resampling) -> tuple[float, float]:
-    """The interval of `resampling.interval`; the skewness is that of the jackknife, each cluster left out in turn."""
-    replicates = _alphas(product(resampling.weights, by_cluster), squares)
-    influence = value - _alphas(by_cluster.sum(axis=0) - by_cluster, squares)
-    influence = np.nan_to_num(influence - np.nanmean(influence))
-    spread, n_clusters = (influence**2).sum(), len(by_cluster)
-    acceleration = (influence**3).sum() / (6 * spread**1.5) if spread > 0 else 0.0
-    effective = np.clip(effective_clusters(by_cluster[:, 1:].sum(axis=1)[:, None]), 2, max(n_clusters, 2))
-    found = Spread(np.array([n_clusters]), np.ones(1), effective, np.array([acceleration]), np.zeros(1))
-    low, high = interval(Ratios(np.array([value]), replicates[:, None], found))
-    return float(low[0]), float(high[0])
+def _interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float, float]:
+    n = len(by_cluster)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
+        se = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    effective = effective_clusters(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
+    factor = np.exp(stdtrit(max(effective - 1, 1), (1 + CONFIDENCE) / 2) * se)
+    return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)
 
 
 def _checked(

@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.int64]
 CONFIDENCE = 0.95
 MIN_CLUSTERS = 5
 """Clusters that an interval needs: of fewer the spread between them cannot be estimated."""
+_CLUSTERS_AT_ONCE = 1_000_000
+"""Of all groups together: memory stays bounded."""
 _ROUNDED_TO_ZERO = 1e-12
 """Relative to the numbers behind an estimate: a standard error below it is what rounding makes of equal clusters."""
 
@@ -80,6 +82,20 @@ def estimate_ratios(
         np.where(np.isfinite(degrees), degrees, 1.0),
         n_clusters,
     )
+
+
+def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, groups: int) -> Estimates:
+    """`estimate_ratios` of each of several groups of clusters: columns (groups,) of rows (clusters,), each in the group of its code."""
+    n_clusters = np.bincount(group, minlength=groups)
+    found = Estimates(np.full(groups, np.nan), np.full(groups, np.nan), np.ones(groups), n_clusters.copy())
+    order, starts = np.argsort(group, kind="stable"), np.cumsum(n_clusters) - n_clusters
+    for count in np.unique(n_clusters[n_clusters > 0]).tolist():
+        every = np.flatnonzero(n_clusters == count)
+        for some in np.array_split(every, -(-len(every) * count // _CLUSTERS_AT_ONCE)):
+            rows = order[starts[some] + np.arange(count)[:, None]]
+            for whole, part in zip(found, estimate_ratios(numerators[rows], denominators[rows]), strict=True):
+                whole[some] = part
+    return found
 
 
 def effective_clusters(sizes: Floats) -> Floats:

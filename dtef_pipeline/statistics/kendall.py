@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, effective_clusters
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]

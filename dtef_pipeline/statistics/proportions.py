@@ -1,16 +1,16 @@
-"""Intervals of proportions of independent things, and the chance that some of several draws succeed.
+"""Intervals of proportions of independent things and of means within 0-1, and the chance that some of several draws succeed.
 
-General: it knows counts, nothing of any family.
+General: it knows counts and clusters, nothing of any family.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.resampling import CONFIDENCE, Floats
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, Estimates, Floats
 
 
 def wilson_interval(
@@ -33,6 +33,27 @@ def wilson_interval(
         low, high = (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
     # At both ends the formula gives 0 and 1 but for rounding.
     return np.clip(np.where(won == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(won == n, 1.0, high), 0, 1) + 0 * share
+
+
+def unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+    """Low and high, each (columns,), of means m of scores within 0-1; NaN where `found` has no interval.
+
+    With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), turned back, which stays within 0-1 and is longer towards the
+    far end. Where the clusters are so alike that one more, at the far end of the scale, would move the mean further than the plain t interval
+    is wide, these few do not rule out that others fail (or pass): there the interval also covers Wilson's, of as many successes as the mean
+    says among the effective clusters. No scores within 0-1 of this mean spread more than those, so there it is conservative.
+
+    Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts estimated from survey
+    data, for the logit.
+    """
+    low, high = found.interval(confidence)
+    mean, n = np.clip(np.nan_to_num(found.value), 0, 1), found.degrees + 1
+    alike = high - low < np.maximum(mean, 1 - mean) / (n + 1)
+    spread = mean * (1 - mean)
+    reach = np.divide((high - low) / 2, spread, out=0 * low, where=spread > 0)
+    low, high = expit(logit(mean) - reach), expit(logit(mean) + reach)
+    widest = wilson_interval(mean * n, n, confidence=confidence)
+    return np.where(alike, np.minimum(low, widest[0]), low), np.where(alike, np.maximum(high, widest[1]), high)
 
 
 def pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> Floats:

@@ -19,7 +19,7 @@ from dtef_pipeline.games.episode_scores import episode_scores
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests
 from dtef_pipeline.games.matches import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
+from dtef_pipeline.games.persona_results import game_results
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.players import Player
 from dtef_pipeline.games.report.pages import games_pages
@@ -83,7 +83,7 @@ def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most
     scores = [episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
     tables = {"episodes": pa.concat_tables(episodes), "episode_scores": pa.concat_tables(scores)}
     connection = connected_games({**tables, "episode_turns": EPISODE_TURNS.empty_table()})
-    return {**tables, **game_results(connection, GameBoardOptions(resamples=50))}
+    return {**tables, **game_results(connection)}
 
 
 def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:

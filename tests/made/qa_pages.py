@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.published_results import qa_boards
 from dtef_pipeline.qa.report.pages import qa_pages
-from dtef_pipeline.qa.suite_boards import QaBoardOptions
 from tests.made.qa_tables import QaMade
 
 
@@ -20,9 +19,7 @@ def connected_qa(tables: Mapping[str, pa.Table], *, boards: bool = True) -> duck
     connection = duckdb.connect()
     for name, rows in tables.items():
         connection.register(name, rows)
-    for name, rows in (
-        qa_boards(connection, QaBoardOptions(resamples=50), exposure={"mmlu": "public for long"}) if boards else {}
-    ).items():
+    for name, rows in (qa_boards(connection, exposure={"mmlu": "public for long"}) if boards else {}).items():
         connection.register(name, rows)
     return connection
 

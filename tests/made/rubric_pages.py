@@ -339,7 +339,7 @@ def connected(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
 
 
 def pages_of(made: RubricTables, **options: Any) -> dict[str, str]:
-    return dict(rubric_pages(connected(made.tables()), **{"resamples": 0, **options}))
+    return dict(rubric_pages(connected(made.tables()), **options))
 
 
 def written_pages(folder: Path, made: RubricTables, **options: Any) -> Path:

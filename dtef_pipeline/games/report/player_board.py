@@ -30,7 +30,7 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.svg import across, domain, dot, drawing, group, line
 
 PLAYERS_HOW = (
-    "Players best first, with the mean over their episodes and its 95 % interval. What is drawn anew for an interval is the seed: both seats, "
+    "Players best first, with the mean over their episodes and its 95 % interval. An interval goes by seeds: both seats, "
     "all opponents and all draws of one deal hang together. Baselines play for nothing and always alike: they are the yardstick, and the "
     "dashed line stands at the best of them. Beside each mean stands how often the player's texts were no moves: a player that cannot move is "
     "not careful."
@@ -51,7 +51,7 @@ _PLAYER_COLUMNS_SHOWN = (
     Column("lane", "", as_is),
     Column("shown", "Mean", as_is, "Mean over episodes; 95 % interval by seed beneath"),
     Column("n_episodes", "Episodes", whole, "Episodes that say something of the metric"),
-    Column("n_clusters", "Seeds", whole, "Deals, each in all seats: what is drawn anew for the interval"),
+    Column("n_clusters", "Seeds", whole, "Deals, each in all seats: what the interval goes by"),
     Column("illegal_rate", "Illegal", per_turn, "Texts that were no legal move, refusals apart, per turn"),
     Column("unparsed_rate", "Unparsed", per_turn, "Texts in which no command was found, per turn: a part of the illegal ones"),
     Column(REFUSED_RATE, "Refused", per_turn, "Texts that decline to play, per turn"),

@@ -19,7 +19,8 @@ from dtef_pipeline.qa.policies.choosers import AtRandom, Chooser, Codes, Dueling
 from dtef_pipeline.qa.policies.contextual import ContextualThompson, LinUcb
 from dtef_pipeline.qa.policies.front import pareto_front
 from dtef_pipeline.qa.policies.stream import OutcomeStream
-from dtef_pipeline.statistics.resampling import CONFIDENCE, SEED
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.tables import field
 
 RANDOM_POLICY, ALWAYS_BEST, ALWAYS_CHEAPEST, ORACLE, DUELING_BANDIT = (

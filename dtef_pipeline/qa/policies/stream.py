@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.mean_intervals import Codes, group_means
+from dtef_pipeline.qa.mean_intervals import group_means
 from dtef_pipeline.qa.result_means import codes
+from dtef_pipeline.statistics.cluster_robust import Codes
 from dtef_pipeline.text.counted import counted
 
 _SAME_COST = 0.005

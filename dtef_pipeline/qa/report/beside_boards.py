@@ -82,7 +82,7 @@ COMPARED_PAIRS = PublishedPart(
     "comparisons",
     "Comparisons",
     "Every two models of a board on the items that both have a score for, the better one first: the difference of their means with a 95 % "
-    "interval, and p of the sign-flip test of whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
+    "interval, and p of the t test by whole subjects or transcripts, adjusted over all pairs of the board (Holm).",
     "qa_comparisons",
     (
         _OF_SUITE,
@@ -95,7 +95,7 @@ COMPARED_PAIRS = PublishedPart(
         Column("score", "Score", estimate),
         Column("other_score", "Of the other", estimate),
         Column("n_items", "Items", whole),
-        Column("n_clusters", "Drawn anew", whole, "Subjects or transcripts; of fewer than 5, or of none, items"),
+        Column("n_clusters", "Clusters", whole, "Subjects or transcripts; of fewer than 5, or of none, items"),
         _BOARD_WAY[2],
         _WITH_NOTE,
     ),

@@ -55,7 +55,7 @@ _BOARD_TABLE = (
         as_is,
         "Mean over clusters (subjects or transcripts) of their mean over items; 95 % interval beneath",
     ),
-    Column("ranks", "Ranks", named, "The ranks that 95 % of the resamples leave it"),
+    Column("ranks", "Ranks", named, "The ranks it may truly have: those of models that tests do not tell apart"),
     Column("n_items", "Items", whole, "Items with a scored response"),
     Column("n_clusters", "Clusters", whole, "Subjects or transcripts with a scored response"),
     Column("n_total", "Responses", whole),

@@ -19,7 +19,6 @@ from dtef_pipeline.rubric.report.shared_tables import agreement_section, champio
 from dtef_pipeline.rubric.report.slider import board_section
 from dtef_pipeline.rubric.report.spending import all_costs_section
 from dtef_pipeline.rubric.runs_alike import averaged_runs, unlike_runs
-from dtef_pipeline.statistics.resampling import RESAMPLES
 
 _BLUEPRINTS_HOW = (
     "Every blueprint that was read, with the run that its page shows. Best: the model with the highest hybrid score in that run. A blueprint "
@@ -55,7 +54,6 @@ def index_page(
     runs: Mapping[str, str],
     pages: Mapping[str, str],
     *,
-    resamples: int = RESAMPLES,
     further: Sequence[Chapter] = (),
 ) -> str:
     """The page. `scores`: rows of whole models; `runs`: the snapshot of each blueprint that is shown; `pages`: the file of each; `further`: its
@@ -66,7 +64,7 @@ def index_page(
         Chapter(
             "leaderboard",
             "Leaderboard",
-            board_section(scores, order, tags, resamples, _warnings(rows, scores, order, tags)),
+            board_section(scores, order, tags, _warnings(rows, scores, order, tags)),
             style=own_file("slider.css"),
             script=own_file("slider.js"),
         ),

@@ -14,7 +14,6 @@ from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.index_page import index_page
 from dtef_pipeline.rubric.report.stored import model_scores, shown_runs, snapshots_in_order
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
-from dtef_pipeline.statistics.resampling import RESAMPLES
 
 MOST_PROMPT_BYTES = 6_000_000
 """Of the prompts on one page, roughly; where a blueprint's have more, each prompt has a page of its own."""
@@ -24,14 +23,13 @@ def rubric_pages(
     connection: duckdb.DuckDBPyConnection,
     snapshot: str | None = None,
     *,
-    resamples: int = RESAMPLES,
     most_bytes: int = MOST_PROMPT_BYTES,
 ) -> Iterator[tuple[str, str]]:
     """(file name, HTML) of each page, `index.html` first, one at a time. Equal tables give equal pages.
 
     `connection` has views named as the family's tables; a part whose table is missing says what makes it. Blueprints are shown by their
-    latest run with a score; `snapshot`: by that run alone, and the leaderboard is of it. `resamples` are those of the leaderboard's intervals;
-    none: 0. A blueprint whose prompts would take more than `most_bytes` has a page for each of them besides, named after its own.
+    latest run with a score; `snapshot`: by that run alone, and the leaderboard is of it. A blueprint
+    whose prompts would take more than `most_bytes` has a page for each of them besides, named after its own.
     """
     rows = StoredRows(connection)
     order = snapshots_in_order(rows)
@@ -39,7 +37,7 @@ def rubric_pages(
     runs = shown_runs(rows, scores, order, snapshot)
     pages = page_names(_blueprints(rows, runs))
     voted = preference_chapters(connection, "rubric", RUBRIC_PAIRED.metrics)
-    yield INDEX_PAGE, index_page(rows, scores, order, runs, pages, resamples=resamples, further=voted)
+    yield INDEX_PAGE, index_page(rows, scores, order, runs, pages, further=voted)
     for blueprint, page in pages.items():
         yield from blueprint_pages(rows, read_run(rows, blueprint, runs.get(blueprint)), page, most_bytes)
 

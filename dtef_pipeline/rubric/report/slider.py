@@ -13,7 +13,7 @@ from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.isolated import missing, wrapping_name
 from dtef_pipeline.report.markup import DASH, is_unknown, note, paragraph, scrolling, section
 from dtef_pipeline.rubric.aggregate import rescored
-from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, board
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.report.marks import two_digits
 from dtef_pipeline.rubric.report.place_changes import PlaceChange, changes_part, place_changes
@@ -23,9 +23,9 @@ _INTERVAL_STEPS = 20
 _BOARD_HOW = (
     "Each blueprint counts once, by its latest run that has scores, and each model's score is the plain mean over its blueprints. The hybrid "
     "score of a response is beta times its similarity to the ideal answer plus 1 - beta times its coverage of the rubric; a prompt that defines "
-    "one of the two is scored by that one alone. 0 to 1, higher is better. Beneath a score is its 95 % interval, for which whole blueprints "
-    "are drawn anew (at each 0.05 of beta; the page takes a straight line between). Beneath a rank are the ranks that the model has in 95 % of "
-    "these draws, from best to worst, such as 1 to 3. Two models whose intervals overlap widely may be in "
+    "one of the two is scored by that one alone. 0 to 1, higher is better. Beneath a score is its 95 % interval, for other blueprints "
+    "like these (at each 0.05 of beta; the page takes a straight line between). Beneath a rank are the ranks that the model may truly have, "
+    "such as 1 to 3: those of models that tests do not tell apart from it. Two models whose intervals overlap widely may be in "
     "either order. Blueprints are of very different kinds: look at the "
     "one that is like your use before you choose by this table."
 )
@@ -38,33 +38,30 @@ _NEARLY = 1e-6
 
 
 def board_section(
-    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int, warnings: Sequence[str] = ()
+    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], warnings: Sequence[str] = ()
 ) -> str:
     """The section, with the warnings above its table. `scores`: rows of whole models as of `aggregate.scores`; `order`, `tags` as of `board`."""
     if not len(scores):
         return section("leaderboard", "Leaderboard", _BOARD_HOW, _NO_SCORES)
-    data, usual = slider_data(scores, order, tags, resamples), ScoringPolicy().beta
-    rows = board(rescored(scores, usual), order, tags, options=RubricBoardOptions(resamples=resamples))
+    data, usual = slider_data(scores, order, tags), ScoringPolicy().beta
+    rows = board(rescored(scores, usual), order, tags)
     changes = place_changes(data["models"], data["least"])
     told = "".join(paragraph(f"Warning: {line}.") for line in warnings)
     shown = told + _control(usual, changes) + _table(rows, data) + changes_part(changes)
     return section("leaderboard", "Leaderboard", _BOARD_HOW, shown)
 
 
-def slider_data(
-    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int
-) -> dict[str, Any]:
+def slider_data(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Per model the score at 0 and its slope, whole, and the ends of its interval and of its places at each of 21 weights from 0 to 1."""
-    first = board(rescored(scores, 0.0), order, tags, options=RubricBoardOptions(resamples=0)).set_index("model")
-    extents = _extents(scores, order, tags, resamples) if resamples else {}
-    nothing = [None] * (_INTERVAL_STEPS + 1)
+    first = board(rescored(scores, 0.0), order, tags).set_index("model")
+    extents = _extents(scores, order, tags)
     models = [
         {
             "model": model,
             "at_0": _plain(row["at_0"]),
             "slope": _plain(row["slope"]),
             "n": int(row["n_parts"]),
-            **{name: extents.get((name, str(model)), nothing) for name in _EXTENTS},
+            **{name: extents[name, str(model)] for name in _EXTENTS},
         }
         for model, row in first.iterrows()
     ]
@@ -83,12 +80,12 @@ def _drawn_from(models: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 
 def _extents(
-    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int
+    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], list[float | None]]:
     """Each of the ends and each model: its values at the weights from 0 to 1."""
     found: dict[tuple[str, str], list[float | None]] = {}
     for beta in np.linspace(0, 1, _INTERVAL_STEPS + 1):
-        rows = board(rescored(scores, float(beta)), order, tags, options=RubricBoardOptions(resamples=resamples))
+        rows = board(rescored(scores, float(beta)), order, tags)
         for row in rows.to_dict("records"):
             for name in _EXTENTS:
                 found.setdefault((name, row["model"]), []).append(_plain(row[name], _SHOWN_DIGITS))
@@ -129,7 +126,7 @@ def _table(rows: pd.DataFrame, data: Mapping[str, Any]) -> str:
 
 
 _HEADS = (
-    ("Rank", "", "Place; beneath it the places taken in 95 % of resamples"),
+    ("Rank", "", "Place; beneath it the places that it may truly have"),
     ("Model", ' class="text"', ""),
     ("Hybrid", "", "Mean hybrid score over blueprints; 95 % interval beneath"),
     ("", ' class="text bar" aria-hidden="true"', ""),

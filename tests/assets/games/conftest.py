@@ -69,7 +69,7 @@ class League:
         return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
 
     def roll_up(self) -> Launched:
-        return materialize(self.instance, GAMES_ROLL_UP_NAMES, [], {"persona_results": {"resamples": 200}})
+        return materialize(self.instance, GAMES_ROLL_UP_NAMES, [], {})
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.table(table).to_pylist()

@@ -116,7 +116,7 @@ def test_results_stand_per_player_and_opponent(league: League) -> None:
     assert "same value" in same["reason"]
     own = {row["metric"]: row for row in results if row["model"] == "baseline/random" and row["opponent"] == "all"}
     assert own["show_rate"]["low"] < own["show_rate"]["mean"] < own["show_rate"]["high"]
-    assert own["show_rate"]["interval_kind"] == "resampled"
+    assert own["show_rate"]["interval_kind"] == "t"
     assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
 
 

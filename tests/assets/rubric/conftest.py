@@ -87,7 +87,7 @@ class RubricPipeline:
         return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
 
     def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> Launched:
-        return materialize(self.instance, names, [], {"rubric_board": {"resamples": 50}})
+        return materialize(self.instance, names, [], {})
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
         return self.table(table, key).to_pylist()

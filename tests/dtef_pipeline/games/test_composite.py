@@ -13,7 +13,7 @@ from dtef_pipeline.games.manifest import Weighing, read_manifests
 from dtef_pipeline.games.metrics import composite, require_composite
 from dtef_pipeline.games.opening import system_text
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.persona_results import GameBoardOptions, game_results
+from dtef_pipeline.games.persona_results import game_results
 from tests.made.game_pages import SCENARIOS, games_pages_of, played_league
 from tests.made.made_scores import connected_scores, scored_games
 
@@ -21,11 +21,10 @@ MANIFESTS = read_manifests(SCENARIOS)
 WEIGHED = sorted(name for name, one in MANIFESTS.items() if one.evaluation.algorithmic)
 GOOD = {"metric": "good", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True, "weight": 3.0}
 BAD = {"metric": "bad", "family": "efficacy", "unit": "share", "direction": "lower", "unit_scale": True, "weight": 1.0}
-NO_DRAWS = GameBoardOptions(resamples=0)
 
 
 def composites(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    found = game_results(connected_scores(rows), NO_DRAWS)["persona_results"].to_pylist()
+    found = game_results(connected_scores(rows))["persona_results"].to_pylist()
     return {(row["model"], row["opponent"]): row for row in found if row["metric"] == "composite"}
 
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from dtef_pipeline.qa.mean_intervals import mean_intervals
 from dtef_pipeline.qa.result_means import MEAN_COLUMNS, result_means
-from dtef_pipeline.statistics.proportions import wilson_interval
-from dtef_pipeline.statistics.resampling import Resampling, interval
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios
+from dtef_pipeline.statistics.proportions import unit_interval, wilson_interval
 from tests.dtef_pipeline.qa.vectors import cases
 
 SCORE_FIELDS = {
@@ -134,7 +135,7 @@ def test_means_are_those_of_a_plain_loop(drawn: list[tuple[str, int, str, float]
     rows: list[Row] = [
         (suite, f"i{item}", f"c{item % 3}", status, value if status == "ok" else None) for suite, item, status, value in drawn
     ]
-    found = result_means(scores_of(rows), ["suite"], resamples=20)
+    found = result_means(scores_of(rows), ["suite"])
     assert found["suite"].to_pylist() == list(dict.fromkeys(row[0] for row in rows))
     for row in found.to_pylist():
         wanted = naive(rows, row["suite"])
@@ -149,29 +150,25 @@ def test_order_of_rows_changes_no_number() -> None:
     rows: list[Row] = [("s", f"i{at % 30}", f"c{at % 6}", "ok", rng.random()) for at in range(60)]
     first = only(rows)
     rng.shuffle(rows)
-    again = only(rows)
-    # The resamples draw items by their place, so that another order is another draw of the same interval.
-    ends = ("score_low", "score_high", "macro_low", "macro_high")
-    assert {k: v for k, v in again.items() if k not in ends} == pytest.approx({k: v for k, v in first.items() if k not in ends})
-    assert [again[end] for end in ends] == pytest.approx([first[end] for end in ends], abs=0.03)
+    assert only(rows) == pytest.approx(first)
 
 
-def test_right_and_wrong_items_get_wilson_and_all_else_is_resampled() -> None:
+def test_right_and_wrong_items_get_wilson_and_all_else_t() -> None:
     once: list[Row] = [("s", f"i{at}", "c", "ok", float(at % 3 == 0)) for at in range(30)]
     partial: list[Row] = [("s", f"i{at}", "c", "ok", at / 30) for at in range(30)]
     assert only(once)["interval_kind"] == "wilson"
-    assert only(partial)["interval_kind"] == "resampled"
+    assert only(partial)["interval_kind"] == "t"
     assert only(once + once) == {**only(once), "n_total": 60, "n_scored": 60}
 
 
 def test_items_that_repeated_draws_agree_on_get_the_interval_of_one_draw() -> None:
-    """One of eight right in each of three draws was resampled to [0, .75]: it is the values that make Wilson's interval right."""
+    """One of eight right in each of three draws had the interval [0, .75]: it is the values that make Wilson's interval right."""
     thrice: list[Row] = [("s", f"i{at}", "c", "ok", float(at == 0)) for at in range(8)] * 3
     low, high = wilson_interval(1, 8)
     found = only(thrice)
     assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
     mixed = only([*thrice[:-1], ("s", "i7", "c", "ok", 1.0)])
-    assert mixed["interval_kind"] == "resampled"
+    assert mixed["interval_kind"] == "t"
 
 
 def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so() -> None:
@@ -185,17 +182,18 @@ def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so
         "the interval speaks of other items of these 2 clusters alone; no macro interval: 2 clusters, at least 5 are needed"
     )
     partial = only([(suite, item, cluster, status, at / 20) for at, (suite, item, cluster, status, _) in enumerate(rows)])
-    assert (partial["interval_kind"], partial["macro_low"]) == ("resampled", None)
+    assert (partial["interval_kind"], partial["macro_low"]) == ("t", None)
 
 
-def test_resampled_ends_are_those_of_the_project_over_items() -> None:
+def test_the_interval_of_graded_items_is_that_of_a_mean_within_0_and_1() -> None:
     values = np.random.default_rng(2).random(40)
     found = only([("s", f"i{at}", "c", "ok", float(value)) for at, value in enumerate(values)])
-    low, high = interval(Resampling(40).ratios(values[:, None], np.ones((40, 1))))
+    low, high = unit_interval(estimate_ratios(values[:, None], np.ones((40, 1))))
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
+    assert high[0] - low[0] == pytest.approx(2 * 2.0227 * stats.sem(values), rel=0.02)
 
 
-def test_items_of_several_clusters_are_drawn_with_their_whole_cluster() -> None:
+def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
     """Items of one subject go wrong together: counted one by one they make an interval that is too narrow."""
     rng = np.random.default_rng(4)
     sizes, levels = rng.integers(3, 40, 12), rng.random(12)
@@ -205,7 +203,7 @@ def test_items_of_several_clusters_are_drawn_with_their_whole_cluster() -> None:
     ]
     found = only(rows)
     sums = np.array([items.sum() for items in right], dtype=float)[:, None]
-    low, high = interval(Resampling(12).ratios(sums, sizes[:, None].astype(float)))
+    low, high = unit_interval(estimate_ratios(sums, sizes[:, None].astype(float)))
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
     assert found["interval_kind"] == "clustered"
     alone = only([(suite, item, item, status, value) for suite, item, _, status, value in rows])
@@ -213,18 +211,12 @@ def test_items_of_several_clusters_are_drawn_with_their_whole_cluster() -> None:
     assert found["score_high"] - found["score_low"] > 1.5 * (alone["score_high"] - alone["score_low"])
 
 
-def test_too_few_and_equal_things_have_no_interval_and_say_why() -> None:
+def test_too_few_clusters_have_no_interval_and_say_why() -> None:
     few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
     assert few["score_low"] is None
     assert few["note"] == "no interval: 4 items, at least 5 are needed; no macro interval: 2 clusters, at least 5 are needed"
     fewer = only([("s", f"i{at}", "c", "ok", 0.1 * at) for at in range(4)])
     assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
-    alike = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
-    assert alike["score_low"] is None
-    assert alike["note"].startswith("no interval, no macro interval: each item has the same score, which"), "one reason, once"
-    together = only([("s", f"i{at}", f"c{at // 2}", "ok", 0.5) for at in range(18)])
-    assert together["note"].startswith("no interval, no macro interval: each cluster has the same score, which")
-    assert together["note"].count("scatter") == 1
 
 
 def test_nothing_scored_has_no_mean_and_says_so() -> None:
@@ -240,12 +232,15 @@ def test_an_empty_table_has_no_group() -> None:
     assert found.column_names == ["suite", *(column.name for column in MEAN_COLUMNS)]
 
 
-def test_lots_of_many_items_give_the_interval_of_the_items() -> None:
-    values = np.random.default_rng(3).random(3_500)
-    group, of_items = np.zeros(3_500, dtype=np.int64), np.zeros(1, dtype=bool)
-    found = mean_intervals(values, group, 1, of_items, "item")
-    reach = 1.96 * values.std() / np.sqrt(3_500)
-    assert (found.low[0], found.high[0]) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.002)
+def test_equal_scores_have_the_interval_of_shares() -> None:
+    """Items or subjects with one and the same score had no interval, and nearly the same ones a far too narrow one."""
+    low, high = map(float, wilson_interval(4.5, 9))
+    alone = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
+    together = only([("s", f"i{at}", f"c{at // 2}", "ok", 0.5) for at in range(18)])
+    nearly = only([("s", f"i{at}", f"c{at}", "ok", 0.5 + at / 1e4) for at in range(9)])
+    for row in (alone, together):
+        assert (row["score_low"], row["score_high"], row["macro_low"]) == pytest.approx((low, high, low))
+    assert nearly["score_low"] == pytest.approx(low, abs=0.001)
 
 
 def test_right_and_wrong_items_are_counted_within_their_group_alone() -> None:

@@ -16,15 +16,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.latest_scores import latest_scores
 from dtef_pipeline.qa.published_results import qa_boards
 from dtef_pipeline.qa.result_tables import QA_BOARDS
-from dtef_pipeline.qa.suite_boards import QaBoardOptions, suite_board
+from dtef_pipeline.qa.suite_boards import suite_board
 from tests.made.qa_scores import connected, night, score_row, table_of
 
-FEW = QaBoardOptions(resamples=50)
 Row = Mapping[str, Any]
 
 
-def boards(rows: Sequence[Row], options: QaBoardOptions = FEW, **told: Any) -> dict[str, list[dict[str, Any]]]:
-    return {name: table.to_pylist() for name, table in qa_boards(connected(rows), options, **told).items()}
+def boards(rows: Sequence[Row], **told: Any) -> dict[str, list[dict[str, Any]]]:
+    return {name: table.to_pylist() for name, table in qa_boards(connected(rows), **told).items()}
 
 
 def world(levels: Mapping[str, float], parts: Mapping[str, int], seed: int = 0, **given: Any) -> list[dict[str, Any]]:
@@ -146,7 +145,7 @@ def test_what_a_sample_leaves_out_is_neither_scored_nor_missing() -> None:
 
 def test_an_interval_is_wilsons_within_a_part_and_of_whole_subjects_over_parts() -> None:
     rows = world({"a": 0.5}, {f"s{at}": 12 for at in range(6)}, metric="correct")
-    (row,) = boards(rows, QaBoardOptions())["qa_board"]
+    (row,) = boards(rows)["qa_board"]
     assert row["interval_kind"] == "clustered"
     assert row["score_low"] < row["score"] < row["score_high"]
     assert row["macro_low"] < row["macro_score"] < row["macro_high"]
@@ -169,20 +168,16 @@ def test_boards_by_transcript_have_each_of_them_and_no_item_that_is_by_itself() 
     assert found[2]["score_low"] is None
 
 
-def test_without_resamples_boards_have_no_ranges_and_do_not_speak_of_it() -> None:
-    (row,) = boards(world({"a": 0.5}, {f"s{at}": 5 for at in range(6)}), QaBoardOptions(resamples=0))["qa_board"]
-    assert (row["score_low"], row["rank_low"], row["rank"], row["note"]) == (None, None, 1, "")
-
-
 def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None:
     levels = {"best": 0.95, "near": 0.5, "nearer": 0.5, "worst": 0.05}
-    found = {
-        row["model"]: row for row in boards(world(levels, {f"s{at}": 15 for at in range(8)}), QaBoardOptions())["qa_board"]
-    }
+    made = boards(world(levels, {f"s{at}": 15 for at in range(8)}))
+    found = {row["model"]: row for row in made["qa_board"]}
     assert (found["best"]["rank_low"], found["best"]["rank_high"]) == (1, 1)
     assert (found["worst"]["rank_low"], found["worst"]["rank_high"]) == (4, 4)
     assert {found[one]["rank_high"] for one in ("near", "nearer")} == {3}
-    assert sum(row["p_best"] for row in found.values()) == pytest.approx(1)
+    assert {found[one]["rank_low"] for one in ("near", "nearer")} == {2}
+    better = [row["model"] for row in made["qa_comparisons"] if row["verdict"] == "better"]
+    assert {name: 4 - row["rank_high"] for name, row in found.items()} == {name: better.count(name) for name in levels}
 
 
 def test_a_sentence_on_training_data_stands_beside_its_suite_alone() -> None:
@@ -203,7 +198,7 @@ def test_pass_at_k_is_of_programs_alone() -> None:
 
 
 def test_tables_of_nothing_have_their_columns() -> None:
-    found = qa_boards(connected(), FEW)
+    found = qa_boards(connected())
     assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
         name: (0, schema.names) for name, schema in QA_BOARDS.items()
     }
@@ -212,8 +207,6 @@ def test_tables_of_nothing_have_their_columns() -> None:
 def test_views_that_there_are_not_are_refused() -> None:
     with pytest.raises(ConfigError, match="board by 'round': allowed: overall, part, cluster"):
         suite_board(table_of([]), "round")
-    with pytest.raises(ConfigError, match="resamples -1: allowed: a whole number of 0 or more"):
-        QaBoardOptions(resamples=-1)
 
 
 ROW = st.tuples(
@@ -259,7 +252,7 @@ def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
         rows.append(
             score_row(value, suite=suite, part=part, item_id=f"{part}{item}", model=model, draw=draw, status=status, **time_of)
         )
-    board = suite_board(latest_scores(connected(rows)), options=QaBoardOptions(resamples=0)).astype(object)
+    board = suite_board(latest_scores(connected(rows))).astype(object)
     found = {(row["suite"], row["model"]): row for row in board.where(board.notna(), None).to_dict("records")}
     wanted = naive(rows)
     assert found.keys() == wanted.keys()
@@ -278,7 +271,6 @@ _NUMBERS = (
     "rank",
     "rank_low",
     "rank_high",
-    "p_best",
     "coverage",
 )
 
@@ -310,4 +302,4 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
 def test_a_cluster_that_is_not_told_is_the_item_itself() -> None:
     rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
     (row,) = boards(rows)["qa_board"]
-    assert (row["n_clusters"], row["interval_kind"]) == (7, "resampled")
+    assert (row["n_clusters"], row["interval_kind"]) == (7, "t")

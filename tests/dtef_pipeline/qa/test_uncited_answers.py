@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dtef_pipeline.qa.published_results import qa_boards
-from dtef_pipeline.qa.suite_boards import QaBoardOptions
 from tests.made.qa_scores import connected, score_row
 
 
@@ -23,10 +22,7 @@ def test_an_answer_that_cites_nothing_is_no_failure_and_counted_by_itself() -> N
         *quoted("existence", 0, model="none"),
         *quoted("score", 11, 1, model="few"),
     ]
-    found = {
-        (row["metric"], row["model"]): row
-        for row in qa_boards(connected(rows), QaBoardOptions(resamples=50))["qa_board"].to_pylist()
-    }
+    found = {(row["metric"], row["model"]): row for row in qa_boards(connected(rows))["qa_board"].to_pylist()}
     told = {key: (row["n_uncited"], row["n_failed"], row["rank"]) for key, row in found.items()}
     assert told == {
         ("existence", "few"): (2, 0, None),

@@ -1,4 +1,4 @@
-"""Models side by side: paired by prompt within a blueprint, blueprints counting alike, whole clusters flipped, adjusted over all pairs."""
+"""Models side by side: paired by prompt within a blueprint, blueprints counting alike, tested by whole clusters, adjusted over all pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
@@ -18,7 +19,7 @@ NAMES = [f"b{at:02d}" for at in range(40)]
 def compared(*cells: dict[str, Any], weights: dict[str, float] | None = None, **options: Any) -> pd.DataFrame:
     table = scores_of(*cells, weights=weights)
     blueprints = options.pop("blueprints", NAMES)
-    return compare_models(table, ["s1", "s2"], blueprints, **{"resamples": 200, **options})
+    return compare_models(table, ["s1", "s2"], blueprints, **options)
 
 
 def lopsided(seed: int = 5) -> list[dict[str, Any]]:
@@ -81,15 +82,15 @@ def test_difference_is_that_of_the_plain_double_loop_on_lopsided_data() -> None:
         assert row["difference"] >= 0
 
 
-def test_p_of_five_blueprints_is_two_in_thirty_two_and_holm_triples_the_smallest_of_three() -> None:
-    """Every blueprint says the same of each two models: only the pattern as it is, and all of it turned round, are as far from 0."""
-    steps = {"a": 0.35, "b": 0.2, "c": 0.1}
-    rows = compared(*[cell for model, step in steps.items() for cell in runs_of(model, *(0.1 * at + step for at in range(5)))])
-    assert rows["p"].tolist() == pytest.approx([2 / 32] * 3)
-    assert rows["p_holm"].tolist() == pytest.approx([6 / 32] * 3)
+def test_p_is_students_over_blueprints_and_holm_triples_the_smallest_of_three() -> None:
+    level, rng = np.array([0.1 * at for at in range(6)]), np.random.default_rng(0)
+    scores = {model: level + step + rng.normal(0, 0.03, 6) for model, step in (("a", 0.35), ("b", 0.2), ("c", 0.1))}
+    rows = compared(*[cell for model, values in scores.items() for cell in runs_of(model, *values)])
     assert [(row.model, row.other_model) for row in rows.itertuples()] == [("a", "c"), ("a", "b"), ("b", "c")]
-    assert set(rows["verdict"]) == {"undecided"}
-    assert rows["note"].iloc[0] == "5 blueprints cannot show a difference at 0.05 among 3 pairs: at least 7 are needed"
+    expected = [stats.ttest_rel(scores[row.model], scores[row.other_model]).pvalue for row in rows.itertuples()]
+    assert rows["p"].tolist() == pytest.approx(expected)
+    assert rows["p_holm"].min() == pytest.approx(3 * min(expected))
+    assert ((rows["verdict"] == "better") == (rows["p_holm"] < 0.05)).all()
 
 
 def test_better_model_is_found_and_one_that_differs_by_nothing_is_equivalent() -> None:
@@ -105,14 +106,20 @@ def test_better_model_is_found_and_one_that_differs_by_nothing_is_equivalent() -
 
 def test_of_one_blueprint_prompts_are_what_is_independent() -> None:
     cells = [
-        {"blueprint": "b00", "snapshot": "s1", "prompt": f"p{at}", "model": model, "score": 0.3 + 0.01 * at + better}
+        {
+            "blueprint": "b00",
+            "snapshot": "s1",
+            "prompt": f"p{at}",
+            "model": model,
+            "score": 0.3 + 0.01 * at + better * (1 + at % 2),
+        }
         for at in range(8)
         for model, better in (("a", 0.1), ("b", 0.0))
     ]
     (row,) = compared(*cells, weights={"p0": 2.0}).to_dict("records")
-    assert row["p"] == pytest.approx(2 / 2**8)
+    assert 0 < row["low"] < row["difference"] == pytest.approx((2 * 0.1 + 3 * 0.1 + 4 * 0.2) / 9)
     assert (row["n_blueprints"], row["n_prompts"], row["verdict"]) == (1, 8, "better")
-    assert row["score"] == pytest.approx((2 * 0.4 + sum(0.4 + 0.01 * at for at in range(1, 8))) / 9)
+    assert row["score"] == pytest.approx(row["other_score"] + row["difference"])
 
 
 def test_only_the_latest_run_counts_and_only_the_blueprints_that_are_named() -> None:

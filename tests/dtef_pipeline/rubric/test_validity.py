@@ -16,7 +16,7 @@ SPENT = pd.DataFrame({"judge": ["s(x)", "p(x)"], "calls": [9, 7], "cost_usd": [0
 
 
 def test_each_cut_is_the_alpha_of_its_own_judgements() -> None:
-    found = agreement_table(ROWS, MADE.criteria, resamples=200).set_index(["cut", "value"])
+    found = agreement_table(ROWS, MADE.criteria).set_index(["cut", "value"])
     unit = ROWS.groupby([*RESPONSE, *PLACE], dropna=False).ngroup()
     two = ROWS["judge"].isin(["s(x)", "p(x)"])
     path = ROWS["path"].notna()

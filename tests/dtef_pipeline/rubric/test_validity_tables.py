@@ -32,7 +32,7 @@ ANCHORS = pd.concat([ITEMS.assign(snapshot=night, judge="s(x)", judge_variant="x
 
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
     return {
-        "agreement": (agreement_table(MADE.judgements, MADE.criteria, resamples=50), tables.RUBRIC_AGREEMENT),
+        "agreement": (agreement_table(MADE.judgements, MADE.criteria), tables.RUBRIC_AGREEMENT),
         "disagreed": (disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from dtef_pipeline.statistics.cluster_robust import effective_clusters, estimate_ratios, why_none
+from dtef_pipeline.statistics.cluster_robust import effective_clusters, estimate_groups, estimate_ratios, why_none
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
 """Sizes of the batteries of a public round."""
@@ -96,3 +96,15 @@ def test_coverage_with_batteries_of_real_sizes(sizes: tuple[int, ...], alike: fl
     means += np.sqrt((1 - alike) / counts)[:, None] * rng.standard_normal((len(sizes), surveys))
     low, high = estimate_ratios(means * counts[:, None], np.repeat(counts[:, None], surveys, axis=1)).interval()
     assert 0.93 <= np.mean((low <= 0) & (high >= 0)) <= 0.975
+
+
+def test_groups_have_the_estimates_that_each_has_alone() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat(np.arange(5), [6, 9, 0, 6, 1]))
+    top, bottom = rng.random(22), rng.integers(1, 5, 22).astype(float)
+    found = estimate_groups(top, bottom, group, 5)
+    assert np.isnan(found.value[2])
+    for one in (0, 1, 3, 4):
+        own = group == one
+        alone = estimate_ratios(top[own][:, None], bottom[own][:, None])
+        assert [part[one] for part in found] == pytest.approx([part[0] for part in alone], nan_ok=True)

@@ -42,7 +42,7 @@ def test_the_index_comes_first_and_each_blueprint_has_a_page(pages: dict[str, st
 
 def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, pages: dict[str, str]) -> None:
     turned = {name: rows.take(list(range(len(rows)))[::-1]) if len(rows) else rows for name, rows in made.tables().items()}
-    assert dict(rubric_pages(connected(turned), resamples=0)) == pages
+    assert dict(rubric_pages(connected(turned))) == pages
 
 
 def test_every_link_within_the_pages_leads_somewhere(made: RubricTables) -> None:
@@ -171,7 +171,7 @@ def test_prompts_that_are_too_large_for_one_page_have_their_own(made: RubricTabl
 @pytest.mark.parametrize("gone", [name for name, rows in made_tables(1, 2, 1).tables().items() if len(rows)])
 def test_without_a_table_the_rest_is_shown(gone: str) -> None:
     tables = made_tables(1, 2, 1).tables()
-    pages = dict(rubric_pages(connected({name: rows for name, rows in tables.items() if name != gone}), resamples=0))
+    pages = dict(rubric_pages(connected({name: rows for name, rows in tables.items() if name != gone})))
     assert list(pages) == ["index.html", PAGE]
     assert all("Traceback" not in page for page in pages.values())
     if gone == "rubric_scores":

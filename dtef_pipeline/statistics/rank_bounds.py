@@ -1,0 +1,40 @@
+"""Where ranks may truly lie, as tests of pairs tell.
+
+Source: Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for ranks with applications to mobility across neighbourhoods and academic
+achievement across countries: where the rate of any false finding among all pairs is held (Holm), the bounds hold all ranks together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dtef_pipeline.statistics.cluster_robust import Codes, Floats, estimate_ratios
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
+
+
+class RankBounds(NamedTuple):
+    """Best and worst rank of each row, (rows,) each, from 1 to as many as there are."""
+
+    low: Codes
+    high: Codes
+
+
+def rank_bounds(better: Codes, worse: Codes, rows: int) -> RankBounds:
+    """From the pairs of which a test says that the row `better` is truly better than `worse`, (pairs,) each: 1 + how many are better than a
+    row, and `rows` less how many it is better than."""
+    return RankBounds(1 + np.bincount(worse, minlength=rows), rows - np.bincount(better, minlength=rows))
+
+
+def rank_bounds_of_means(sums: Floats, counts: Floats) -> RankBounds:
+    """Of the columns of `sums` over `counts`, both (clusters, columns): highest mean first, tested on the clusters that two columns share.
+
+    A cluster counts for a pair as much as for its two columns in the mean. The t tests of `estimate_ratios` are adjusted over all pairs (Holm).
+    """
+    means = np.divide(sums, counts, out=np.zeros(sums.shape), where=counts > 0)
+    left, right = np.triu_indices(sums.shape[1], k=1)
+    weights = np.where((counts[:, left] > 0) & (counts[:, right] > 0), (counts[:, left] + counts[:, right]) / 2, 0)
+    found = estimate_ratios(weights * (means[:, left] - means[:, right]), weights)
+    told, leads = holm(found.p()) < SIGNIFICANCE, found.value > 0
+    return rank_bounds(np.where(leads, left, right)[told], np.where(leads, right, left)[told], sums.shape[1])
