@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from scipy.special import fdtrc, fdtri
 
-from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 
 
 class VarianceRatio(NamedTuple):

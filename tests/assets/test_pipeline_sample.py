@@ -104,7 +104,7 @@ class TestSample:
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
             assert (said[name]["seed"].value, said[name]["resamples"].value) == (SEED, RESAMPLES)
-        for name in ("leaderboard", "breakdowns", "gaps"):
+        for name in ("leaderboard", "breakdowns", "segment_gaps"):
             assert said[name]["plot"].value.startswith("![")
         board = pipeline.house.read("leaderboard").to_pandas()
         scored = board[board["n_pairs"] > 0]
@@ -114,5 +114,5 @@ class TestSample:
         compared = pipeline.house.read("comparisons").to_pandas()
         assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
         assert len(compared) > 0
-        assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
+        assert {"country", "gender"} <= set(pipeline.house.read("segment_gaps")["attribute"].to_pylist())
         assert len(pipeline.house.read("reliability")) == 0  # every prompt was asked once

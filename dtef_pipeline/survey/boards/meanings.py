@@ -25,7 +25,7 @@ PLAIN = (
         "note",
         "consistency_note",
     ),
-    *("best_and_worst", "lowest_segment", "highest_segment"),
+    *("lowest_segment", "highest_segment"),
 )
 """Columns that need no words."""
 ENDS: Mapping[str, tuple[str, str]] = {
@@ -35,13 +35,10 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "difference": ("low", "high"),
     "icc": ("low", "high"),
     "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
-    **{name: (f"{name}_low", f"{name}_high") for name in ("gap", "excess")},
-    "expected_gap": ("expected_low", "expected_high"),
+    "deviation": ("low", "high"),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
-SHOWN_INTERVALS = (
-    *(("low", "high"), ("excess_low", "excess_high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),
-)
+SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
 """The ends of what a view shows as its interval: of these the first that it has."""
 OWN_INTERVALS: Mapping[str, str] = {f"{name}_interval": name for name in ("skill", "worth", "vs_marginal")}
 """Columns of people's tables with the interval of another estimate than the one that a view is about, and the estimate's column."""
@@ -50,8 +47,6 @@ FIRST_OUT = (
         *OWN_INTERVALS,
         "question_id",
         "p_holm",
-        "parsed_excess",
-        "parsed_gap",
         "parsed_score",
         "effect_size",
         "slope",
@@ -67,7 +62,6 @@ FIRST_OUT = (
         "n_segments",
         "vs_marginal",
         "coverage",
-        "expected_gap",
         "note",
         "consistency_note",
     ),
@@ -77,6 +71,7 @@ FIRST_OUT = (
         "within_sd",
         "least_score",
         "most_score",
+        "expected",
         "skill",
         "adjusted_score",
         "lowest_segment",

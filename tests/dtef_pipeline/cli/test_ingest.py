@@ -230,7 +230,7 @@ class TestIngest:
             assert row["interval_kind"] == "questions alone"
             assert {row[name] for name in ("ceiling", "skill", "worth", "l2_corrected", "rps_corrected")} == {None}
             assert "n is unknown" in row["note"]
-        assert {row["expected_gap"] for row in query("SELECT expected_gap FROM gaps")} == {None}
+        assert {row["verdict"] for row in query("SELECT verdict FROM segment_gaps")} == {"not tested"}
         of_segments = query("SELECT DISTINCT interval_kind, score_low IS NULL AS nothing FROM segment_results")
         assert of_segments == [{"interval_kind": "questions alone", "nothing": False}]
         page = state / "report.html"
