@@ -170,6 +170,7 @@ SEGMENT_GAPS = pa.schema(
         field("parsed_deviation", _NUMBER, "Deviation over readable responses alone, -1 to 1"),
         field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
         _NOTE,
+        _SEED_FIELD,
     ]
 )
 """How far a model's score of each segment lies from that of the other segments of its attribute, sample size accounted for."""

@@ -36,7 +36,7 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
         for rows in _attributes(add_levels(own, options.metric), options, noise)
     ]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    return table.assign(targets=options.targets, metric=options.metric).reindex(columns=SEGMENT_GAPS.names)
+    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed).reindex(columns=SEGMENT_GAPS.names)
 
 
 def _attributes(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> Iterator[pd.DataFrame]:
