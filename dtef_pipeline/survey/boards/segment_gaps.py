@@ -31,7 +31,7 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
     """
     scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     tables = [
-        rows.assign(**dict(zip(KEYS.series, key, strict=True)))
+        rows.assign(**dict(zip(KEYS.series, map(str, key), strict=True)))
         for key, own in scored.groupby(list(KEYS.series), observed=True, sort=False)
         for rows in _attributes(add_levels(own, options.metric), options, noise)
     ]
