@@ -21,9 +21,9 @@ from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
-from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
@@ -154,7 +154,7 @@ def time_all() -> None:
     compared = timed("comparisons", lambda: comparisons(cells, options, noise))
     timed("tiers", lambda: tiers(boards["overall"], compared, KEYS))
     timed("responsiveness", lambda: responsiveness(cells, context_shown(found), options))
-    timed("gaps", lambda: gaps(found, cells, options))
+    timed("segment gaps", lambda: segment_gaps(cells, options))
     timed("consistency", lambda: consistency_components(cells, options))
     timed("reliability", lambda: reliability(found, options))
     seconds, cpu = time.perf_counter() - started, time.process_time() - used

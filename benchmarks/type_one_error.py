@@ -6,7 +6,7 @@ Every test is the software's own, from the tables that the pipeline makes. Five 
 - the same where more responses of four of them cannot be read: verdicts on readable responses alone, and those of the policy beside them;
 - eight models that score as the leave-one-out marginal does, on average over surveys of one world: each against the marginal;
 - segments that differ from question to question and by nothing that lasts: gaps between them and their consistency, of three typical and three
-  good models; and gaps of as many models of which more responses cannot be read for every second segment;
+  good models; and verdicts on gaps of as many models of which more responses cannot be read for every second segment;
 - three rounds on one board, asked of other people, with questions in common (`TOGETHER`): equal models and equal segments.
 
 A test should find something in 3 to 6 % of the surveys; any of what is adjusted together in 5 % or less.
@@ -31,15 +31,15 @@ from benchmarks.coverage import GD3, GD4, GD5, GD6, GD7, MANY
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.comparisons import comparisons
-from dtef_pipeline.boards.families import OF_REFERENCE
+from dtef_pipeline.boards.families import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.experiments import compared
-from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
 from dtef_pipeline.survey.experiments import Asked
 from tests.made.world_tables import LEVEL, Way, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World
@@ -157,10 +157,11 @@ def of_equal_segments(batteries: tuple[int, ...], seed: int) -> Found:
     rate = dict.fromkeys(read, 0.0) | dict.fromkeys(unread, 0.08)
     world, survey = _drawn(Design(batteries, **MANY, **BY_CHANCE, models=models, unread=rate, uneven=0.75), seed)
     between, spread = _segments(connection(world, survey, CEILING_DRAWS), models)
-    made = _by_kind(read | {LEAVE_ONE_OUT: LEAVE_ONE_OUT}, between, "p", spread)
-    made["gaps, any"] = _smallest(between.loc[between["model"].isin(models), "p_adjusted"])
-    for p, said in (("parsed_p", "readable"), ("p", "policy")):
-        made |= {f"{name}, {said}": found for name, found in _by_kind(unread, between, p).items()}
+    made = _by_kind(read | {LEAVE_ONE_OUT: LEAVE_ONE_OUT}, between, spread)
+    rows = between[between["model"].isin(unread)]
+    for verdict, words in (("parsed_verdict", "readable"), ("verdict", "policy")):
+        apart = rows[verdict].isin([BETTER, WORSE]).groupby([rows["model"], rows["attribute"]], observed=True).any()
+        made[f"any gap of an attribute, {words}"] = [0.0 if is_found else 1.0 for is_found in apart]
     return made
 
 
@@ -175,24 +176,25 @@ def of_several_rounds(batteries: tuple[int, ...], seed: int) -> Found:
     pairs = _compared(tables, set(EQUAL))
     between, spread = _segments(tables, JUDGED)
     return _each_and_any("two models", pairs["p"], pairs["p_adjusted"]) | _by_kind(
-        {model: model for model in (*JUDGED, LEAVE_ONE_OUT)}, between, "p", spread
+        {model: model for model in (*JUDGED, LEAVE_ONE_OUT)}, between, spread
     )
 
 
 def _segments(tables: duckdb.DuckDBPyConnection, models: Iterable[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`gaps` and the components of consistency."""
+    """`segment_gaps` and the components of consistency."""
     cells, noise = evidence_of(tables, {*models, LEAVE_ONE_OUT})
-    return gaps(tables, cells, OPTIONS, noise)[0], consistency_components(cells, OPTIONS, noise)
+    return segment_gaps(cells, OPTIONS, noise), consistency_components(cells, OPTIONS, noise)
 
 
-def _by_kind(kinds: Mapping[str, str], between: pd.DataFrame, p: str, spread: pd.DataFrame | None = None) -> Found:
-    """The p of each kind of models; `kinds` by model."""
+def _by_kind(kinds: Mapping[str, str], between: pd.DataFrame, spread: pd.DataFrame) -> Found:
+    """The p of each kind of models; `kinds` by model. Of gaps each segment's, and the smallest adjusted one of each attribute."""
     made = {}
-    for (kind, attribute), rows in between.groupby([between["model"].map(kinds), "attribute"]):
-        made[f"gap of {attribute}, {kind}"] = _values(rows[p])
-    if spread is not None:
-        for kind, rows in spread.groupby(spread["model"].map(kinds)):
-            made[f"consistency, {kind}"] = _values(rows["segment_p"])
+    between = between[between["p"].notna()]
+    for (kind, attribute), rows in between.groupby([between["model"].map(kinds), "attribute"], observed=True):
+        made[f"gap of {attribute}, {kind}"] = _values(rows["p"])
+        made[f"gap of {attribute}, {kind}, any"] = _values(rows.groupby("model", observed=True)["p_adjusted"].min())
+    for kind, rows in spread.groupby(spread["model"].map(kinds)):
+        made[f"consistency, {kind}"] = _values(rows["segment_p"])
     return made
 
 

@@ -48,7 +48,6 @@ OPEN = {
     "dtef_pipeline/survey/adapters/questionnaire.py: {guide} lists options": "the name of a file, no number",
     "dtef_pipeline/survey/adapters/questionnaire.py: {counts} has respondents": "the name of a file, no number",
     "dtef_pipeline/survey/adapters/questionnaire.py: {last} {verb}s": "the name of a file and a verb",
-    "dtef_pipeline/survey/boards/equal_groups.py: {np.unique(lengths).tolist()} options": "a list of numbers",
     "dtef_pipeline/survey/report/leaderboard.py: {SCORED.ranked_from} segments": "a constant above 1",
     "dtef_pipeline/survey/report/context.py: {count} questions": "a mean, with a decimal",
 }

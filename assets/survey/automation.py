@@ -13,10 +13,10 @@ from assets.survey.model_drift import model_drift
 from assets.survey.predict import predictions
 from assets.survey.report import report
 from assets.survey.score import scores
-from assets.survey.statistics import comparisons, gaps, reliability, responsiveness
+from assets.survey.statistics import comparisons, reliability, responsiveness, segment_gaps
 
 STAGES = [survey_responses, blueprints, predictions, scores, segment_results, drift_checks]
-BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability]
+BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]
 ROLL_UPS = [*BOARDS, costs, model_drift, report]
 round_pipeline = dg.define_asset_job(
     "round_pipeline",

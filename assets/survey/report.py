@@ -11,7 +11,7 @@ from assets.stage.resources import Store
 from assets.survey.boards import breakdowns, costs, leaderboard
 from assets.survey.drift import drift_checks
 from assets.survey.model_drift import model_drift
-from assets.survey.statistics import comparisons, gaps, reliability, responsiveness
+from assets.survey.statistics import comparisons, reliability, responsiveness, segment_gaps
 from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
 from resources.settings import shipped
@@ -21,7 +21,7 @@ _MADE_OF = [
     breakdowns,
     comparisons,
     responsiveness,
-    gaps,
+    segment_gaps,
     reliability,
     costs,
     drift_checks,

@@ -1,4 +1,4 @@
-"""Roll-ups that test what the boards show: `comparisons`, `responsiveness`, `gaps`, `reliability`."""
+"""Roll-ups that test what the boards show: `comparisons`, `responsiveness`, `segment_gaps`, `reliability`."""
 
 from typing import Any
 
@@ -11,9 +11,6 @@ from assets.stage.resources import Store
 from assets.stage.roll_up import clean
 from assets.survey.aggregate import segment_results
 from assets.survey.views import BoardConfig, of_views, publish_views
-from dtef_pipeline.report.charts import as_markdown_image
-from dtef_pipeline.survey.boards.views import gap_tables
-from dtef_pipeline.survey.report.charts import gap_chart
 
 
 @dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="5"))
@@ -61,26 +58,24 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 
-@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="7"))
-def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
+@dg.asset(deps=[segment_results], **roll_up("segment_gaps", code_version="1"))
+def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
 
-    Groups that answer alike and are predicted alike differ in score all the same when few of them were asked: `expected_gap`. `excess` is what
-    is left, `p` how often equal groups show as much. The table `question_gaps` has the same for single questions.
+    A segment of few people scores low under any model. `expected` is the score of a segment of its size that is predicted as well as the others
+    of its attribute; `deviation` is what the score lies below or above it. `verdict` is `worse`, `better` or `not told apart`, adjusted (Holm)
+    over the segments of the model's attribute.
     """
-    written = publish_views(store, config, gap_tables)
-    rows = clean(written["gaps"])
-    shown = ["model", "attribute", "context_level", "gap", "expected_gap", "excess", "p_bh", "best_segment", "worst_segment"]
-    found = int(pa.compute.sum(pa.compute.less(rows["p_bh"], 0.05)).as_py() or 0)
-    plot = {"plot": dg.MetadataValue.md(as_markdown_image(gap_chart(rows.to_pandas())))} if len(rows) else {}
+    rows = publish_views(store, config, of_views("segment_gaps"))["segment_gaps"]
+    shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
+    of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
+    found = pa.compute.sum(pa.compute.is_in(of_clean["verdict"], pa.array(["worse", "better"]))).as_py() or 0
     return dg.MaterializeResult(
         metadata={
             **left_out(context, store.reader),
-            **_counted(written["gaps"], config),
-            "question_gaps_rows": len(written["question_gaps"]),
-            "beyond_chance": found,
-            "preview": markdown(rows.sort_by([("excess", "descending")]), shown, most=20),
-            **plot,
+            **_counted(rows, config),
+            "told_apart": int(found),
+            "preview": markdown(of_clean, shown, most=20),
         }
     )
 

@@ -190,15 +190,7 @@ def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     )
     own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
     shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
-    if "best_segment" in frame:
-        shown = shown.assign(best_and_worst=_best_and_worst(frame))
     return shown.assign(questions=_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
-
-
-def _best_and_worst(frame: pd.DataFrame) -> list[str]:
-    """`india, south-africa`: without the attribute, which has a column of its own."""
-    both = zip(frame["best_segment"], frame["worst_segment"], strict=True)
-    return [", ".join(str(segment).partition(":")[2] or "-" for segment in of_row) for of_row in both]
 
 
 def _questions(frame: pd.DataFrame) -> list[str]:
@@ -216,7 +208,7 @@ def _columns(by: str, shown: pd.DataFrame) -> list[str]:
     return [*columns[:after], "condition", *columns[after:]]
 
 
-_BESIDE = {"parsed_score": "score", "adjusted_score": "score", "parsed_gap": "gap", "parsed_excess": "excess"}
+_BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
 """Columns that repeat another one where every response was read and every model asked the same."""
 
 
@@ -224,7 +216,9 @@ def _says_something(name: str, shown: pd.DataFrame) -> bool:
     if name in _BESIDE:  # only where it is another number
         return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
     if name == "parsed_verdict":  # beside the verdict, only where it is another one
-        return bool((shown["parsed_note"].fillna("") != "").any())
+        return bool(
+            (shown["parsed_note"].fillna("") if "parsed_note" in shown else shown[name].ne(shown["verdict"])).astype(bool).any()
+        )
     if name == "interval" and why_no_interval(shown["interval"]):
         return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
     if name in ("interval", "note", "consistency_note", *OWN_INTERVALS):

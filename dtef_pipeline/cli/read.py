@@ -41,7 +41,7 @@ from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.report.charts import by_significance
+from dtef_pipeline.survey.report.gap_chapter import by_significance
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.known_models import known_models
@@ -58,7 +58,7 @@ _WAIT = (
     "with another --snapshot. `dtef leaderboard --snapshot LABEL` shows the scores of each of them now."
 )
 MOST_ROWS = 60
-"""Rows of a view of questions as a table, unless one asks for more."""
+"""Rows of a view of questions or of gaps as a table, unless one asks for more."""
 
 
 @reads_tables
@@ -69,11 +69,11 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
     _scored_rounds(warehouse, chosen.rounds)
     held = [*HELD, *(["predictions"] if served else [])]
     frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader, served), held, chosen.rounds)
-    if "excess" in frame:
+    if "deviation" in frame:
         frame = by_significance(frame)
     if "family" in frame:
         frame = frame.sort_values("family", key=lambda family: family.map(COMPARED_FAMILIES.index), kind="stable")
-    if output == "table" and top is None and "question_id" in frame:
+    if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
     shown = frame.head(top or len(frame))
     if output != "table":

@@ -11,7 +11,7 @@ from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.survey.design_effects import about_n
 from resources.table_reader import TableReader
 
-_OF_CEILINGS = {"ceiling", "skill", "expected_gap", "segment_sd_expected"}
+_OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
 """Columns of views whose numbers rest on ceilings."""
 
 

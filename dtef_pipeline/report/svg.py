@@ -19,9 +19,9 @@ svg .grid{stroke:var(--rule)}svg .axis{stroke:var(--soft)}svg .whisker,svg .path
 svg .whisker.baseline{stroke:var(--reference)}svg .dot{fill:var(--model);stroke:var(--model);stroke-width:2px}
 svg .dot.baseline{fill:var(--paper);stroke:var(--reference)}svg .ceiling{stroke:var(--ceiling);stroke-width:1.5px}
 svg .others{stroke:var(--mark);stroke-width:1.5px}svg .population{stroke:var(--mark);stroke-dasharray:5 3}
-svg .uniform{stroke:var(--soft);stroke-dasharray:2 3}svg .expected{stroke:var(--reference);stroke-width:8px;stroke-opacity:.55}
+svg .uniform{stroke:var(--soft);stroke-dasharray:2 3}
 svg .bar{fill:var(--model)}svg .title{font-weight:600}
-svg .middle{stroke:var(--ink);stroke-width:2px}svg .within{fill:var(--paper)}svg .beyond{fill:var(--mark);stroke:var(--mark)}
+svg .middle{stroke:var(--ink);stroke-width:2px}
 """
 LIGHT = "--ink:#1c2430;--soft:#566171;--paper:#ffffff;--rule:#dfe4ea;--model:#1f5fa8;--reference:#7d8894;--mark:#b45309;--ceiling:#047857"
 DARK = "--ink:#e6eaf0;--soft:#a9b3c0;--paper:#12161c;--rule:#2c3540;--model:#7db4f0;--reference:#8d99a7;--mark:#fbb04f;--ceiling:#4ade9b"

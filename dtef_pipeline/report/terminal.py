@@ -20,7 +20,7 @@ from dtef_pipeline.text.counted import counted
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
-SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
+SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
 ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
@@ -92,7 +92,7 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERE
     names = next(((low, high) for low, high in ends if low in frame), None)
     if names is None:
         return [""] * len(frame)
-    sign = "+" if {"difference", "excess"} & {*frame.columns} else ""
+    sign = "+" if {"difference", "deviation"} & {*frame.columns} else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
     rows = zip(frame[names[0]], frame[names[1]], notes, strict=True)
     return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in rows]

@@ -34,7 +34,7 @@ SHUFFLE_SEED = 20_240_917
 
 _N_UNKNOWN = (
     "The file does not state how many people answered: these pairs are scored and ranked, and what needs n (ceilings, skill, corrected "
-    "errors, expected gaps, intervals for other people) is empty"
+    "errors, tests of gaps, intervals for other people) is empty"
 )
 
 Floats = npt.NDArray[np.float64]

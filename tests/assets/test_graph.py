@@ -15,7 +15,7 @@ from dtef_pipeline.cli.run import PLACES_IN_THE_UI
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
-BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", "reliability"]
+BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "segment_gaps", "reliability"]
 RUBRIC_ROLLED = [
     "rubric_board",
     "rubric_corrected",
@@ -39,7 +39,7 @@ ASSETS = {
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
-    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
+    "segment_gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "8", None),
     "report": (

@@ -105,7 +105,7 @@ class TestSample:
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
             assert (said[name]["seed"].value, said[name]["intervals"].value) == (SEED, True)
-        for name in ("leaderboard", "breakdowns", "gaps"):
+        for name in ("leaderboard", "breakdowns", "segment_gaps"):
             assert said[name]["plot"].value.startswith("![")
         board = pipeline.house.read("leaderboard").to_pandas()
         scored = board[board["n_pairs"] > 0]
@@ -115,6 +115,6 @@ class TestSample:
         compared = pipeline.house.read("comparisons").to_pandas()
         assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
         assert len(compared) > 0
-        assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
+        assert {"country", "gender"} <= set(pipeline.house.read("segment_gaps")["attribute"].to_pylist())
         reliability = pipeline.house.read("reliability").to_pandas()
         assert reliability["icc"].isna().all(), "every prompt was asked once"

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.survey.boards.schemas import GAPS
+from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.chapters import survey_report
 from tests.made.scores import scores_table, survey_rows
@@ -49,24 +49,22 @@ def tables() -> dict[str, pa.Table]:
         "condition": "c",
         "targets": "clean",
         "attribute": "country",
-        "gap": 0.2,
-        "expected_gap": 0.05,
-        "expected_low": 0.01,
-        "expected_high": 0.1,
-        "excess": 0.15,
+        "segment": "country:kenya",
+        "score": 0.6,
+        "expected": 0.65,
+        "deviation": -0.05,
+        "low": -0.08,
+        "high": -0.02,
         "p": 0.01,
-        "p_holm": 0.01,
-        "best_segment": "country:chile",
-        "worst_segment": "country:kenya",
-        "best_score": 0.8,
-        "worst_score": 0.6,
+        "p_adjusted": 0.01,
+        "verdict": "worse",
     }
     rows = scores_table(scores)
     return {
         "scores": rows,
         "survey_responses": survey_rows(*survey),
         "drift_checks": drift_checks(rows, SUBJECT),
-        "gaps": pa.Table.from_pylist([gap], schema=GAPS),
+        "segment_gaps": pa.Table.from_pylist([gap], schema=SEGMENT_GAPS),
     }
 
 

@@ -25,7 +25,7 @@ PLAIN = (
         "note",
         "consistency_note",
     ),
-    *("best_and_worst", "lowest_segment", "highest_segment"),
+    *("lowest_segment", "highest_segment"),
 )
 """Columns that need no words."""
 ENDS: Mapping[str, tuple[str, str]] = {
@@ -33,13 +33,10 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "difference": ("low", "high"),
     "icc": ("low", "high"),
     "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
-    **{name: (f"{name}_low", f"{name}_high") for name in ("gap", "excess")},
-    "expected_gap": ("expected_low", "expected_high"),
+    "deviation": ("low", "high"),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
-SHOWN_INTERVALS = (
-    *(("low", "high"), ("excess_low", "excess_high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),
-)
+SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
 """The ends of what a view shows as its interval: of these the first that it has."""
 OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
 """Columns of people's tables with the interval of another estimate than the one that a view is about, and the estimate's column."""
@@ -48,8 +45,6 @@ FIRST_OUT = (
         *OWN_INTERVALS,
         "question_id",
         "p_holm",
-        "parsed_excess",
-        "parsed_gap",
         "parsed_score",
         "effect_size",
         "slope",
@@ -63,7 +58,6 @@ FIRST_OUT = (
         "n_questions",
         "n_batteries",
         "n_segments",
-        "expected_gap",
         "note",
         "consistency_note",
     ),
@@ -73,6 +67,7 @@ FIRST_OUT = (
         "within_sd",
         "least_score",
         "most_score",
+        "expected",
         "skill",
         "adjusted_score",
         "lowest_segment",

@@ -44,8 +44,7 @@ _SPREAD = (
 _DIFFERENCE = ("difference", "interval")
 _APART = (*_DIFFERENCE, "p_adjusted", "verdict")
 _REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
-_BEYOND_CHANCE = ("gap", "excess")
-_GAP_TESTED = ("interval", "p_bh", "best_and_worst", "expected_gap", "p_holm", "parsed_gap", "parsed_excess")
+_DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 PUBLISHED = (
@@ -114,29 +113,10 @@ PUBLISHED = (
     ),
     View(
         "gaps",
-        "gaps",
-        "best against worst segment of each attribute, and the gap that sample sizes alone would make",
-        ("attribute", *_MODEL_AT_LEVEL, *_BEYOND_CHANCE, *_GAP_TESTED, "n_segments", "note"),
-        subject=("attribute", "model", *_BEYOND_CHANCE, "interval", "p_bh"),
-        is_board=False,
-        needs="an attribute with two segments",
-    ),
-    View(
-        "question-gaps",
-        "question_gaps",
-        "the same gaps on single questions",
-        (
-            "attribute",
-            "round",
-            "question_id",
-            "question",
-            *_MODEL_AT_LEVEL,
-            *_BEYOND_CHANCE,
-            "best_and_worst",
-            "expected_gap",
-            "note",
-        ),
-        subject=("attribute", "round", "question", "model", *_BEYOND_CHANCE),
+        "segment_gaps",
+        "which segments of an attribute a model predicts worse or better than the others, sample size accounted for",
+        ("attribute", "segment", *_MODEL_AT_LEVEL, *_DEVIATION, "parsed_verdict", "score", "expected", "n", "n_pairs", "note"),
+        subject=("segment", "model", *_DEVIATION),
         is_board=False,
         needs="an attribute with two segments",
     ),

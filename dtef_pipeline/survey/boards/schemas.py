@@ -1,4 +1,4 @@
-"""The published tables of boards and statistics: comparisons, context responsiveness, gaps between groups, reliability.
+"""The published tables of boards and statistics: comparisons, context responsiveness, gaps between segments, reliability.
 
 All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
 clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
@@ -130,83 +130,38 @@ RESPONSIVENESS = pa.schema(
 )
 """Whether a model's score rises with the context it is shown."""
 
-_ENDS_OF_GAP = (
-    field("best_score", _NUMBER, "Mean score on the best segment, 0-1: higher is better"),
-    field("worst_score", _NUMBER, "Mean score on the worst segment, 0-1: higher is better"),
-)
-_TIED = (
-    field(
-        "n_best", _COUNT, "Segments with the score of the best segment: above 1 several tie, and best_segment is one of them"
-    ),
-    field(
-        "n_worst", _COUNT, "Segments with the score of the worst segment: above 1 several tie, and worst_segment is one of them"
-    ),
-)
-_EXPECTED = field("expected_gap", _NUMBER, "Gap that groups which differ in size alone would show, 0-1")
-_BEYOND = field(
-    "excess", _NUMBER, "Gap less the expected gap: 0 on average where groups differ in size alone, below 0 by chance"
-)
-GAPS = pa.schema(
+SEGMENT_GAPS = pa.schema(
     [
         *_OF_SERIES,
         ATTRIBUTE_FIELD,
-        field("best_segment", _TEXT, "Segment of the attribute on which the model has its highest mean score"),
-        field("worst_segment", _TEXT, "Segment of the attribute on which the model has its lowest mean score"),
-        *_TIED,
-        field("n_segments", _COUNT, "Segments compared"),
-        field("n_pairs", _COUNT, "Pairs of segment and question with a score"),
-        *_ENDS_OF_GAP,
-        field("gap", _NUMBER, "Distance between the mean scores on the best and the worst segment, 0-1: lower is more even"),
+        SEGMENT_FIELD,
+        field("n", _NUMBER, "Respondents of the segment, median over its pairs; null: not known"),
         field(
-            "gap_low", _NUMBER, "Lower end of the 95 % interval of the gap that repetitions of the survey would show on average"
+            "n_pairs", _COUNT, "Pairs of segment and question with a score, on questions that another segment has a score on"
         ),
+        field("score", _NUMBER, "Mean score over these pairs, 0-1: higher is better"),
         field(
-            "gap_high",
+            "expected",
             _NUMBER,
-            "Upper end of the 95 % interval of the gap that repetitions of the survey would show on average",
+            "Score if the segment were predicted as well as the attribute's others, with the people it has, 0-1",
         ),
-        _EXPECTED,
-        field("expected_low", _NUMBER, "Lower end of the range that holds 95 % of gaps between equal groups"),
-        field("expected_high", _NUMBER, "Upper end of the range that holds 95 % of gaps between equal groups"),
-        _BEYOND,
-        field("excess_low", _NUMBER, "Lower end of the 95 % interval of the excess that repetitions would show on average"),
-        field("excess_high", _NUMBER, "Upper end of the 95 % interval of the excess that repetitions would show on average"),
-        field("p", _NUMBER, "Probability of as large a gap between groups that differ in size alone, 0-1 (one-sided)"),
-        _P_HOLM,
         field(
-            "p_bh",
+            "deviation",
             _NUMBER,
-            "Adjusted p (Benjamini-Hochberg over the rows of one level, condition and targets), 0-1: below .05, 5 % of findings are false",
+            "Score less the expected score, -1 to 1: below 0 the segment is predicted worse than the others",
         ),
-        field("parsed_gap", _NUMBER, "Gap over readable responses alone, 0-1: what is not for want of readable responses"),
-        field("parsed_excess", _NUMBER, "Excess over readable responses alone"),
-        field("parsed_p", _NUMBER, "Probability of such a parsed_gap in equal groups, 0-1 (one-sided, not adjusted)"),
+        field("low", _NUMBER, "Lower end of the 95 % interval of the deviation"),
+        field("high", _NUMBER, "Upper end of the 95 % interval of the deviation"),
+        field("p", _NUMBER, "Probability of a deviation at least as large if there were none, 0-1 (two-sided t test)"),
+        field("p_adjusted", _NUMBER, "Adjusted p, 0-1 (Holm over the segments of the model's attribute)"),
+        field("verdict", _TEXT, "Verdict by p_adjusted: worse, better, not told apart or not tested"),
+        field("parsed_deviation", _NUMBER, "Deviation over readable responses alone, -1 to 1"),
+        field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
         _NOTE,
         _SEED_FIELD,
     ]
 )
-"""How much better a model does on an attribute's best segment than on its worst, beside what sizes alone make of equal groups."""
-
-QUESTION_GAPS = pa.schema(
-    [
-        *_OF_SERIES,
-        ATTRIBUTE_FIELD,
-        ROUND_FIELD,
-        QUESTION_FIELD,
-        field("best_segment", _TEXT, "Segment of the attribute with the model's highest score on the question"),
-        field("worst_segment", _TEXT, "Segment of the attribute with the model's lowest score on the question"),
-        *_TIED,
-        field("n_segments", _COUNT, "Segments with a score on the question"),
-        field("best_score", _NUMBER, "Score on the question in the best segment, 0-1: higher is better"),
-        field("worst_score", _NUMBER, "Score on the question in the worst segment, 0-1: higher is better"),
-        field("gap", _NUMBER, "Distance between the scores in the best and the worst segment, 0-1: lower is more even"),
-        _EXPECTED,
-        _BEYOND,
-        _NOTE,
-        _SEED_FIELD,
-    ]
-)
-"""`gaps` of single questions."""
+"""How far a model's score of each segment lies from that of the other segments of its attribute, sample size accounted for."""
 
 RELIABILITY = pa.schema(
     [
@@ -294,8 +249,7 @@ METRIC_RANKS: Mapping[str, str] = {
 TESTS: Mapping[str, pa.Schema] = {
     "comparisons": COMPARISONS,
     "responsiveness": RESPONSIVENESS,
-    "gaps": GAPS,
-    "question_gaps": QUESTION_GAPS,
+    "segment_gaps": SEGMENT_GAPS,
     "reliability": RELIABILITY,
 }
 """The schemas of the tables that test what boards show."""

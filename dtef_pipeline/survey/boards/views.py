@@ -15,10 +15,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
-from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
@@ -91,11 +91,9 @@ def _responsiveness(connection: Connection, options: BoardOptions, evidence: Boa
     return responsiveness(cells, context_shown(connection), options, noise.score if noise else None)
 
 
-def gap_tables(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> dict[str, pd.DataFrame]:
-    """`gaps` and `question_gaps`, which are made together."""
+def _segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    whole, of_questions = gaps(connection, cells, options, noise.score if noise else None)
-    return {"gaps": whole, "question_gaps": of_questions}
+    return segment_gaps(cells, options, noise.score if noise else None)
 
 
 def _reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
@@ -105,8 +103,7 @@ def _reliability(connection: Connection, options: BoardOptions, evidence: BoardE
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
     "comparisons": _comparisons,
     "context": _responsiveness,
-    "gaps": lambda *given: gap_tables(*given)["gaps"],
-    "question-gaps": lambda *given: gap_tables(*given)["question_gaps"],
+    "gaps": _segment_gaps,
     "reliability": _reliability,
 }
 """What makes the views that are no boards, by name."""

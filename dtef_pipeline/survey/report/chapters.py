@@ -67,7 +67,7 @@ def _introduction(metric: str) -> str:
 def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str, known: Sequence[Experiment]) -> list[Chapter]:
     """The chapters in the order of the page."""
     overall = found["overall"]
-    responsiveness, question_gaps = published(connection, "responsiveness"), published(connection, "question_gaps")
+    responsiveness = published(connection, "responsiveness")
     segments = heat_map_section(found["segment"], overall, respondents(connection))
     return [
         Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), SURVEY_BOARD)),
@@ -76,11 +76,11 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str,
         Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_PAIRS),
         Chapter("context", "Context", context(on_shared_pairs(connection, overall), responsiveness, context_shown(connection))),
         Chapter("experiments", "Experiments", experiments(connection, known)),
-        Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),
+        Chapter("gaps", "Gaps", gaps(published(connection, "segment_gaps"))),
         Chapter("attributes", "Attributes", attributes(found["attribute"])),
         Chapter("metrics", "Metrics", metrics(found["metric"], overall)),
         Chapter("consistency", "Consistency", consistency(found["consistency"])),
-        Chapter("questions", "Questions", questions(connection, question_gaps, metric), style=_file("questions.css")),
+        Chapter("questions", "Questions", questions(connection, metric), style=_file("questions.css")),
         Chapter("reliability", "Reliability", reliability(published(connection, "reliability"), NAMES)),
         Chapter("drift", "Drift", drift(connection, published_drift(connection), NAMES)),
         *preference_chapters(connection, "survey", SURVEY_PAIRED.metrics),

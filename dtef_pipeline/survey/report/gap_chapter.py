@@ -1,4 +1,4 @@
-"""Gaps between groups, beside the gaps that sample sizes alone make of equal groups."""
+"""Which segments a model predicts worse or better than the others of their attribute."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import pandas as pd
 
 from dtef_pipeline.report.explores import CONFIRMS_ELSEWHERE
 from dtef_pipeline.report.markup import (
-    DASH,
     Column,
     as_is,
-    figure,
+    estimate,
     fold,
-    is_unknown,
     note,
     p_value,
     paragraph,
@@ -20,85 +18,60 @@ from dtef_pipeline.report.markup import (
     text,
     whole,
     with_interval,
-    with_name,
 )
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.boards.meanings import ENDS
-from dtef_pipeline.survey.report.charts import by_significance, gap_chart
 from dtef_pipeline.survey.report.groups import asked_alike
-from dtef_pipeline.survey.report.ties import one_of
+from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_GAPS = (
-    "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
-    "too: the grey bar is where 95 % of such gaps lie, its mark the expected one. Of many gaps some stick out by chance: only a filled dot, "
-    f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps shown (Benjamini-Hochberg), is told apart from chance, and of "
-    "such dots one in twenty may be chance all the same. Beneath gap and excess stand their 95 % intervals: what the same survey "
-    "would show on average if it were repeated with other people and other questions like these."
+    "How far a model's score of a segment lies from that of the attribute's other segments on the same questions. A segment of few people "
+    "scores low under any model: the expected score allows for that. Beneath a deviation stands its 95 % interval, by whole batteries of "
+    f"questions and for other people. A segment is predicted worse or better where p, adjusted (Holm) over the model's attribute, "
+    f"is below {SIGNIFICANCE:g}."
 )
-_GAP_COLUMNS = [
-    Column("attribute", "Attribute", text),
+_MOST_ROWS = 40
+_COLUMNS = [
+    Column("segment", "Segment", text),
     Column("model", "Model", text),
-    Column("gap", "Gap", as_is, "Score of the best segment less that of the worst"),
     Column(
-        "expected_gap", "Expected", as_is, "Mean gap of groups that differ in size alone, and the range of 95 % of such gaps"
+        "deviation", "Deviation", as_is, "Score less the expected score: below 0 the segment is predicted worse than the others"
     ),
-    Column("excess", "Excess", as_is, "Gap less the expected gap"),
-    Column("p", "p", p_value, "One-sided: as large a gap between groups that differ in size alone"),
-    Column("p_bh", "p (BH)", p_value, "p adjusted by Benjamini-Hochberg for all gaps of the table"),
-    Column("p_holm", "p (Holm)", p_value),
-    Column("parsed_gap", "Read", as_is, "Gap and excess over readable responses alone"),
-    Column("best", "Best", as_is, "Mean score of the best segment"),
-    Column("worst", "Worst", as_is, "Mean score of the worst segment"),
-    Column("n_segments", "Segments", whole),
+    Column("p_adjusted", "p (Holm)", p_value),
+    Column("verdict", "Verdict", text),
+    Column("parsed_verdict", "Read", text, "Verdict by readable responses alone"),
+    Column("score", "Score", estimate),
+    Column("expected", "Expected", estimate, "Score of a segment of as many people that is predicted as well as the others"),
+    Column("n", "Respondents", whole),
     Column("n_pairs", "Pairs", whole),
     Column("note", "Note", note),
 ]
 
 
-_SAME_AS_SHOWN = 5e-5
-
-
 def gaps(frame: pd.DataFrame) -> str:
-    """The section, from the rows of `gaps` (empty: there is no such table)."""
+    """The section, from the rows of `segment_gaps` (empty: there is no such table)."""
     groups = [fold(title, _group(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))]
     how = f"{_HOW_TO_READ_GAPS} {CONFIRMS_ELSEWHERE}"
-    return section("gaps", "Gaps between groups", how, "".join(groups) or paragraph("No gaps yet."))
+    return section("gaps", "Gaps between segments", how, "".join(groups) or paragraph("No gaps yet."))
+
+
+def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `segment_gaps` in the order of their adjusted p, smallest first, then the worst predicted first."""
+    return rows.sort_values(["p_adjusted", "deviation", "attribute", "model"], kind="stable", na_position="last")
 
 
 def _group(rows: pd.DataFrame) -> str:
-    rows = by_significance(rows)
-    known = rows["gap"].notna().any()
-    chart = (
-        figure(
-            gap_chart(rows, standalone=False),
-            f"Smallest adjusted p first, then largest excess. Filled: adjusted p below {SIGNIFICANCE:g}; hollow: not told apart from chance.",
-        )
-        if known
+    first = by_significance(rows).head(_MOST_ROWS)
+    said = [
+        f"{counted(int((rows['verdict'] == verdict).sum()), 'row')} {verdict}"
+        for verdict in ("worse", "better", "not told apart")
+    ]
+    left = (
+        f" Shown: the first {_MOST_ROWS} by adjusted p; `dtef leaderboard --by gaps --top 0` has all."
+        if len(rows) > _MOST_ROWS
         else ""
     )
-    shown = rows.assign(
-        gap=with_interval(rows, "gap", ENDS["gap"]),
-        excess=with_interval(rows, "excess", ENDS["excess"], sign="+"),
-        expected_gap=with_interval(rows, "expected_gap", ENDS["expected_gap"]),
-        parsed_gap=_over_parsed(rows),
-        **{end: with_name(_tied(rows, end), f"{end}_score", f"{end}_segment") for end in ("best", "worst")},
+    shown = first.assign(deviation=with_interval(first, "deviation", ENDS["deviation"], sign="+"))
+    return paragraph(f"Of {counted(len(rows), 'row')}: {', '.join(said)}.{left}") + table(
+        shown, _COLUMNS, caption="Gaps by segment and model", row_head="segment", data=first
     )
-    return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute", data=rows)
-
-
-def _over_parsed(rows: pd.DataFrame) -> list[str]:
-    """Gap and excess over readable responses alone, where they are not those of all; earlier tables do not know them."""
-    nothing = [None] * len(rows)
-    parsed = zip(rows["gap"], rows.get("parsed_gap", nothing), rows.get("parsed_excess", nothing), strict=True)
-    return [
-        DASH
-        if is_unknown(gap) or is_unknown(read) or abs(gap - read) < _SAME_AS_SHOWN
-        else f"{read:.3f} (excess {excess:+.3f})"
-        for gap, read, excess in parsed
-    ]
-
-
-def _tied(rows: pd.DataFrame, end: str) -> pd.DataFrame:
-    """The rows with the best or worst segment as it is called where others tie with it; earlier tables do not count them."""
-    counts = rows.get(f"n_{end}", [None] * len(rows))
-    return rows.assign(**{f"{end}_segment": list(map(one_of, rows[f"{end}_segment"], counts))})

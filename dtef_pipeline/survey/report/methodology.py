@@ -59,7 +59,7 @@ _TERMS = {
     "Responses that could not be read do not count in it, as they do in the score: a model can have a low score and a high worth.",
     "Tier": "Down the ranking, the first model that is worse than the first of the tier (after adjusting for the number of "
     "comparisons) opens the next tier.",
-    "Excess gap": "The gap between the best and the worst segment less the gap of groups that differ in size alone.",
+    "Deviation": "The score of a segment less that of a segment of as many people that is predicted as well as the others of its attribute.",
 }
 
 

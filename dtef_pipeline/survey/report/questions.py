@@ -20,7 +20,6 @@ from dtef_pipeline.report.markup import (
     long_text,
     paragraph,
     section,
-    signed,
     table,
     text,
     whole,
@@ -30,22 +29,16 @@ from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.report.groups import asked_alike, asked_like
-from dtef_pipeline.survey.report.ties import all_of, one_of
+from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.report.ties import all_of
 from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_QUESTIONS = (
     "Every question that anything predicted, at the highest context level that a language model was asked with. Mean, best and worst are of "
-    "the language models that were asked it; where none was, of the baselines. Beneath the mean stands which. All numbers of a row but the "
-    "last are over the same segments: those that all these models have a score on. A model that shares less than half of the segments with the "
+    "the language models that were asked it; where none was, of the baselines. Beneath the mean stands which. All numbers of a row "
+    "are over the same segments: those that all these models have a score on. A model that shares less than half of the segments with the "
     "others is left out of the row. Of a single model there is no best and no worst. Room is what the ceiling leaves above the leave-one-out "
-    "marginal: where it is small no model can show much. The largest excess gap is that of the model and attribute where the gap between the "
-    "best and the worst segment passes the gap expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a "
-    "place to look, not a finding, and nothing is tested. Search for words of the question; press a heading to sort."
-)
-_HOW_TO_READ_EXCESS = (
-    "Gap less expected gap, of the model and attribute where that is largest, over all segments that this model was asked; the largest of many "
-    "lies above 0 by chance alone"
+    "marginal: where it is small no model can show much. Search for words of the question; press a heading to sort."
 )
 _QUESTION_COLUMNS = [
     Column("question", "Question", long_text),
@@ -62,18 +55,10 @@ _QUESTION_COLUMNS = [
     Column("others", "Leave-one-out", estimate, "Score of the leave-one-out marginal in the same segments"),
     Column("ceiling", "Ceiling", estimate, "Expected score of a perfect predictor in the same segments"),
     Column("room", "Room", estimate, "Ceiling less leave-one-out"),
-    Column("excess_cell", "Largest excess gap", as_is, _HOW_TO_READ_EXCESS),
 ]
 _ALL_EQUAL = "all equal"
 _QUESTION_KEY = ["round", "question_id"]
 _ROW_KEY = ("context_level", "condition", *_QUESTION_KEY)
-_OF_EXCESS = {
-    "excess": "largest_excess",
-    "model": "excess_model",
-    "attribute": "excess_attribute",
-    "best_segment": "excess_best_segment",
-    "worst_segment": "excess_worst_segment",
-}
 _QUESTION_DATA = (
     *_QUESTION_KEY,
     "question_text",
@@ -83,7 +68,6 @@ _QUESTION_DATA = (
     "asked_segments",
     "segments",
     *("mean", "best", "best_model", "worst", "worst_model", "others", "ceiling", "room"),
-    *_OF_EXCESS.values(),
 )
 
 
@@ -95,15 +79,14 @@ class _Scores(NamedTuple):
     ceiling: dict[str, float]
 
 
-def questions(connection: duckdb.DuckDBPyConnection, gaps: pd.DataFrame, metric: str = "js") -> str:
-    """The section, from the scores under a metric and the rows of `question_gaps` (empty: there is no such table)."""
+def questions(connection: duckdb.DuckDBPyConnection, metric: str = "js") -> str:
+    """The section, from the scores under a metric."""
     texts = _texts(connection)
     scored = load_cells(connection, SurveyBoardOptions(metric=metric))
     scored = scored[scored["score"].notna()]
     spread = _spread(_shown(scored), _names(scored))
     groups = [
-        fold(title, _question_table(texts, rows, gaps, at), is_open=at == 0)
-        for at, (title, rows) in enumerate(asked_alike(spread))
+        fold(title, _question_table(texts, rows, at), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(spread))
     ]
     body = "".join(groups) or paragraph("No scores yet.")
     return section("questions", "Questions", _HOW_TO_READ_QUESTIONS, body + _without_scores(texts, spread))
@@ -190,8 +173,8 @@ def _without_scores(texts: pd.DataFrame, spread: pd.DataFrame) -> str:
     return paragraph(f"Questions of these rounds that nothing has a score on: {left:,}.") if left else ""
 
 
-def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame, at: int) -> str:
-    wide = rows.join(texts, on=_QUESTION_KEY).join(_largest_excess(gaps, rows), on=_QUESTION_KEY)
+def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, at: int) -> str:
+    wide = rows.join(texts, on=_QUESTION_KEY)
     if "place" in wide:
         wide = wide.sort_values(["round", "place", "question_id"], kind="stable")
     wide["question"] = wide.get("question_text", pd.Series(dtype=object)).fillna(wide["question_id"])
@@ -222,22 +205,3 @@ def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "FROM survey_responses GROUP BY ALL ORDER BY ALL"
     ).df()
     return found.set_index(_QUESTION_KEY)
-
-
-def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    if not len(gaps):
-        return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_QUESTION_KEY))
-    own = asked_like(rows, gaps)
-    shown = rows[[*_QUESTION_KEY, "variants"]].explode("variants").rename(columns={"variants": "model_variant"}).astype(str)
-    own = own[own["excess"].notna()].merge(shown, on=[*_QUESTION_KEY, "model_variant"])
-    own = own.sort_values(
-        [*_QUESTION_KEY, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable"
-    )
-    first = own.drop_duplicates(_QUESTION_KEY).set_index(_QUESTION_KEY)
-    cells = [
-        f'{signed(row["excess"])}<span class="ci wrapped">'
-        f"gap {estimate(row['gap'])}, expected {estimate(row['expected_gap'])}: {text(row['model'])}, "
-        f"{text(one_of(row['best_segment'], row.get('n_best')))} over {text(one_of(row['worst_segment'], row.get('n_worst')))}</span>"
-        for row in first.to_dict("records")
-    ]
-    return first[list(_OF_EXCESS)].rename(columns=_OF_EXCESS).assign(excess_cell=cells)

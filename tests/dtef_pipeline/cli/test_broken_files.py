@@ -136,21 +136,21 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
 def test_roll_ups_go_on_and_the_command_names_what_they_are_made_without(damaged: Path) -> None:
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     empty(file)
-    empty(damaged / "gaps" / "part-0.parquet")
+    empty(damaged / "segment_gaps" / "part-0.parquet")
     empty(damaged / "survey_responses" / AT / "part-0.parquet")
     result = dtef("rollup")
     assert result.exit_code == 1
     assert "error:" not in result.stderr
     assert "(left out with it: scores)" in result.stderr
     assert f"warning: roll-ups: left out, since it cannot be read: {file}" in result.stderr
-    assert f"was made again: {damaged}/gaps/part-0.parquet" in result.stderr
+    assert f"was made again: {damaged}/segment_gaps/part-0.parquet" in result.stderr
     assert "roll-ups of S1" in result.stdout
     assert query("SELECT count(*) > 0 AS there FROM leaderboard") == [{"there": True}]
 
 
 def test_roll_ups_that_mended_a_table_have_not_failed(damaged: Path) -> None:
     """The table was left out by the roll-up before the one that made it again: named as left out, and exit code 1."""
-    for table in ("gaps", "costs", "leaderboard"):
+    for table in ("segment_gaps", "costs", "leaderboard"):
         rubbish(damaged / table / "part-0.parquet")
     result = dtef("rollup")
     assert result.exit_code == 0, result.output
@@ -159,7 +159,7 @@ def test_roll_ups_that_mended_a_table_have_not_failed(damaged: Path) -> None:
     assert "incomplete" not in (damaged / "report.html").read_text(encoding="utf-8")
     with duckdb.connect(str(damaged / "dtef.duckdb"), read_only=True) as connection:
         names = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
-    assert "gaps" in names
+    assert "segment_gaps" in names
     assert "left_out" not in names
 
 

@@ -43,15 +43,22 @@ def test_what_readable_responses_alone_say_otherwise_is_told_for_the_first_rows(
     assert "readable responses alone:" not in board_table.lines_of_view("comparisons", compared(panel("a", "b")))
 
 
-def test_gaps_show_their_excess_with_interval_and_p_and_say_notes_that_have_no_room() -> None:
-    """The excess, which is the number that matters, was left out at 80 columns, and so was why a row has no p."""
-    known = {"condition": "c", "context_level": "5", "gap": 0.2, "expected_gap": 0.1, "excess": 0.1, "n_segments": 9}
-    known |= {"excess_low": 0.05, "excess_high": 0.15, "p_bh": 0.01, "p_holm": 0.02, "note": ""}
-    segments = {"best_segment": "aiConcern:equally-concerned-and-excited", "worst_segment": "aiConcern:more-concerned"}
-    rows = [{**known, **segments, "attribute": "aiConcern", "model": name} for name in (LEAVE_ONE_OUT, "b")]
-    rows[1] |= {"excess_low": None, "excess_high": None, "p_bh": None, "note": "not tested: a reason"}
+def test_gaps_show_deviation_interval_and_verdict_and_say_notes_that_have_no_room() -> None:
+    """The number that matters was left out at 80 columns, and so was why a row has no p."""
+    known = {"condition": "c", "context_level": "5", "score": 0.6, "expected": 0.65, "deviation": -0.05, "n_pairs": 9, "n": 88}
+    known |= {
+        "low": -0.08,
+        "high": -0.02,
+        "p": 0.005,
+        "p_adjusted": 0.01,
+        "verdict": "worse",
+        "parsed_verdict": "worse",
+        "note": "",
+    }
+    rows = [{**known, "attribute": "gender", "segment": "gender:non-binary", "model": name} for name in (LEAVE_ONE_OUT, "b")]
+    rows[1] |= {"low": None, "high": None, "p_adjusted": None, "verdict": "not tested", "note": "not tested: a reason"}
     table = pd.DataFrame(rows).assign(model_variant=[LEAVE_ONE_OUT, "b"])
     drawn = in_one_line(board_table.render_view("gaps", table))
-    assert "0.200 +0.100 +0.050 to +0.150 0.010" in drawn
-    assert "left out, as the terminal is 80 columns wide: best and worst, expected gap" in drawn
-    assert "notes: b, aiConcern: not tested: a reason context level" in in_one_line(board_table.lines_of_view("gaps", table))
+    for shown in ("-0.050", "-0.080 to -0.020", "0.010 worse"):
+        assert shown in drawn
+    assert "notes: b, gender: not tested: a reason" in in_one_line(board_table.lines_of_view("gaps", table))

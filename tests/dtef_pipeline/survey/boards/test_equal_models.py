@@ -15,7 +15,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.report.charts import by_significance
+from dtef_pipeline.survey.report.gap_chapter import by_significance
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows
@@ -77,7 +77,7 @@ def test_equal_models_are_not_told_apart_by_any_test(connection: duckdb.DuckDBPy
     pairs = compared[compared["model"].isin(TWINS) & compared["other_model"].isin(TWINS)]
     assert pairs["model"].tolist() == [TWINS[0]] * 2
     assert pairs["difference"].tolist() == [0, 0]
-    for by, words in (("gaps", ["best_segment", "worst_segment"]), ("context", ["verdict", "levels"])):
+    for by, words in (("gaps", ["segment", "deviation", "verdict"]), ("context", ["verdict", "levels"])):
         first, second = of_twins(view(connection, by, options), words)
         assert first == second
     order = by_significance(view(connection, "gaps", options))["model"].tolist()

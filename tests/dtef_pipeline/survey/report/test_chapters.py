@@ -14,7 +14,7 @@ import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
-from dtef_pipeline.survey.boards.schemas import COMPARISONS, GAPS
+from dtef_pipeline.survey.boards.schemas import COMPARISONS, SEGMENT_GAPS
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.policy import CREDITS
@@ -268,37 +268,22 @@ def test_models_that_cannot_be_told_apart_are_marked_in_both_directions() -> Non
     assert neighbours.index("0.088") < neighbours.index("0.112")
 
 
-def test_a_gap_stands_beside_the_gap_expected_of_equal_groups() -> None:
-    row = {
-        "model": "gpt",
-        "model_variant": "gpt",
-        "context_level": "all",
-        "condition": "c",
-        "targets": "clean",
-        "metric": "js",
-        "attribute": "country",
-        "best_segment": "country:chile",
-        "worst_segment": "country:kenya",
-        "n_segments": 2,
-        "n_pairs": 4,
-        "best_score": 0.8,
-        "worst_score": 0.6,
-        "gap": 0.2,
-        "expected_gap": 0.05,
-        "expected_low": 0.01,
-        "expected_high": 0.1,
-        "excess": 0.15,
-        "p": 0.0004,
-        "p_holm": 0.0004,
-        "p_bh": 0.0004,
-        "note": "",
-        "seed": 1,
-    }
-    text = section(page(ROWS, gaps=pa.Table.from_pylist([row], schema=GAPS)), "gaps")
-    assert "country, gpt: gap 0.2000, expected 0.0500" in text
-    assert "dot beyond" in text
-    assert '0.050<span class="ci">0.010 to 0.100</span>' in text
-    assert "+0.150" in text
+def gap_row(segment: str, **given: Any) -> dict[str, Any]:
+    known = variant(
+        "gpt", context_level="all", condition="c", targets="clean", metric="js", attribute="country", segment=segment
+    )
+    return {**known, "n": 88.0, "n_pairs": 40, "score": 0.6, "expected": 0.65, **given}
+
+
+def test_gaps_show_the_surest_first_and_say_how_many_are_told_apart() -> None:
+    rows = [
+        gap_row("country:chile", deviation=0.01, low=-0.03, high=0.05, p=0.5, p_adjusted=0.5, verdict="not told apart"),
+        gap_row("country:kenya", deviation=-0.05, low=-0.08, high=-0.02, p=0.0004, p_adjusted=0.0008, verdict="worse"),
+    ]
+    text = section(page(ROWS, segment_gaps=pa.Table.from_pylist(rows, schema=SEGMENT_GAPS)), "gaps")
+    assert "1 row worse, 0 rows better, 1 row not told apart" in text
+    assert text.index("country:kenya") < text.index("country:chile")
+    assert '-0.050<span class="ci">-0.080 to -0.020</span>' in text.replace("−", "-")
     assert "&lt; 0.001" in text
 
 

@@ -1,0 +1,105 @@
+"""How far a model's score of a segment lies from that of other segments on the same questions, sample size accounted for.
+
+A segment of fewer people scores lower under any model, because its answers scatter more about the truth. What that costs a perfect prediction
+is known: 1 - ceiling. An imperfect prediction loses a share of it: where its distance from the truth and the sample's add in squares, the share
+is d(distance) / d(1 - ceiling) = (1 - ceiling) / distance. Scores are compared after that loss is given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.statistics.cluster_robust import Estimates, effective_clusters, estimate_ratios
+from dtef_pipeline.statistics.shared_noise import shared_variance
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.scoring.metrics import Floats
+
+Codes = npt.NDArray[np.int64]
+Draws = npt.NDArray[np.floating]
+
+_SQUARED = ("cosine",)
+"""Metrics whose distance is a square: a prediction loses as much as a perfect one."""
+_DIGITS = 12
+"""Of a deviation: what rounding makes of equal segments is none."""
+
+
+def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The scored cells of one model asked in one way, with `level` and `parsed_level`: score and parsed score as of very many people.
+
+    `read` is the share of the scored draws that could be parsed: the others do not move with the answers. Where no cell has a ceiling the levels
+    are the scores; else a cell without one has no level.
+    """
+    read = cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1)
+    short, distance = 1 - cells["ceiling"].astype(np.float64), 1 - cells["parsed_score"].astype(np.float64)
+    both = short.notna() & distance.notna()
+    at_most, whole = short[both].sum(), distance[both].sum()
+    share = at_most / whole if metric not in _SQUARED and whole > at_most else 1.0
+    loss = share * short if both.any() else 0.0
+    return cells.assign(read=read, level=cells["score"] + read * loss, parsed_level=cells["parsed_score"] + loss)
+
+
+def compared_cells(cells: pd.DataFrame, level: str) -> pd.DataFrame:
+    """The cells with a `level` on questions on which another segment has one as well; a question of two rounds is two questions."""
+    known = cells[cells[level].notna()]
+    together = known.groupby(list(KEYS.shared_item), observed=True, sort=False)[level].transform("size")
+    return known[together > 1]
+
+
+def codes(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
+    """(cells,) the group of each, from 0 in the order in which groups come."""
+    return np.asarray(cells.groupby(list(by), observed=True, sort=False).ngroup(), dtype=np.int64)
+
+
+def segment_deviations(cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: Scored) -> Estimates:
+    """Mean `level` of each segment less that of the other segments on the same questions, (segments,) each.
+
+    `cells`: of `compared_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates) that says what
+    other people would do to the score; None: not known.
+
+    The variance is a + b + c. a: how batteries scatter, by the jackknife of whole batteries, less b; a segment has few batteries, so that it
+    is pooled over segments in proportion to 1 / effective batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka &
+    Copeland 2005). b: what a segment's own sample of people does, which differs between segments (a known sampling variance
+    beside a pooled one: Fay & Herriot 1979). c: what the same people do to all batteries alike (`shared_variance`).
+    """
+    item, cluster, people = (codes(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
+    shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
+    off = np.round(_from_others(cells[level].to_numpy(np.float64), item), _DIGITS)
+    sums, counts = (_sums(cluster, segment, values, shape) for values in (off, np.ones(len(off))))
+    found = estimate_ratios(sums, counts)
+    sample, shared = np.zeros(shape[1]), np.zeros(shape[1])
+    if noise is not None:
+        read = cells["read"].to_numpy()[:, None] if level == "parsed_level" else 1.0
+        moved = np.apply_along_axis(_from_others, 0, noise[cells["place"].to_numpy()] / read, item)
+        many, correlation = counts.sum(axis=0), subject.correlation(cells["model"].iloc[:1])[0]
+        sample = np.bincount(segment, (moved**2).mean(axis=1)) / many**2
+        shared = shared_variance(moved, segment, cluster, people, shape[1], correlation) / many**2
+    return _pooled(found, effective_clusters(counts), sample, shared)
+
+
+def _pooled(found: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
+    """The estimates with one scatter of batteries for all segments, beside what is known of each."""
+    degrees = np.where(found.n_clusters > 1, found.degrees, 0)
+    seen = np.nan_to_num(found.se**2) * batteries
+    if not (degrees * seen).any():
+        return found
+    scatter = max(float(degrees @ (seen - sample * batteries) / degrees.sum()), 0.0)
+    # All segments together lie nowhere, so that one of them is no news.
+    free = max(float(degrees.sum()) * (1 - 1 / len(seen)), 1.0)
+    return found._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(seen), free))
+
+
+def _from_others(values: Floats, item: Codes) -> Floats:
+    """Values (cells,) less the mean of the other cells of the same item."""
+    count = np.bincount(item)[item]
+    return np.asarray((values - np.bincount(item, values)[item] / count) * count / (count - 1))
+
+
+def _sums(cluster: Codes, segment: Codes, values: Floats, shape: tuple[int, int]) -> Floats:
+    """(clusters, segments)."""
+    flat = np.bincount(cluster * shape[1] + segment, values, minlength=shape[0] * shape[1])
+    return np.asarray(flat.reshape(shape), dtype=np.float64)

@@ -1,0 +1,177 @@
+"""Segments that are predicted worse or better than the others of their attribute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import t
+
+from benchmarks.gaps import WORSE, design_of, judged, predict_worse
+from benchmarks.type_one_error import BY_CHANCE
+from dtef_pipeline.statistics.shared_noise import CORRELATION
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.segment_deviations import add_levels
+from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from tests.made.worlds import World
+
+Floats = npt.NDArray[np.float64]
+OPTIONS = SurveyBoardOptions()
+TESTED = ["low", "high", "p", "p_adjusted"]
+
+
+def cells_of(scores: Floats, sizes: list[int], **given: Any) -> pd.DataFrame:
+    """Cells of scores (segments, questions), NaN: none, with ceilings of 1; `sizes`: questions of each battery."""
+    segment, question = (place.ravel() for place in np.indices(scores.shape))
+    battery = np.repeat(np.arange(len(sizes)), sizes)[question]
+    frame = pd.DataFrame({"segment": [f"country:c{place}" for place in segment], "question_id": question.astype(str)})
+    frame = frame.assign(model="m", model_variant="m", context_level="0", condition="c", round="S1", attribute="country")
+    frame = frame.assign(cluster=battery.astype(str), ceiling=1.0, n=50, n_ok=1, n_answered=1)
+    return frame.assign(score=scores.ravel(), parsed_score=scores.ravel()).assign(**given)
+
+
+def rows_of(scores: Floats, sizes: list[int], **given: Any) -> pd.DataFrame:
+    return segment_gaps(cells_of(scores, sizes, **given), OPTIONS).set_index("segment").sort_index()
+
+
+def test_a_deviation_is_the_mean_difference_to_the_other_segments_on_the_same_questions() -> None:
+    scores = np.array([[0.5, 0.6, 0.7, 0.4, 0.5], [0.8, 0.5, 0.9, 0.6, 0.7], [0.6, np.nan, 0.5, 0.8, 0.6]])
+    rows = rows_of(scores, [1] * 5)
+    first = np.mean([0.5 - 0.7, 0.6 - 0.5, 0.7 - 0.7, 0.4 - 0.7, 0.5 - 0.65])
+    assert rows.loc["country:c0", "deviation"] == pytest.approx(first)
+    assert rows.loc["country:c0", ["score", "expected"]].tolist() == pytest.approx([0.54, 0.54 - first])
+    assert rows["n_pairs"].tolist() == [5, 5, 4]
+
+
+def test_interval_and_p_are_those_of_the_textbook_where_all_were_asked_alike() -> None:
+    """Two-way analysis of variance: pooled mean square of the rest, (segments - 1) (questions - 1) degrees of freedom."""
+    segments, questions = 4, 7
+    scores = np.random.default_rng(3).random((segments, questions))
+    rows = rows_of(scores, [1] * questions)
+    left = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
+    free = (segments - 1) * (questions - 1)
+    se = np.sqrt((left**2).sum() / free / questions * segments / (segments - 1))
+    off = (scores.mean(axis=1) - scores.mean()) * segments / (segments - 1)
+    assert rows["deviation"].to_numpy() == pytest.approx(off)
+    assert (rows["high"] - rows["deviation"]).to_numpy() == pytest.approx(t.ppf(0.975, free) * se)
+    assert rows["p"].to_numpy() == pytest.approx(2 * t.sf(np.abs(off) / se, free))
+    assert (rows["p_adjusted"] >= rows["p"]).all()
+
+
+def naive_variances(scores: Floats, sizes: list[int], noise: Floats) -> Floats:
+    """(segments,) by plain loops; `noise` (segments, questions, replicates), in batteries of these sizes."""
+    segments, battery = len(scores), np.repeat(np.arange(len(sizes)), sizes)
+    off, moved = (values - (values.sum(axis=0) - values) / (segments - 1) for values in (scores, noise))
+    effective = sum(sizes) ** 2 / sum(size**2 for size in sizes)
+    seen, sample, shared = np.zeros(segments), np.zeros(segments), np.zeros(segments)
+    for one in range(segments):
+        left_out = [off[one][battery != place].mean() for place in range(len(sizes))]
+        seen[one] = (len(sizes) - 1) / len(sizes) * sum((mean - off[one].mean()) ** 2 for mean in left_out)
+        spread = np.sqrt((moved[one] ** 2).mean(axis=1))
+        sample[one] = (spread**2).sum() / len(battery) ** 2
+        pairs = (spread[a] * spread[b] for a in range(len(battery)) for b in range(len(battery)) if battery[a] != battery[b])
+        shared[one] = CORRELATION * sum(pairs) / len(battery) ** 2
+    assert effective > 1
+    return seen.mean() - sample.mean() + sample + shared
+
+
+def test_variances_agree_with_plain_loops_on_lopsided_batteries() -> None:
+    rng, sizes = np.random.default_rng(5), [4, 2, 1, 1, 1, 1]
+    scores = rng.random((5, 10))
+    noise = 0.05 * rng.standard_normal((5, 10, 20)) * np.array([0.2, 0.5, 1, 1.5, 2])[:, None, None]
+    cells = cells_of(scores, sizes)
+    rows = segment_gaps(cells, OPTIONS, noise.reshape(-1, 20)).set_index("segment").sort_index()
+    free = (10**2 / 24 - 1) * 4
+    se = (rows["high"] - rows["deviation"]).to_numpy() / t.ppf(0.975, free)
+    assert se**2 == pytest.approx(naive_variances(scores, sizes, noise), rel=1e-9)
+
+
+def test_what_a_small_sample_costs_is_given_back_as_far_as_the_prediction_is_near() -> None:
+    """Distances of .4 from the truth and of .3 (or .1) from the sample, added in squares."""
+    cells = cells_of(np.array([[0.5, 0.5], [0.5, 0.5]]), [1, 1]).assign(ceiling=[0.7, 0.7, 0.9, 0.9])
+    assert add_levels(cells, "js")["level"].tolist() == pytest.approx([0.5 + 0.4 * 0.3] * 2 + [0.5 + 0.4 * 0.1] * 2)
+    assert add_levels(cells, "cosine")["level"].tolist() == pytest.approx([0.8, 0.8, 0.6, 0.6])
+    perfect = cells.assign(score=cells["ceiling"], parsed_score=cells["ceiling"])
+    assert add_levels(perfect, "js")["level"].tolist() == pytest.approx([1] * 4)
+
+
+def test_segments_that_differ_in_size_alone_are_not_told_apart_and_one_that_is_predicted_worse_is() -> None:
+    """Gaps between the best and the worst of 20 countries found one of .05 in 1 survey of 10, and did not say which it was."""
+    design = replace(design_of((13, 7, 5, 5, 4, 2, *(1,) * 7)), **BY_CHANCE)
+    found, false = [], []
+    for seed in range(3):
+        world = World(design, seed)
+        survey = world.survey(np.random.default_rng([8, seed]))
+        false.append(judged(world, survey)["verdict"].isin(["worse", "better"]))
+        predict_worse(survey, world.names.index(WORSE[0]), 0.07, np.random.default_rng(seed))
+        rows = judged(world, survey)
+        found.append(rows[rows["segment"] == WORSE[0]])
+    assert pd.concat(false).mean() <= 0.02
+    worse = pd.concat(found)
+    assert (worse["verdict"] == "worse").mean() >= 0.5
+    assert worse["deviation"].mean() == pytest.approx(-0.07, abs=0.02)
+
+
+def test_two_segments_are_one_test() -> None:
+    rows = rows_of(np.random.default_rng(2).random((2, 9)), [1] * 9)
+    assert rows["deviation"].sum() == pytest.approx(0)
+    assert rows["p_adjusted"].tolist() == rows["p"].tolist()
+
+
+def test_equal_segments_deviate_by_nothing() -> None:
+    rows = rows_of(np.tile(np.random.default_rng(2).random(9) / 3, (3, 1)), [1] * 9)
+    assert rows["deviation"].tolist() == [0, 0, 0]
+    assert rows["p"].tolist() == [1, 1, 1]
+    assert set(rows["verdict"]) == {"not told apart"}
+
+
+def test_rows_that_cannot_be_tested_say_why() -> None:
+    scores = np.random.default_rng(4).random((3, 9))
+    for scored, given, reason in (
+        (scores, {"model": POPULATION_MARGINAL}, "contains the segment's own answers"),
+        (scores[:2], {"model": LEAVE_ONE_OUT}, "predicted by the other's answers"),
+        (scores, {"ceiling": np.nan}, "ceilings are not known"),
+    ):
+        rows = rows_of(scored, [1] * 9, **given)
+        assert rows[TESTED].isna().all(axis=None)
+        assert set(rows["verdict"]) == {"not tested"}
+        assert rows["note"].str.contains(reason).all()
+        assert rows["deviation"].notna().all()
+    few = rows_of(scores, [3, 3, 1, 2])
+    assert few[TESTED].isna().all(axis=None)
+    assert few["note"].str.contains("4 batteries, at least 5 are needed").all()
+
+
+def test_responses_that_could_not_be_read_are_no_want_of_knowledge() -> None:
+    scores = 0.7 + 0.02 * np.random.default_rng(6).standard_normal((3, 12))
+    cells = cells_of(scores, [1] * 12)
+    often = (cells["segment"] == "country:c0").to_numpy()
+    cells = cells.assign(score=np.where(often, cells["score"] / 2, cells["score"]), n_answered=np.where(often, 2, 1))
+    rows = segment_gaps(cells, OPTIONS).set_index("segment").sort_index()
+    assert rows["verdict"].tolist()[0] == "worse"
+    assert abs(rows["parsed_deviation"].iloc[0]) < 0.03
+    assert rows["parsed_verdict"].tolist() == ["not told apart"] * 3
+
+
+def test_another_model_and_another_order_change_no_row() -> None:
+    cells = cells_of(np.random.default_rng(7).random((4, 8)), [2, 1, 1, 1, 1, 1, 1])
+    both = pd.concat([cells.sample(frac=1, random_state=1), cells.assign(model="a", model_variant="a", score=0.5)])
+    together = segment_gaps(both, OPTIONS)
+    alone = segment_gaps(cells, OPTIONS)
+    pd.testing.assert_frame_equal(together[together["model"] == "m"].reset_index(drop=True), alone)
+
+
+def test_the_table_has_the_published_columns() -> None:
+    made = segment_gaps(cells_of(np.random.default_rng(7).random((3, 6)), [1] * 6), OPTIONS)
+    assert pa.Table.from_pandas(made, schema=SEGMENT_GAPS, preserve_index=False)["targets"].to_pylist() == ["clean"] * 3
+    for nothing in (made.head(0), segment_gaps(cells_of(np.full((2, 3), np.nan), [1] * 3), OPTIONS)):
+        assert list(nothing.columns) == SEGMENT_GAPS.names
+    alone = cells_of(np.full((1, 6), 0.5), [1] * 6)
+    assert len(segment_gaps(alone, OPTIONS)) == 0
