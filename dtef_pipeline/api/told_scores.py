@@ -8,7 +8,6 @@ from typing import Any
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.votes_now import version_of_votes_now, why_not_of_now
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -18,7 +17,7 @@ _SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
 
 
 def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:
-    """The rows of `preference_scores`, of one family if it is named, each with a `note` that says when its interval is too narrow.
+    """The rows of `preference_scores`, of one family if it is named, each with a `note` on the limit of its interval.
 
     `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
     WarehouseError where there is one that cannot be read.
@@ -40,5 +39,4 @@ def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    finite = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
-    return {**finite, "note": why_narrow(row["reviewers"], row["effective_reviewers"], row["degrees"])}
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

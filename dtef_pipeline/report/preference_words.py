@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import counted
 
@@ -16,19 +15,14 @@ _TIES_TOLD = {
     "davidson": "a tie is an outcome of its own, by the model of Davidson",
     "drop": "ties do not count",
 }
-_DEGREES_TOLD = {
-    "reviewers": "intervals take all votes of one reviewer together, since they share a taste, and every reviewer for one",
-    "effective": "intervals take all votes of one reviewer together, since they share a taste, and those with few votes for less than one",
-}
 
 
 def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
     """Sentences of one fit. `fit`: its rows of `preference_scores`, at least one; `met`: its rows of `preference_met`."""
     one: dict[Any, Any] = fit.iloc[0].to_dict()
     yield _counted_votes(one) + _options(one)
-    worth = None if is_unknown(one["effective_reviewers"]) else float(one["effective_reviewers"])
-    if narrow := why_narrow(int(one["reviewers"]), worth, str(one["degrees"])):
-        yield f"{narrow[0].upper()}{narrow[1:]}."
+    if not is_unknown(one["note"]):
+        yield f"{one['note'][0].upper()}{one['note'][1:]}."
     if one["separable"]:
         yield (
             "Some players have no finite score: a player that won or lost all its votes can be as strong or as weak as one likes, so that no "
@@ -64,11 +58,12 @@ def _options(one: Mapping[Any, Any]) -> str:
         "no prior" if is_unknown(one["prior_l2"]) else f"a prior of {one['prior_l2']:g} * sum(beta^2) pulls scores towards 0"
     )
     weight = "every vote counts 1" if is_unknown(one["weight"]) else "a vote of confidence c counts c / 5"
-    ties, degrees = _TIES_TOLD.get(one["ties"], one["ties"]), _DEGREES_TOLD.get(one["degrees"], one["degrees"])
+    ties = _TIES_TOLD.get(one["ties"], one["ties"])
+    together = "intervals take all votes of one reviewer together, since they share a taste, and all votes on one prompt"
     if not is_unknown(one["unweighted"]):
         weight = f"{weight}, although weights were asked for: {one['unweighted']}"
     items = "" if is_unknown(one["items"]) else f" Only votes on items that fit {one['items']}."
-    return f". How they count: {ties}; {weight}; {prior}; {degrees}.{items}"
+    return f". How they count: {ties}; {weight}; {prior}; {together}.{items}"
 
 
 def _of_votes_left_out(one: Mapping[Any, Any]) -> Iterator[str]:

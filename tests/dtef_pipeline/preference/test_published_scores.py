@@ -65,12 +65,12 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
             score.n,
             score.n_reviewers,
         )
-        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["degrees"]) == (
+        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["prompts"]) == (
             42,
             "half",
             None,
             None,
-            "reviewers",
+            own.prompts,
         )
     assert {row["votes_version"] for row in rows} == {version_of_votes([*people, *judged, *elsewhere])}
 
