@@ -113,7 +113,7 @@ def truth(world: VoteWorld) -> Numbers:
     return fit_strengths(rows, ties=world.ties).beta
 
 
-def drawn_votes(world: VoteWorld, rng: np.random.Generator) -> VoteColumns:
+def draw_votes(world: VoteWorld, rng: np.random.Generator) -> VoteColumns:
     likes = strengths(world) + world.tastes * rng.normal(size=(world.reviewers, world.players))
     effects = world.prompt_effects * rng.normal(size=(max(world.prompts, 1), world.players))
     busy = np.exp(world.busy * rng.normal(size=world.reviewers)) / np.arange(1, world.reviewers + 1) ** world.zipf
@@ -133,7 +133,7 @@ def drawn_votes(world: VoteWorld, rng: np.random.Generator) -> VoteColumns:
 
 def judge_votes(world: VoteWorld, expected: Numbers, rng: np.random.Generator) -> dict[str, float]:
     """Shares of the intervals of one fit that hold the truth, by kind, and whether its tiers are more than one."""
-    votes = drawn_votes(world, rng)
+    votes = draw_votes(world, rng)
     options = PreferenceOptions(ties=world.ties)
     truth_of = dict(zip(votes.players, expected, strict=True))
     scores = [score for score in fit_votes(votes, options).scores if score.beta is not None]

@@ -16,7 +16,7 @@ _SCORES_TABLE = "preference_scores"
 _SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
 
 
-def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:
+def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
     """The rows of `preference_scores`, of one family if it is named, each with a `note` on the limit of its interval.
 
     `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
@@ -24,8 +24,8 @@ def told_scores(services: Services, family: str | None, partition: str) -> dict[
     """
     rows, now = _stored_rows(services.settings), version_of_votes_now(services.votes)
     changed = why_not_of_now([row["votes_version"] for row in rows], now)
-    told = [_told(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
-    return {"scores": told, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
+    scores = [_finite_values(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return {"scores": scores, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
 
 
 def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
@@ -38,5 +38,5 @@ def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _finite_values(row: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

@@ -146,7 +146,7 @@ def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[s
     return frame
 
 
-def said_of_group(group: Iterable[Any]) -> str:
+def group_label(group: Iterable[Any]) -> str:
     """The parts of a group that are there; people's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
 
@@ -179,7 +179,7 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
         if pd.notna(one["first_share"]):
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
         said += _of_choice(one)
-        yield f"{said_of_group(group)}: {'; '.join(said)}"
+        yield f"{group_label(group)}: {'; '.join(said)}"
     yield from _notes(frame)
 
 
@@ -187,7 +187,7 @@ def _notes(frame: pd.DataFrame) -> Iterator[str]:
     """Which fits have intervals with a limit."""
     noted = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
     for row in noted.head(_NOTES_SHOWN).to_dict("records"):
-        yield f"note: {said_of_group(row[name] for name in _GROUPED_BY)}: {row['note']}"
+        yield f"note: {group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
     if (more := len(noted) - _NOTES_SHOWN) > 0:
         yield f"note: the same holds of {counted(more, 'more fit')}; the column note has them"
 

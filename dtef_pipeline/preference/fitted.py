@@ -213,10 +213,8 @@ def _note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
 
 
 def _components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
-    found: list[list[str]] = [[] for _ in range(int(fit.component.max(initial=-1)) + 1)]
-    for name, number in zip(votes.players, fit.component.tolist(), strict=True):
-        found[number].append(name)
-    return tuple(map(tuple, found))
+    names = np.array(votes.players, dtype=object)
+    return tuple(tuple(names[fit.component == number]) for number in range(int(fit.component.max(initial=-1)) + 1))
 
 
 def _scores(
@@ -267,9 +265,8 @@ def _reviewers(counts: PairedOutcomes) -> Codes | None:
     """(players,) how many reviewers compared each; None: nobody says who voted."""
     if counts.cluster is None:
         return None
-    many = int(counts.cluster.max(initial=0)) + 1
-    seen = np.unique(np.concatenate([counts.left, counts.right]) * many + np.tile(counts.cluster, 2))
-    return np.bincount(seen // many, minlength=counts.players)
+    of_votes = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])
+    return np.bincount(np.unique(of_votes, axis=1)[0], minlength=counts.players)
 
 
 def _length(fit: StrengthFit, ends: Bounds, longer: LongerShare) -> LengthEffect:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse
 from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, dependence
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
-from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten
+from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
 from dtef_pipeline.text.counted import and_more, counted
 
 _PLAYERS_NAMED = 3
@@ -20,7 +20,7 @@ def why_no_beta(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]
     """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
     better, worse = better_and_worse(counts)
     group = strong_groups(len(players), better, worse)
-    top = unbeaten(group, better, worse)
+    top = unbeaten_players(group, better, worse)
     return [_why(fit, group, top, players, at) for at in range(len(players))]
 
 

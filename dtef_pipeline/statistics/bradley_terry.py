@@ -109,7 +109,7 @@ class StrengthFit:
         return np.where(variance > 0, np.sqrt(np.abs(variance)), np.nan)
 
 
-def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
+def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
     """The betas that make the outcomes most likely, and with `ties` davidson also nu.
 
     `ties`: half a win for each player, by Davidson's model (1970), or dropped. `l2` is the penalty of l2 * sum(beta^2), a normal prior of
@@ -122,9 +122,9 @@ def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0
         raise ConfigError(f"ties {ties!r}: allowed: {', '.join(TIES)}")
     if not (np.isfinite(l2) and l2 >= 0):
         raise ConfigError(f"l2 {l2}: allowed: 0 or more")
-    rows = given.where(given.outcome != 0) if ties == "drop" else given
+    rows = outcomes.where(outcomes.outcome != 0) if ties == "drop" else outcomes
     component = components(rows.players, rows.left, rows.right)
-    finite = np.ones(rows.players, dtype=bool) if l2 else _finite(rows, component)
+    finite = np.ones(rows.players, dtype=bool) if l2 else _have_finite_betas(rows, component)
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
     why = np.where(finite, "", "separable").astype("<U12")
@@ -134,7 +134,7 @@ def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0
     newton = _Newton(_merge_equal_rows(rows), component, has_theta, l2)
     if not newton.converge():
         why[finite & (np.bincount(component)[component] > 1)] = "unconverged"
-    return _answer(newton, rows, component, why, davidson=ties == "davidson")
+    return _strength_fit(newton, rows, component, why, davidson=ties == "davidson")
 
 
 def _fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
@@ -163,7 +163,7 @@ def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
     return better, np.concatenate([rows.right[won], rows.left[lost]])
 
 
-def _finite(rows: PairedOutcomes, component: Codes) -> Flags:
+def _have_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
     """(players,) whether the component of each is strongly connected."""
     group = strong_groups(rows.players, *better_and_worse(rows))
     of_both = np.unique(np.stack([component, group]), axis=1)
@@ -324,7 +324,7 @@ def _by_player(rows: PairedOutcomes, values: Floats) -> Floats:
     return np.asarray(gained - np.bincount(rows.right, weights=values, minlength=rows.players))
 
 
-def _answer(
+def _strength_fit(
     newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
     if failed := "unconverged" in why:
@@ -339,7 +339,9 @@ def _answer(
         coefficients=newton.coefficients if decided else np.full_like(newton.coefficients, np.nan),
         nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and decided else None,
         rows=rows,
-        inverse=np.zeros((len(newton.at), len(newton.at))) if failed else _of_known(newton.inverse(), known, any_rows=decided),
+        inverse=np.zeros((len(newton.at), len(newton.at)))
+        if failed
+        else _inverse_of_known(newton.inverse(), known, any_rows=decided),
         terms=newton.terms(rows),
     )
 
@@ -353,6 +355,6 @@ def _shares(beta: Floats, component: Codes) -> Floats:
     return np.where(known, strength / np.where(known, total, 1.0), np.nan)
 
 
-def _of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
+def _inverse_of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
     kept = np.concatenate([known & any_rows, np.full(len(inverse) - len(known), any_rows)])
     return np.where(kept[:, None] & kept[None, :], inverse, 0.0)
