@@ -2,9 +2,10 @@
 
 General: it knows players, clusters and items by number, nothing of any family. The covariance is the sandwich of whole clusters (Huber 1967;
 Liang & Zeger 1986), by clusters, by items, and by both (Cameron, Gelbach & Miller 2011): V = V_cluster + V_item - V_(cluster and item). Each is
-times G / (G - 1), G: its clusters in the component. As V need not be positive, a variance is the largest of V, V_cluster and V_item (MacKinnon,
-Nielsen & Webb 2024, arXiv:2406.08880). In an interval t has the degrees of freedom of that one: the effective number of clusters of its ways,
-less 1. Tests of pairs take the smaller of both ways: Holm's method reads the tails of t, where a variance that is small by chance misleads.
+times G* / (G* - 1), G*: its effective number of clusters (Carter, Schnepel & Steigerwald 2017); of a mean of independent values that is without
+bias. As V need not be positive, a variance is the largest of V, V_cluster and V_item (MacKinnon, Nielsen & Webb 2024, arXiv:2406.08880). In an
+interval t has the degrees of freedom of that one: G* of its ways, the smaller of two, less 1. Tests of pairs take the smaller of both ways:
+Holm's method reads the tails of t, where a variance that is small by chance misleads.
 """
 
 from __future__ import annotations
@@ -146,20 +147,14 @@ def _one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None)
     """(parameters, parameters) covariance by whole clusters, and (parameters,) effective numbers of clusters; None: each comparison is one."""
     from scipy.sparse import csr_array
 
-    rows, component = fit.rows, fit.component[fit.rows.left]
-    if way is None:
-        copies, total = rows.times, rows.times.sum()
-        clusters = np.bincount(component, weights=rows.times, minlength=len(fit.beta))
-    else:
-        totals = csr_array((rows.times, (way, np.arange(len(way)))), shape=(way.max(initial=-1) + 1, len(way)))
-        scores, information = totals @ scores, totals @ information
-        copies, total = np.ones(totals.shape[0]), len(np.unique(way))
-        clusters = np.bincount(np.unique(np.stack([component, way]), axis=1)[0], minlength=len(fit.beta))
+    copies = fit.rows.times
+    if way is not None:
+        totals = csr_array((copies, (way, np.arange(len(way)))), shape=(way.max(initial=-1) + 1, len(way)))
+        scores, information, copies = totals @ scores, totals @ information, np.ones(totals.shape[0])
     middle = (scores.T @ scores.multiply(copies[:, None])).toarray()
     sums, squares = copies @ information, copies @ information.multiply(information)
     effective = np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)
-    n = np.concatenate([clusters[fit.component], np.full(len(sums) - len(fit.beta), total)])
-    scale = np.sqrt(np.divide(n, n - 1, out=np.zeros(len(n)), where=n > 1))
+    scale = np.sqrt(np.divide(effective, effective - 1, out=np.zeros(len(sums)), where=effective > 1))
     return fit.inverse @ middle @ fit.inverse * np.outer(scale, scale), effective
 
 

@@ -15,6 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
+from dtef_pipeline.statistics.clustered_errors import clustered_errors
 from tests.conftest import SHARED
 from tests.made.votes import paired
 
@@ -88,8 +89,14 @@ def test_real_votes_without_prompts_have_the_published_errors(real: VoteColumns,
     assert (found.votes, found.reviewers, len(found.scores)) == tuple(
         published[name] for name in ("votes", "reviewers", "models")
     )
-    for name, column in (("se", "se_by_reviewer"), ("se_model", "se_model"), ("share", "share_half_tie")):
+    for name, column in (("se_model", "se_model"), ("share", "share_half_tie")):
         assert by_model(found, name) == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-3)
+    # Those published count every reviewer for one, R / (R - 1).
+    rows, reviewer = zip(real.left, real.right, real.outcome, strict=True), np.unique(real.reviewer_ids, return_inverse=True)[1]
+    errors = clustered_errors(fit_strengths(paired([*rows], cluster=reviewer)))
+    ratio = (1 - 1 / errors.effective[0]) / (1 - 1 / published["reviewers"])
+    by_reviewer = dict(zip(real.players, np.sqrt(np.diag(errors.covariances[0]) * ratio), strict=True))
+    assert by_reviewer == pytest.approx({row["model"]: row["se_by_reviewer"] for row in published["scores"]}, abs=1e-3)
 
 
 def test_errors_of_real_votes_count_how_prompts_differ(real: VoteColumns) -> None:

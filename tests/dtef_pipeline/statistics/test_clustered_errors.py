@@ -14,20 +14,27 @@ from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, 
 from tests.made.votes import lopsided, paired
 
 
-def double_loop(fit: StrengthFit, same: Callable[[int, int], bool], clusters: int) -> np.ndarray:
-    """Inverse, sum over pairs of votes of the same cluster of the products of scores, inverse, times G / (G - 1); ties as half wins."""
+def double_loop(fit: StrengthFit, same: Callable[[int, int], bool]) -> np.ndarray:
+    """Inverse, sum over pairs of votes of the same cluster of the products of scores, inverse, times G* / (G* - 1); ties as half wins.
+
+    Summed over all pairs of votes of a cluster, products of what two votes tell of a player are the squares of the sums in G*.
+    """
     rows, k = fit.rows, len(fit.beta)
-    scores = np.zeros((len(rows.left), k))
+    scores, information = np.zeros((2, len(rows.left), k))
     for row, (i, j) in enumerate(zip(rows.left, rows.right, strict=True)):
         expected = 1 / (1 + np.exp(fit.beta[j] - fit.beta[i]))
         pull = rows.weight[row] * ((rows.outcome[row] + 1) / 2 - expected)
         scores[row, i], scores[row, j] = pull, -pull
-    middle = np.zeros((k, k))
+        information[row, i] = information[row, j] = rows.weight[row] ** 2 * expected * (1 - expected)
+    middle, squares = np.zeros((k, k)), np.zeros(k)
     for one in range(len(scores)):
         for other in range(len(scores)):
             if same(one, other):
                 middle += np.outer(scores[one], scores[other])
-    return fit.inverse @ middle @ fit.inverse * clusters / (clusters - 1)
+                squares += information[one] * information[other]
+    effective = information.sum(axis=0) ** 2 / squares
+    scale = np.sqrt(effective / (effective - 1))
+    return fit.inverse @ middle @ fit.inverse * np.outer(scale, scale)
 
 
 def on_prompts(rows: PairedOutcomes, prompts: int = 6, seed: int = 1) -> PairedOutcomes:
@@ -37,17 +44,16 @@ def on_prompts(rows: PairedOutcomes, prompts: int = 6, seed: int = 1) -> PairedO
 def test_the_covariances_are_those_of_the_double_loop_on_lopsided_votes() -> None:
     rows = on_prompts(lopsided(7, votes=120))
     reviewer, prompt = rows.cluster, rows.item
-    cells = len(set(zip(reviewer.tolist(), prompt.tolist(), strict=True)))
     fit = fit_strengths(rows)
-    by_reviewer = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j], len(set(reviewer)))
-    by_prompt = double_loop(fit, lambda i, j: prompt[i] == prompt[j], len(set(prompt)))
-    by_both = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j] and prompt[i] == prompt[j], cells)
+    by_reviewer = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j])
+    by_prompt = double_loop(fit, lambda i, j: prompt[i] == prompt[j])
+    by_both = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j] and prompt[i] == prompt[j])
     both_ways = by_reviewer + by_prompt - by_both
     assert clustered_errors(fit).covariances == pytest.approx(np.stack([by_reviewer, by_prompt, both_ways]), abs=1e-12)
     one_way = fit_strengths(replace(rows, item=None))
     assert clustered_errors(one_way).covariances == pytest.approx(by_reviewer[None], abs=1e-12)
     alone = fit_strengths(replace(rows, item=None, cluster=None))
-    assert clustered_errors(alone).covariances == pytest.approx(double_loop(fit, lambda i, j: i == j, 120)[None], abs=1e-12)
+    assert clustered_errors(alone).covariances == pytest.approx(double_loop(fit, lambda i, j: i == j)[None], abs=1e-12)
 
 
 def test_the_largest_variance_decides_with_the_degrees_of_its_ways() -> None:
