@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from dtef_pipeline.preference.fitted import PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, Ties, fit_strengths
 
 Numbers = npt.NDArray[np.float64]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import clustered_errors
 

@@ -11,9 +11,9 @@ from assets.stage.asked import models_of
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.preference.fitted import PreferenceOptions
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
+from dtef_pipeline.preference.vote_fit import PreferenceOptions
 from dtef_pipeline.preference.who_met import who_met
 from resources.paired_players import pairs_and_votes
 from resources.votes import VoteStore

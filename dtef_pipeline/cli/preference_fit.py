@@ -15,11 +15,11 @@ from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
+from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.statistics.bradley_terry import Ties
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.published_scores import position, preference_scores
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import WhichVotes, columns_of_votes, version_of_votes, votes_on_items
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.response_lengths import longer_share, read_lengths
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes, repeated_votes
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from tests.conftest import SHARED
 from tests.made.votes import paired
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
+from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOptions, fit_votes
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import clustered_errors
 from tests.conftest import SHARED
