@@ -140,7 +140,7 @@ def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
 def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> Floats:
     variance = np.diagonal(covariances, axis1=1, axis2=2)
     each = variance[:, better] + variance[:, worse] - 2 * covariances[:, better, worse]
-    return np.sqrt(np.maximum(each.max(axis=0), 0.0))
+    return np.asarray(np.sqrt(np.maximum(each.max(axis=0), 0.0)))
 
 
 def _one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
