@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, fit_strengths
 from dtef_pipeline.statistics.clustered_errors import clustered_errors
 
 VOTES, PLAYERS, REVIEWERS, TIMES = 10_000, 60, 200, 15
 
 
-def drawn(rng: np.random.Generator) -> tuple[VoteColumns, PairedOutcomes]:
+def draw_votes(rng: np.random.Generator) -> tuple[VoteColumns, PairedOutcomes]:
     strengths, left = rng.normal(0, 0.7, PLAYERS), rng.integers(PLAYERS, size=VOTES)
     right = (left + rng.integers(1, PLAYERS, size=VOTES)) % PLAYERS
     won = rng.random(VOTES) < 1 / (1 + np.exp(strengths[right] - strengths[left]))
@@ -42,7 +42,7 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 def main() -> None:
     rng = np.random.default_rng(5)
-    votes, rows = drawn(rng)
+    votes, rows = draw_votes(rng)
     matrix, side = rng.normal(size=(PLAYERS, PLAYERS)), rng.normal(size=PLAYERS)
     solved = milliseconds(lambda: np.linalg.solve(matrix, side))
     measured = {

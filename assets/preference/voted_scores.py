@@ -11,9 +11,9 @@ from assets.stage.asked import models_of
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
-from dtef_pipeline.preference.fitted import PreferenceOptions
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
 from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
+from dtef_pipeline.preference.vote_fit import PreferenceOptions
 from dtef_pipeline.preference.who_met import who_met
 from resources.paired_players import pairs_and_votes
 from resources.votes import VoteStore
@@ -43,9 +43,6 @@ class PreferenceConfig(dg.Config):
     )
     prior_l2: float = Field(default=0.0, ge=0, description="Penalty prior_l2 * sum(beta^2); 0: none.")
     by_confidence: bool = Field(default=False, description="Whether a vote of confidence c counts c / 5.")
-    degrees: Literal["reviewers", "effective"] = Field(
-        default="reviewers", description="What intervals count: reviewers, or how many equally busy ones they are worth."
-    )
     by_length: bool = Field(default=False, description="Whether betas are those of texts of equal length.")
     items: list[str] = Field(
         default_factory=list, description="Only votes on items that fit any of these patterns, such as mmlu/*; none: all."
@@ -59,16 +56,16 @@ class PreferenceConfig(dg.Config):
     def options(self) -> PreferenceOptions:
         weight: Literal["confidence"] | None = "confidence" if self.by_confidence else None
         control: Literal["length"] | None = "length" if self.by_length else None
-        return PreferenceOptions(self.ties, self.prior_l2, weight, control, self.degrees)
+        return PreferenceOptions(self.ties, self.prior_l2, weight, control)
 
     def which(self, own_servers: Collection[str]) -> WhichVotes:
         return WhichVotes(tuple(self.items), self.leak_risk, not self.no_own_judge, own_servers)
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="3"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="4"), **PREFERENCE_GROUP})
 def preference_scores(context: dg.AssetExecutionContext, config: PreferenceConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
-    reviewers.
+    reviewers and prompts.
 
     Beside it `preference_met` says who was compared with whom: one row per family, partition, reviewers (people, or a judge) and two players,
     with pairs, votes, leak risks and voided votes.

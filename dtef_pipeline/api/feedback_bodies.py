@@ -77,9 +77,6 @@ class BoardRow(AnswerBody):
 
     model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
 
-    note: str | None
-    """Why the interval is too narrow; null: nothing says that it is."""
-
 
 class PreferenceBoard(AnswerBody):
     """The rows of the preference board; none before votes were rolled up."""

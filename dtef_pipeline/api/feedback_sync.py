@@ -105,9 +105,9 @@ def list_scores(
     request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
-    from dtef_pipeline.api.told_scores import told_scores
+    from dtef_pipeline.api.scores_response import scores_response
 
-    return tagged(request, told_scores(services, family, partition))
+    return tagged(request, scores_response(services, family, partition))
 
 
 def _in_blocks(lines: list[str]) -> Iterator[bytes]:

@@ -17,7 +17,6 @@ from dtef_pipeline.cli.started_runs import materialized_assets, roll_up
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.own_judges import is_judge_meant
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
@@ -30,7 +29,7 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
-_NARROW_SHOWN = 3
+_NOTES_SHOWN = 3
 _JUDGES_THAT_VOTED = 5
 _GROUPED_BY = ["family", "partition", "reviewer_kind", "judge"]
 
@@ -54,7 +53,6 @@ def rollup(
     ties: Literal["half", "davidson", "drop"],
     prior: float,
     weight: Literal["confidence"] | None,
-    degrees: Literal["reviewers", "effective"],
     control: Literal["length"] | None,
     items: tuple[str, ...],
     no_own_judge: bool,
@@ -68,7 +66,6 @@ def rollup(
         "ties": ties,
         "prior_l2": prior,
         "by_confidence": weight is not None,
-        "degrees": degrees,
         "by_length": control is not None,
         "items": list(items),
         "no_own_judge": no_own_judge,
@@ -87,7 +84,7 @@ def rollup(
         say(f"error: {failure}", err=True)
     say_files(outcome)
     if not outcome.failures and votes:
-        for line in _narrow(_score_rows(open_reader())):
+        for line in _notes(_score_rows(open_reader())):
             say(line, err=True)
     return 1 if outcome.failures or outcome.left_out else 0
 
@@ -100,16 +97,9 @@ def show(
     frame = _of_family(frame, family)
     frame = frame[frame["partition"] == partition_among(frame, partition)]
     frame = of_reviewers(frame, reviewer_kind, judges)
-    shown = with_note(frame.reset_index(drop=True))
+    shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
     print_rows(PreferenceView(), shown if several else shown.drop(columns="component"), output, _lines(shown), score_meanings())
-
-
-def with_note(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `preference_scores` with a column `note`: that intervals of the fit are known to be too narrow; null: they are not."""
-    worth = [None if pd.isna(one) else float(one) for one in frame["effective_reviewers"]]
-    notes = map(why_narrow, map(int, frame["reviewers"]), worth, frame["degrees"])
-    return frame.assign(note=pd.Series(list(notes), index=frame.index, dtype=object))
 
 
 def score_frame(reader: TableReader) -> pd.DataFrame:
@@ -156,7 +146,7 @@ def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[s
     return frame
 
 
-def said_of_group(group: Iterable[Any]) -> str:
+def group_label(group: Iterable[Any]) -> str:
     """The parts of a group that are there; people's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
 
@@ -189,18 +179,17 @@ def _lines(frame: pd.DataFrame) -> Iterator[str]:
         if pd.notna(one["first_share"]):
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
         said += _of_choice(one)
-        yield f"{said_of_group(group)}: {'; '.join(said)}"
-    yield from _narrow(frame)
+        yield f"{group_label(group)}: {'; '.join(said)}"
+    yield from _notes(frame)
 
 
-def _narrow(frame: pd.DataFrame) -> Iterator[str]:
-    """Which fits have intervals that are too narrow: those of fewest reviewers beside their number first."""
-    noted = with_note(frame).dropna(subset="note").drop_duplicates(_GROUPED_BY)
-    noted = noted.iloc[(noted["effective_reviewers"] / noted["reviewers"]).argsort(kind="stable")]
-    for row in noted.head(_NARROW_SHOWN).to_dict("records"):
-        yield f"note: {said_of_group(row[name] for name in _GROUPED_BY)}: {row['note']}"
-    if (more := len(noted) - _NARROW_SHOWN) > 0:
-        yield f"note: the same holds of {counted(more, 'more fit')}; the column effective_reviewers has them"
+def _notes(frame: pd.DataFrame) -> Iterator[str]:
+    """Which fits have intervals with a limit."""
+    noted = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
+    for row in noted.head(_NOTES_SHOWN).to_dict("records"):
+        yield f"note: {group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
+    if (more := len(noted) - _NOTES_SHOWN) > 0:
+        yield f"note: the same holds of {counted(more, 'more fit')}; the column note has them"
 
 
 def _of_choice(one: pd.Series[Any]) -> Iterator[str]:

@@ -49,13 +49,6 @@ _how_votes_count = options(
         help="Only votes on items that fit, as in 'mmlu/*'; may be repeated.",
     ),
     no_own_judge,
-    click.option(
-        "--degrees",
-        type=click.Choice(["reviewers", "effective"]),
-        default="reviewers",
-        show_default=True,
-        help="Whether intervals count reviewers, or how many equally busy ones they are worth.",
-    ),
     click.option("--without-leak-risk", is_flag=True, help="Leave out pairs in whose texts a name stood."),
 )
 

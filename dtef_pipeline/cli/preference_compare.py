@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import pandas as pd
 
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.preference_board import partition_among, said_of_group, score_frame
+from dtef_pipeline.cli.preference_board import group_label, partition_among, score_frame
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import WarehouseError
@@ -112,7 +112,7 @@ def _lines(shown: pd.DataFrame) -> Iterator[str]:
     """The agreement of each two orders."""
     for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = f"{said_of_group(group)}: {counted(int(one['n_players']), 'player')}"
+        said = f"{group_label(group)}: {counted(int(one['n_players']), 'player')}"
         tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
         ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
         yield f"{said}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"

@@ -15,12 +15,11 @@ from dtef_pipeline.cli.chosen_votes import USUAL_REVIEWERS, ChosenVotes, chosen_
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.cli.view_table import print_rows
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.preference.fitted import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.published_scores import position
 from dtef_pipeline.preference.response_lengths import read_lengths
 from dtef_pipeline.preference.stored_votes import CountedVotes, columns_of_votes, text_lengths, why_unweighted
 from dtef_pipeline.preference.vote_files import read_votes, repeated_votes
+from dtef_pipeline.preference.vote_fit import FittedPreference, LengthEffect, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.statistics.bradley_terry import Ties
 from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.printable import printable
@@ -31,7 +30,7 @@ _PREFERENCE_WORDS = {
     "rank": "Place by beta, 1 is best",
     "tier": "Players that are not told apart from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
     "beta": "Score in logits, 0 on average; higher is preferred. A difference of 0.69 is preferred 2 to 1",
-    "interval": "95 % interval of beta, over whole reviewers",
+    "interval": "95 % interval of beta, over whole reviewers and prompts",
     "share": "exp(beta) as a share of the sum over all players, 0-1",
     "n": "Votes on pairs with the player",
 }
@@ -55,10 +54,9 @@ def fit(
     weight: Literal["confidence"] | None,
     control: Literal["length"] | None,
     responses: Path | None,
-    degrees: Literal["reviewers", "effective"],
     **of_store: Any,
 ) -> None:
-    options = PreferenceOptions(ties, prior, weight, control, degrees)
+    options = PreferenceOptions(ties, prior, weight, control)
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
@@ -134,8 +132,8 @@ def _lines(found: FittedPreference) -> Iterator[str]:
     who = "nobody says who voted" if found.reviewers is None else counted(found.reviewers, "reviewer")
     left_out = found.votes - found.counted
     yield f"{counted(found.counted, 'vote')}, {who}" + (f"; {counted(left_out, 'tie')} left out" if left_out else "")
-    if narrow := why_narrow(found.reviewers, found.effective_reviewers, found.options.degrees):
-        yield narrow
+    if found.note:
+        yield found.note
     if found.options.l2:
         yield f"prior l2={found.options.l2:g}: scores are pulled towards 0"
     if found.options.weight:

@@ -110,14 +110,6 @@ no_own_judge = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON lines with prompt_id, model and text: how long the responses are. Shows what length did, also without --control.",
 )
-@click.option(
-    "--degrees",
-    type=click.Choice(["reviewers", "effective"]),
-    default="reviewers",
-    show_default=True,
-    help="Whether R in the intervals (t with R - 1 degrees) counts reviewers, or how many equally busy ones they are worth: better where a few "
-    "gave most of the votes.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object with all numbers in full.")
 @reports_errors
 def fit(file: Path | None, as_json: bool, **given: Any) -> None:

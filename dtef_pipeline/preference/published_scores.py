@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.judged_pairs import said_in_orders
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import (
@@ -21,6 +20,7 @@ from dtef_pipeline.preference.stored_votes import (
     version_of_votes,
     why_unweighted,
 )
+from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
 _Group = tuple[str, str, str, str | None]
@@ -109,10 +109,11 @@ def _of_fit(found: FittedPreference) -> dict[str, Any]:
         "prior_l2": options.l2 or None,
         "weight": options.weight,
         "control": options.control,
-        "degrees": options.degrees,
         "votes": found.counted,
         "reviewers": found.reviewers,
         "effective_reviewers": found.effective_reviewers,
+        "prompts": found.prompts,
+        "note": found.note,
         "longer_share": longer.share if longer else None,
         "longer_low": longer.low if longer else None,
         "longer_high": longer.high if longer else None,

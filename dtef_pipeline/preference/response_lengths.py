@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import expit
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.preference.vote_files import VoteColumns
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
+from dtef_pipeline.preference.why_unscored import why_no_bounds
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, fit_strengths
+from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors
 
 Floats = npt.NDArray[np.float64]
 Lengths = Mapping[tuple[str, str], int]
@@ -86,27 +88,25 @@ def doublings(lengths: Floats) -> Floats:
     return np.asarray(np.log2(1 + lengths[:, :1]) - np.log2(1 + lengths[:, 1:]))
 
 
-def longer_share(lengths: Floats, outcome: npt.NDArray[np.int64], reviewer: npt.NDArray[np.int64] | None) -> LongerShare:
-    """Share of votes for the longer response, with a 95 % interval over whole reviewers (None: each vote is one).
+def longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
+    """Share of votes for the longer response, with a 95 % interval over whole reviewers and prompts.
 
-    With a_r of the n_r votes of reviewer r for the longer one and p = sum a / sum n, the variance is R / (R - 1) sum (a_r - p n_r)^2 / N^2,
-    and t has R - 1 degrees of freedom (ratio estimator, Cochran 1977, ch. 6).
+    It is the fit of two players, the longer and the shorter response: beta is half the logit of the share.
     """
-    sign = np.sign(lengths[:, 0] - lengths[:, 1])
-    counted = (outcome != 0) & (sign != 0)
-    votes = int(counted.sum())
+    sign = np.sign(lengths[:, 0] - lengths[:, 1]).astype(np.int64)
+    decided = (rows.outcome != 0) & (sign != 0)
+    votes, longer = int(decided.sum()), np.zeros(len(sign), dtype=np.int64)
     if not votes:
         return LongerShare(None, None, None, 0, "no vote prefers one of two responses of different lengths")
-    codes = np.arange(votes) if reviewer is None else np.unique(reviewer[counted], return_inverse=True)[1]
-    for_longer, of = np.bincount(codes, weights=(sign == outcome)[counted]), np.bincount(codes)
-    share, reviewers = float(for_longer.sum() / votes), len(of)
-    if reviewers < MIN_CLUSTERS:
-        return LongerShare(share, None, None, votes, why_none(reviewers, "reviewer"))
-    variance = reviewers / (reviewers - 1) * float(((for_longer - share * of) ** 2).sum()) / votes**2
-    if variance == 0:
-        return LongerShare(share, None, None, votes, "all reviewers agree")
-    half = float(stdtrit(reviewers - 1, (1 + CONFIDENCE) / 2)) * variance**0.5
-    return LongerShare(share, max(0.0, share - half), min(1.0, share + half), votes, "")
+    ones, none = np.ones(len(sign)), np.zeros((len(sign), 0))
+    both = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, ones, ones, rows.cluster, none, rows.item).where(decided)
+    share, fit = float((both.outcome > 0).mean()), fit_strengths(both)
+    errors = clustered_errors(fit)
+    ends = bounds(fit, errors)
+    if np.isnan(ends.se[0]):
+        why = "all votes agree" if fit.separable else why_no_bounds(fit, errors, errors.votes)[0]
+        return LongerShare(share, None, None, votes, why)
+    return LongerShare(share, float(expit(2 * ends.low[0])), float(expit(2 * ends.high[0])), votes, "")
 
 
 def _object(line: str) -> dict[str, Any] | None:

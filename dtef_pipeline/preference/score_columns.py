@@ -18,7 +18,6 @@ _OF_FIT = (
     field("unweighted", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
     field("control", pa.string(), "Control: length, betas are those of texts of equal length; null: none"),
     field("items", pa.string(), "Patterns of the items whose votes count, with commas between them; null: all items"),
-    field("degrees", pa.string(), "Degrees of freedom of the intervals: reviewers (R - 1), or effective"),
     field("votes", pa.int64(), "Votes that the fit is made of"),
     field("reviewers", pa.int64(), "Reviewers who gave them"),
     field("leaks_left_out", pa.int64(), "Votes left out besides, as a name stood in a text of the pair"),
@@ -26,11 +25,9 @@ _OF_FIT = (
     field(
         "self_judged_left_out", pa.int64(), "Votes of a judge left out, as a response is of its own maker; null: people voted"
     ),
-    field(
-        "effective_reviewers",
-        pa.float64(),
-        "Number of equally busy reviewers that they are worth: far below reviewers, intervals are too narrow",
-    ),
+    field("effective_reviewers", pa.float64(), "Number of equally busy reviewers that they are worth"),
+    field("prompts", pa.int64(), "Prompts that the votes are on"),
+    field("note", pa.string(), "Limit of the intervals: they hold for the prompts of these votes only; null: none"),
     field(
         "longer_share",
         pa.float64(),
@@ -71,7 +68,7 @@ PREFERENCE_SCORES = pa.schema(
         field("tier", pa.int32(), "Number of the group of players that are not told apart from its first, from 1; null: there is no beta"),
         field("beta", pa.float64(), "Strength in logits, 0 on average over the component: higher is preferred; null: see the reason"),
         field("share", pa.float64(), "Share of exp(beta) in the sum of the component, 0-1: higher is preferred; null: see the reason"),
-        field("se", pa.float64(), "Standard error of beta by whole reviewers; null: see the reason"),
+        field("se", pa.float64(), "Standard error of beta by whole reviewers and prompts; null: see the reason"),
         field("low", pa.float64(), "Lower end of the 95 % interval of beta; null: see the reason"),
         field("high", pa.float64(), "Upper end of the 95 % interval of beta; null: see the reason"),
         field("n_votes", pa.int64(), "Votes that count, on pairs with the player"),

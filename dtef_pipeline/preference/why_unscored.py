@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse
-from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors
+from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, dependence
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
-from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten
+from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
 from dtef_pipeline.text.counted import and_more, counted
 
 _PLAYERS_NAMED = 3
@@ -20,14 +20,15 @@ def why_no_beta(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]
     """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
     better, worse = better_and_worse(counts)
     group = strong_groups(len(players), better, worse)
-    top = unbeaten(group, better, worse)
+    top = unbeaten_players(group, better, worse)
     return [_why(fit, group, top, players, at) for at in range(len(players))]
 
 
 def why_no_bounds(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
     """Of each player the reason why its score has no interval, were it to have none. `votes` (players,): those that count."""
-    kind = "vote" if fit.rows.cluster is None else "reviewer"
-    return [_why_no_interval(errors, at, int(n), kind) for at, n in enumerate(votes.tolist())]
+    ways = dependence(fit.rows)
+    nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
+    return [_why_no_interval(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)]
 
 
 def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int) -> str:
@@ -44,14 +45,13 @@ def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.boo
     return f"no finite score: none of the others ever beat or tied {and_more(names, _PLAYERS_NAMED)}"
 
 
-def _why_no_interval(errors: ClusteredErrors, at: int, votes: int, kind: str) -> str:
+def _why_no_interval(effective: dict[str, float], votes: int) -> str:
     if votes == 0:
         return "no vote on it counts"
-    reviewers, own = int(errors.clusters[at]), int(errors.own[at])
-    if reviewers < MIN_CLUSTERS:
-        return f"no interval: {counted(reviewers, kind)}, at least {MIN_CLUSTERS} are needed"
     if votes < FEWEST_VOTES:
         return f"no interval: {counted(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
-    if own < MIN_CLUSTERS:
-        return f"no interval: {counted(own, kind)} compared it, at least {MIN_CLUSTERS} are needed"
+    for noun, number in effective.items():
+        if round(number) < MIN_CLUSTERS:
+            equal = f"{number:.1f} {noun}s with equally many votes"
+            return f"no interval: its votes are worth {equal}, at least {MIN_CLUSTERS} are needed"
     return "no interval: the votes leave its score nothing to vary by"

@@ -7,28 +7,22 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.text.counted import counted
 
-_TIES_TOLD = {
+_TIES_IN_WORDS = {
     "half": "a tie is half a win of each player",
     "davidson": "a tie is an outcome of its own, by the model of Davidson",
     "drop": "ties do not count",
-}
-_DEGREES_TOLD = {
-    "reviewers": "intervals take all votes of one reviewer together, since they share a taste, and every reviewer for one",
-    "effective": "intervals take all votes of one reviewer together, since they share a taste, and those with few votes for less than one",
 }
 
 
 def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
     """Sentences of one fit. `fit`: its rows of `preference_scores`, at least one; `met`: its rows of `preference_met`."""
     one: dict[Any, Any] = fit.iloc[0].to_dict()
-    yield _counted_votes(one) + _options(one)
-    worth = None if is_unknown(one["effective_reviewers"]) else float(one["effective_reviewers"])
-    if narrow := why_narrow(int(one["reviewers"]), worth, str(one["degrees"])):
-        yield f"{narrow[0].upper()}{narrow[1:]}."
+    yield _votes_in_words(one) + _options(one)
+    if not is_unknown(one["note"]):
+        yield f"{one['note'][0].upper()}{one['note'][1:]}."
     if one["separable"]:
         yield (
             "Some players have no finite score: a player that won or lost all its votes can be as strong or as weak as one likes, so that no "
@@ -48,15 +42,15 @@ def fit_in_words(fit: pd.DataFrame, met: pd.DataFrame) -> Iterator[str]:
     if not is_unknown(one["flip_rate"]):
         yield _of_places(one)
     if len(met):
-        yield _pairs_told(met)
+        yield _pairs_in_words(met)
 
 
-def _counted_votes(one: Mapping[Any, Any]) -> str:
-    told = f"{counted(int(one['votes']), 'vote')} of {counted(int(one['reviewers']), 'reviewer')}"
+def _votes_in_words(one: Mapping[Any, Any]) -> str:
+    words = f"{counted(int(one['votes']), 'vote')} of {counted(int(one['reviewers']), 'reviewer')}"
     worth = one["effective_reviewers"]
     if is_unknown(worth):
-        return told
-    return f"{told}, worth {worth:.1f} equally busy ones"
+        return words
+    return f"{words}, worth {worth:.1f} equally busy ones"
 
 
 def _options(one: Mapping[Any, Any]) -> str:
@@ -64,11 +58,12 @@ def _options(one: Mapping[Any, Any]) -> str:
         "no prior" if is_unknown(one["prior_l2"]) else f"a prior of {one['prior_l2']:g} * sum(beta^2) pulls scores towards 0"
     )
     weight = "every vote counts 1" if is_unknown(one["weight"]) else "a vote of confidence c counts c / 5"
-    ties, degrees = _TIES_TOLD.get(one["ties"], one["ties"]), _DEGREES_TOLD.get(one["degrees"], one["degrees"])
+    ties = _TIES_IN_WORDS.get(one["ties"], one["ties"])
+    together = "intervals take all votes of one reviewer together, since they share a taste, and all votes on one prompt"
     if not is_unknown(one["unweighted"]):
         weight = f"{weight}, although weights were asked for: {one['unweighted']}"
     items = "" if is_unknown(one["items"]) else f" Only votes on items that fit {one['items']}."
-    return f". How they count: {ties}; {weight}; {prior}; {degrees}.{items}"
+    return f". How they count: {ties}; {weight}; {prior}; {together}.{items}"
 
 
 def _of_votes_left_out(one: Mapping[Any, Any]) -> Iterator[str]:
@@ -85,15 +80,15 @@ def _ends_of_length(one: Mapping[Any, Any]) -> str:
 
 
 def _of_places(one: Mapping[Any, Any]) -> str:
-    told = f"{one['flip_rate']:.1%} of the verdicts did not survive the swap of the texts, and are ties"
+    words = f"{one['flip_rate']:.1%} of the verdicts did not survive the swap of the texts, and are ties"
     if not is_unknown(one["first_share"]):
-        told += f"; {one['first_share']:.3f} of the decisions are for the text that stood first; 0.5: the place plays no part"
-    return f"{told}."
+        words += f"; {one['first_share']:.3f} of the decisions are for the text that stood first; 0.5: the place plays no part"
+    return f"{words}."
 
 
-def _pairs_told(met: pd.DataFrame) -> str:
+def _pairs_in_words(met: pd.DataFrame) -> str:
     """How many pairs there are and were voted on, with leak risks and voided votes."""
     sums = {name: int(met[name].sum()) for name in ("n_pairs", "n_voted", "n_leak_risk", "n_votes_leak_risk", "n_void")}
-    told = f"{counted(sums['n_pairs'], 'pair')} of responses, {sums['n_voted']:,} with a vote that counts"
-    told += f"; a name stood in the texts of {sums['n_leak_risk']:,}, with {counted(sums['n_votes_leak_risk'], 'vote')}"
-    return f"{told}; {counted(sums['n_void'], 'voided vote')}."
+    words = f"{counted(sums['n_pairs'], 'pair')} of responses, {sums['n_voted']:,} with a vote that counts"
+    words += f"; a name stood in the texts of {sums['n_leak_risk']:,}, with {counted(sums['n_votes_leak_risk'], 'vote')}"
+    return f"{words}; {counted(sums['n_void'], 'voided vote')}."

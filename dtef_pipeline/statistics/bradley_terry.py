@@ -46,9 +46,11 @@ class PairedOutcomes:
     times: Floats
     """How many equal comparisons the row stands for, above 0."""
     cluster: Codes | None
-    """Who made it, from 0; None: every comparison is independent of all others."""
+    """Who made it, from 0; None: not known."""
     covariates: Floats
     """(rows, covariates): differences, left less right, of what else may decide; of none (rows, 0)."""
+    item: Codes | None = None
+    """On what it was made, from 0; None: not known."""
 
     def where(self, rows: Flags) -> PairedOutcomes:
         """The rows that are true in `rows` (rows,)."""
@@ -61,6 +63,7 @@ class PairedOutcomes:
             self.times[rows],
             None if self.cluster is None else self.cluster[rows],
             self.covariates[rows],
+            None if self.item is None else self.item[rows],
         )
 
 
@@ -93,13 +96,20 @@ class StrengthFit:
         return "separable" in self.no_answer
 
     @property
+    def estimates(self) -> Floats:
+        """(parameters,) betas, coefficients, ln(nu)."""
+        theta = np.nan if self.nu is None else np.log(self.nu)
+        known = np.concatenate([self.beta, self.coefficients])
+        return np.concatenate([known, np.full(len(self.inverse) - len(known), theta)])
+
+    @property
     def model_errors(self) -> Floats:
         """(parameters,) standard errors as if every comparison were independent and the model were true; NaN where there is no score."""
         variance = np.diag(self.inverse)
         return np.where(variance > 0, np.sqrt(np.abs(variance)), np.nan)
 
 
-def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
+def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0) -> StrengthFit:
     """The betas that make the outcomes most likely, and with `ties` davidson also nu.
 
     `ties`: half a win for each player, by Davidson's model (1970), or dropped. `l2` is the penalty of l2 * sum(beta^2), a normal prior of
@@ -112,36 +122,36 @@ def fit_strengths(given: PairedOutcomes, *, ties: Ties = "half", l2: float = 0.0
         raise ConfigError(f"ties {ties!r}: allowed: {', '.join(TIES)}")
     if not (np.isfinite(l2) and l2 >= 0):
         raise ConfigError(f"l2 {l2}: allowed: 0 or more")
-    rows = given.where(given.outcome != 0) if ties == "drop" else given
+    rows = outcomes.where(outcomes.outcome != 0) if ties == "drop" else outcomes
     component = components(rows.players, rows.left, rows.right)
-    finite = np.ones(rows.players, dtype=bool) if l2 else _finite(rows, component)
+    finite = np.ones(rows.players, dtype=bool) if l2 else _have_finite_betas(rows, component)
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
     why = np.where(finite, "", "separable").astype("<U12")
     if fault := _fault(rows, component, has_theta, l2):
         rows, has_theta = rows.where(np.zeros(len(rows.left), dtype=bool)), False
         why[finite & (np.bincount(component)[component] > 1)] = fault
-    newton = _Newton(_merged(rows), component, has_theta, l2)
-    if not newton.converged():
+    newton = _Newton(_merge_equal_rows(rows), component, has_theta, l2)
+    if not newton.converge():
         why[finite & (np.bincount(component)[component] > 1)] = "unconverged"
-    return _answer(newton, rows, component, why, davidson=ties == "davidson")
+    return _strength_fit(newton, rows, component, why, davidson=ties == "davidson")
 
 
 def _fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
     """Why nu or the coefficients leave no finite answer, in one word; empty where they do."""
     if not len(rows.left) or not (has_theta or rows.covariates.size):
         return ""
-    merged = _merged(rows)
-    if not rows.covariates.size and _some_beat_each_other(merged):
+    distinct = _merge_equal_rows(rows)
+    if not rows.covariates.size and _some_beat_each_other(distinct):
         return ""
-    if grows_forever(_must_not_fall(merged, has_theta, fixed=l2 > 0)):
+    if grows_forever(_must_not_fall(distinct, has_theta, fixed=l2 > 0)):
         return "separable"
-    return "" if _Newton(rows, component, has_theta, l2).told_apart() else "unidentified"
+    return "" if _Newton(rows, component, has_theta, l2).has_one_maximum() else "unidentified"
 
 
-def _some_beat_each_other(merged: PairedOutcomes) -> bool:
+def _some_beat_each_other(distinct: PairedOutcomes) -> bool:
     """Whether two players beat each other: wins that no score explains hold nu down."""
-    won = merged.where(merged.outcome != 0)
+    won = distinct.where(distinct.outcome != 0)
     pairs = won.left * won.players + won.right
     return len(np.unique(pairs)) < len(pairs)
 
@@ -153,7 +163,7 @@ def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
     return better, np.concatenate([rows.right[won], rows.left[lost]])
 
 
-def _finite(rows: PairedOutcomes, component: Codes) -> Flags:
+def _have_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
     """(players,) whether the component of each is strongly connected."""
     group = strong_groups(rows.players, *better_and_worse(rows))
     of_both = np.unique(np.stack([component, group]), axis=1)
@@ -177,7 +187,7 @@ def _must_not_fall(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Flo
     return np.concatenate([won, won / 2 - theta, theta - apart[tied] / 2, theta + apart[tied] / 2])
 
 
-def _merged(rows: PairedOutcomes) -> PairedOutcomes:
+def _merge_equal_rows(rows: PairedOutcomes) -> PairedOutcomes:
     """The same likelihood in fewer rows: equal comparisons as one, whoever made them."""
     if rows.covariates.size:
         return rows
@@ -219,11 +229,12 @@ class _Newton:
     def coefficients(self) -> Floats:
         return self.at[self.rows.players : self.rows.players + self.rows.covariates.shape[1]]
 
-    def converged(self) -> bool:
+    def converge(self) -> bool:
+        """Moves to the maximum; whether it was reached."""
         for _ in range(_MOST_STEPS):
             terms = self.terms(self.rows)
             try:
-                step: Floats = np.asarray(np.linalg.solve(self._held(self.information(terms)), self._gradient(terms)))
+                step: Floats = np.asarray(np.linalg.solve(self._hold_means(self.information(terms)), self._gradient(terms)))
             except np.linalg.LinAlgError:
                 return False
             if not np.isfinite(step).all():
@@ -231,16 +242,16 @@ class _Newton:
             if np.abs(step).max(initial=0.0) <= _CLOSE * (1 + np.abs(self.at).max(initial=0.0)):
                 self.at = self.at + step
                 return True
-            if not self._risen(step, self._value(terms)):
+            if not self._take_step(step, self._value(terms)):
                 return False
         return False
 
-    def told_apart(self) -> bool:
+    def has_one_maximum(self) -> bool:
         """Whether each parameter can be told apart from the others: no direction but the means leaves every row as it is."""
         information = self.information(self.terms(self.rows))
         if (np.diag(information)[self.rows.players :] <= 0).any():
             return False
-        held = self._held(information)
+        held = self._hold_means(information)
         scale = np.sqrt(np.diag(held))
         return bool(np.linalg.eigvalsh(held / np.outer(scale, scale)).min() > _FLAT)
 
@@ -271,13 +282,13 @@ class _Newton:
 
     def inverse(self) -> Floats:
         """Inverse of the information at the present place, without the direction of the means of components."""
-        found = np.linalg.inv(self._held(self.information(self.terms(self.rows))))
+        found = np.linalg.inv(self._hold_means(self.information(self.terms(self.rows))))
         k = self.rows.players
         found[:k] -= self.means @ found[:k]
         found[:, :k] -= found[:, :k] @ self.means
         return np.asarray(found)
 
-    def _held(self, information: Floats) -> Floats:
+    def _hold_means(self, information: Floats) -> Floats:
         """The information with the mean of each component held at 0."""
         k = self.rows.players
         own = np.diag(information)
@@ -297,7 +308,7 @@ class _Newton:
     def _value(self, terms: OutcomeTerms) -> float:
         return float((self.counts * terms.value).sum() - self.l2 * (self.betas**2).sum())
 
-    def _risen(self, step: Floats, before: float) -> bool:
+    def _take_step(self, step: Floats, before: float) -> bool:
         """Takes the step, halved until the likelihood does not fall by more than rounding."""
         start = self.at
         for _ in range(60):
@@ -313,7 +324,7 @@ def _by_player(rows: PairedOutcomes, values: Floats) -> Floats:
     return np.asarray(gained - np.bincount(rows.right, weights=values, minlength=rows.players))
 
 
-def _answer(
+def _strength_fit(
     newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
     if failed := "unconverged" in why:
@@ -328,7 +339,9 @@ def _answer(
         coefficients=newton.coefficients if decided else np.full_like(newton.coefficients, np.nan),
         nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and decided else None,
         rows=rows,
-        inverse=np.zeros((len(newton.at), len(newton.at))) if failed else _of_known(newton.inverse(), known, any_rows=decided),
+        inverse=np.zeros((len(newton.at), len(newton.at)))
+        if failed
+        else _inverse_of_known(newton.inverse(), known, any_rows=decided),
         terms=newton.terms(rows),
     )
 
@@ -342,6 +355,6 @@ def _shares(beta: Floats, component: Codes) -> Floats:
     return np.where(known, strength / np.where(known, total, 1.0), np.nan)
 
 
-def _of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
+def _inverse_of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
     kept = np.concatenate([known & any_rows, np.full(len(inverse) - len(known), any_rows)])
     return np.where(kept[:, None] & kept[None, :], inverse, 0.0)

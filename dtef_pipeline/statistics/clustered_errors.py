@@ -1,7 +1,11 @@
-"""Errors of scores from comparisons that hang together: who compares several pairs brings a taste along.
+"""Errors of scores from comparisons that depend on each other: through who made them, and through the item that they were made on.
 
-General: it knows players and clusters by number, nothing of any family. The covariance is the sandwich of whole clusters (Huber 1967; Liang &
-Zeger 1986): inverse information, sum over clusters of the outer products of their scores, inverse information, times R / (R - 1).
+General: it knows players, clusters and items by number, nothing of any family. The covariance is the sandwich of whole clusters (Huber 1967;
+Liang & Zeger 1986), by clusters, by items, and by both (Cameron, Gelbach & Miller 2011): V = V_cluster + V_item - V_(cluster and item). Each is
+times G* / (G* - 1), G*: its effective number of clusters (Carter, Schnepel & Steigerwald 2017); of a mean of independent values that is without
+bias. As V need not be positive, a variance is the largest of V, V_cluster and V_item (MacKinnon, Nielsen & Webb 2024, arXiv:2406.08880). In an
+interval t has the degrees of freedom of that one: G* of its ways, the smaller of two, less 1. Tests of pairs take the smaller of both ways:
+Holm's method reads the tails of t, where a variance that is small by chance misleads.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from dtef_pipeline.statistics.bradley_terry import StrengthFit
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS
 
@@ -28,29 +32,18 @@ _NOTHING_TO_VARY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ClusteredErrors:
-    """What is known of the errors of a fit's parameters: betas, coefficients, ln(nu)."""
+    """Errors of a fit's parameters: betas, coefficients, ln(nu)."""
 
-    covariance: Floats
-    """(parameters, parameters)"""
-    clusters: Codes
-    """(parameters,) clusters of the component of each; of all rows for coefficients and ln(nu)."""
+    covariances: Floats
+    """(1 or 3, parameters, parameters): of each way alone, and of both together."""
     effective: Floats
-    """(parameters,) how many equally large clusters they are worth, (sum n)^2 / sum n^2; at most `clusters`."""
-    degrees: Floats
-    """(parameters,) degrees of freedom of t, 1 or more."""
-    own: Codes
-    """(players,) clusters that compared each player."""
+    """(1 or 3, parameters) effective number of clusters of the rows that each parameter is about; of both ways the smaller one."""
     votes: Floats
     """(players,) comparisons that each player was in."""
 
-    @property
-    def errors(self) -> Floats:
-        """(parameters,) standard errors; 0 where the covariance has none."""
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-
 
 class Bounds(NamedTuple):
-    """Standard error and ends of the interval; NaN: none."""
+    """Standard errors and ends of the intervals of a fit's parameters, (parameters,) each; NaN: none."""
 
     se: Floats
     low: Floats
@@ -67,72 +60,76 @@ class PairTests(NamedTuple):
     """Betas, better less worse, in logits."""
     se: Floats
     p: Floats
-    """Two-sided, of t = difference / se with R - 1 degrees of freedom; NaN where the data leave the difference no error."""
+    """Two-sided, of t = difference / se with the fewest effective clusters of the two players and ways; NaN: no error is left."""
     p_holm: Floats
     """Adjusted for all pairs of the component."""
 
 
-def clustered_errors(fit: StrengthFit, *, effective: bool = False) -> ClusteredErrors:
-    """The clustered sandwich of a fit, times R / (R - 1), with R - 1 degrees of freedom; R: the clusters of the component.
+def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
+    """The two-way clustered sandwich of a fit and its effective numbers of clusters; one-way where `dependence` names one way.
 
-    With `effective`, R is how many equally large clusters they are worth: where a few make most of the rows, R of all is too many, and
-    intervals hold the truth too rarely. Rows without clusters are each their own.
+    A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g: the information of a cluster's rows about the parameter; it is the
+    number of clusters where they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with each parameter's rows alone.
     """
-    rows, players, alone = fit.rows, len(fit.beta), fit.rows.cluster is None
-    cluster, clusters = _codes_of_clusters(fit)
-    scores = _scores(fit, cluster, clusters)
-    middle = (scores.T @ scores).toarray()
-    # Components, and behind them all rows together, for the parameters that are no betas.
-    parts = np.concatenate([fit.component[rows.left], np.full(len(rows.left), players)])
-    counts, worth = _clusters_of(
-        parts, np.tile(cluster, 2), players + 1, np.tile(rows.times, 2), np.tile(rows.weight, 2), alone=alone
-    )
-    at = np.concatenate([fit.component, np.full(len(fit.inverse) - players, players)])
-    n = worth[at] if effective else counts[at]
-    scale = np.sqrt(np.divide(n, n - 1, out=np.zeros(len(n)), where=n > 1))
-    both, times = np.concatenate([rows.left, rows.right]), np.tile(rows.times, 2)
-    own, _ = _clusters_of(both, np.tile(cluster, 2), players, times, np.tile(rows.weight, 2), alone=alone)
-    return ClusteredErrors(
-        covariance=fit.inverse @ middle @ fit.inverse * np.outer(scale, scale),
-        clusters=counts[at].astype(np.int64),
-        effective=worth[at],
-        degrees=np.maximum(n - 1, 1),
-        own=own.astype(np.int64),
-        votes=np.bincount(both, weights=times, minlength=players).astype(np.float64),
-    )
+    rows, ways = fit.rows, dependence(fit.rows)
+    scores, information = _of_rows(fit)
+    found = [_one_way(fit, scores, information, way) for way in ways or (None,)]
+    covariances, effective = map(list, zip(*found, strict=True))
+    if len(ways) == 2:
+        both = np.unique(np.stack(ways), axis=1, return_inverse=True)[1].ravel()
+        covariances.append(sum(covariances) - _one_way(fit, scores, information, both)[0])
+        effective.append(np.minimum(*effective))
+    votes = np.bincount(np.concatenate([rows.left, rows.right]), weights=np.tile(rows.times, 2), minlength=len(fit.beta))
+    return ClusteredErrors(np.stack(covariances), np.stack(effective), votes.astype(np.float64))
 
 
-def bounds(estimates: Floats, errors: Floats, degrees: Floats, allowed: npt.NDArray[np.bool_]) -> Bounds:
-    """Estimates -+ t times their errors at 95 %, t with these degrees of freedom; NaN where it is not allowed. Arrays of one shape."""
-    t = stdtrit(degrees, (1 + CONFIDENCE) / 2)
-    se = np.where(allowed, errors, np.nan)
-    return Bounds(se, estimates - t * se, estimates + t * se)
+def dependence(rows: PairedOutcomes) -> tuple[Codes, ...]:
+    """Clusters and items of the rows, where they are known: rows of neither in common are independent.
+
+    Items count where rows are worth at least MIN_CLUSTERS of them; intervals of fewer hold for these items only.
+    """
+    ways = () if rows.cluster is None else (rows.cluster,)
+    many = rows.item is not None and round(effective_number(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
+    return (*ways, rows.item) if many and rows.item is not None else ways
 
 
-def enough(fit: StrengthFit, found: ClusteredErrors) -> npt.NDArray[np.bool_]:
-    """(players,) whether there is enough for an interval: clusters of the component and of the player, and comparisons of the player.
+def effective_number(codes: Codes, sizes: Floats) -> float:
+    """How many equally large clusters rows are worth: (sum n)^2 / sum n^2, n: the sizes of a cluster's rows together; 0 of none."""
+    of_clusters = np.bincount(codes, weights=sizes)
+    return float(of_clusters.sum() ** 2 / (of_clusters**2).sum()) if of_clusters.any() else 0.0
+
+
+def bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
+    """Estimates -+ t times their errors at 95 %; NaN where there are too few effective clusters (rounded) or comparisons of a player.
 
     A player that a few compared is fitted to their tastes exactly, so that the sandwich would see no spread between them.
     """
-    players = len(fit.beta)
-    many = (found.clusters[:players] >= MIN_CLUSTERS) & (found.own >= MIN_CLUSTERS) & (found.votes >= FEWEST_VOTES)
-    spread = found.errors[:players] > _NOTHING_TO_VARY * np.nan_to_num(fit.model_errors[:players])
-    return np.asarray(np.isfinite(fit.beta) & many & spread)
+    variances = np.diagonal(errors.covariances, axis1=1, axis2=2)
+    largest = variances.argmax(axis=0)[None]
+    variance, effective = (np.take_along_axis(values, largest, axis=0)[0] for values in (variances, errors.effective))
+    se = np.sqrt(np.maximum(variance, 0.0))
+    allowed = np.round(errors.effective[-1]) >= MIN_CLUSTERS
+    allowed[: len(fit.beta)] &= errors.votes >= FEWEST_VOTES
+    allowed &= se > _NOTHING_TO_VARY * np.nan_to_num(fit.model_errors)
+    se = np.where(allowed, se, np.nan)
+    half = stdtrit(np.maximum(effective - 1, 1), (1 + CONFIDENCE) / 2) * se
+    return Bounds(se, fit.estimates - half, fit.estimates + half)
 
 
-def pair_tests(fit: StrengthFit, found: ClusteredErrors) -> PairTests:
+def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
     """Which differences of two betas are more than chance, adjusted by Holm's method over the pairs of each component."""
-    able = np.flatnonzero(enough(fit, found))
+    able = np.flatnonzero(np.isfinite(bounds(fit, errors).se[: len(fit.beta)]))
     first, second = (able[places] for places in np.triu_indices(len(able), 1))
     alike = fit.component[first] == fit.component[second]
     first, second = first[alike], second[alike]
     swap = fit.beta[first] < fit.beta[second]
     better, worse = np.where(swap, second, first), np.where(swap, first, second)
     difference = fit.beta[better] - fit.beta[worse]
-    se = np.sqrt(np.maximum(_of_difference(found.covariance, better, worse), 0.0))
-    least = _NOTHING_TO_VARY * np.sqrt(np.maximum(_of_difference(fit.inverse, better, worse), 0.0))
+    se = _errors_of_differences(errors.covariances, better, worse)
+    least = _NOTHING_TO_VARY * _errors_of_differences(fit.inverse[None], better, worse)
     t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > least)
-    p = 2 * stdtr(found.degrees[better], -np.abs(t))
+    effective = np.minimum(errors.effective[-1, better], errors.effective[-1, worse])
+    p = 2 * stdtr(np.maximum(effective - 1, 1), -np.abs(t))
     adjusted = np.full(len(p), np.nan)
     for number in np.unique(fit.component[better]):
         here = fit.component[better] == number
@@ -140,51 +137,39 @@ def pair_tests(fit: StrengthFit, found: ClusteredErrors) -> PairTests:
     return PairTests(better, worse, difference, se, p, adjusted)
 
 
-def _of_difference(covariance: Floats, better: Codes, worse: Codes) -> Floats:
-    variance = np.diag(covariance)
-    return np.asarray(variance[better] + variance[worse] - 2 * covariance[better, worse])
+def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> Floats:
+    variance = np.diagonal(covariances, axis1=1, axis2=2)
+    each = variance[:, better] + variance[:, worse] - 2 * covariances[:, better, worse]
+    return np.asarray(np.sqrt(np.maximum(each.max(axis=0), 0.0)))
 
 
-def _codes_of_clusters(fit: StrengthFit) -> tuple[Codes, int]:
-    """(rows,) the cluster of each from 0 without gaps, and how many there are."""
-    rows = fit.rows
-    if rows.cluster is None:
-        return np.arange(len(rows.left)), len(rows.left)
-    distinct, codes = np.unique(rows.cluster, return_inverse=True)
-    return codes, len(distinct)
+def _one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
+    """(parameters, parameters) covariance by whole clusters, and (parameters,) effective numbers of clusters; None: each comparison is one."""
+    from scipy.sparse import csr_array
+
+    copies = fit.rows.times
+    if way is not None:
+        totals = csr_array((copies, (way, np.arange(len(way)))), shape=(way.max(initial=-1) + 1, len(way)))
+        scores, information, copies = totals @ scores, totals @ information, np.ones(totals.shape[0])
+    middle = (scores.T @ scores.multiply(copies[:, None])).toarray()
+    sums, squares = copies @ information, copies @ information.multiply(information)
+    effective = np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0)
+    scale = np.sqrt(np.divide(effective, effective - 1, out=np.zeros(len(sums)), where=effective > 1))
+    return fit.inverse @ middle @ fit.inverse * np.outer(scale, scale), effective
 
 
-def _scores(fit: StrengthFit, cluster: Codes, clusters: int) -> Any:
-    """Sparse (clusters, parameters): sums of the derivatives of the logarithm of the likelihood."""
-    from scipy.sparse import coo_array
+def _of_rows(fit: StrengthFit) -> tuple[Any, Any]:
+    """Sparse (rows, parameters): derivatives of the logarithm of the likelihood of one comparison of each row, and its information."""
+    from scipy.sparse import csr_array
 
-    rows, terms, players = fit.rows, fit.terms, len(fit.beta)
-    # Equal comparisons of nobody in particular are clusters of one each: their outer products add up, not their scores.
-    counts = rows.weight * (np.sqrt(rows.times) if rows.cluster is None else rows.times)
-    pull = counts * terms.by_difference
-    last = len(fit.inverse) - 1
-    columns = [(rows.left, pull), (rows.right, -pull)]
-    columns += [(np.full(len(pull), players + place), pull * values) for place, values in enumerate(rows.covariates.T)]
-    if last >= players + rows.covariates.shape[1]:
-        columns.append((np.full(len(pull), last), counts * terms.by_theta))
-    at = np.concatenate([places for places, _ in columns])
-    values = np.concatenate([of_column for _, of_column in columns])
-    return coo_array((values, (np.tile(cluster, len(columns)), at)), shape=(clusters, len(fit.inverse))).tocsr()
-
-
-def _clusters_of(
-    what: Codes, cluster: Codes, size: int, times: Floats, weight: Floats, *, alone: bool
-) -> tuple[Floats, Floats]:
-    """(size,) how many different clusters each has, and (size,) how many equally large ones they are worth."""
-    total = np.bincount(what, weights=weight * times, minlength=size)
-    if alone:
-        counts, of, squares = np.bincount(what, weights=times, minlength=size), what, times * weight**2
-    else:
-        many = int(cluster.max(initial=0)) + 1
-        seen, place = np.unique(what * many + cluster, return_inverse=True)
-        sizes = np.bincount(place, weights=weight * times, minlength=len(seen)).astype(np.float64)
-        of, squares = seen // many, sizes**2
-        counts = np.bincount(of, minlength=size)
-    squared = np.bincount(of, weights=squares, minlength=size)
-    worth = np.divide(total**2, squared, out=np.zeros(size), where=squared > 0)
-    return counts.astype(np.float64), worth
+    rows, terms, n = fit.rows, fit.terms, len(fit.rows.left)
+    covariates = [(np.full(n, at), slope) for at, slope in enumerate(rows.covariates.T, len(fit.beta))]
+    slopes = [(rows.left, np.ones(n)), (rows.right, -np.ones(n)), *covariates]
+    columns = [(at, terms.by_difference * slope, terms.information * slope**2) for at, slope in slopes]
+    if len(fit.inverse) > len(fit.beta) + rows.covariates.shape[1]:
+        columns.append((np.full(n, len(fit.inverse) - 1), terms.by_theta, terms.of_theta))
+    places = np.tile(np.arange(n), len(columns)), np.concatenate([at for at, *_ in columns])
+    scores = np.concatenate([rows.weight * score for _, score, _ in columns])
+    information = np.concatenate([rows.weight**2 * known for *_, known in columns])
+    shape = (n, len(fit.inverse))
+    return csr_array((scores, places), shape=shape), csr_array((information, places), shape=shape)

@@ -20,7 +20,7 @@ def components(players: int, left: Codes, right: Codes) -> Codes:
 
     `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared with each other.
     """
-    return _first_come(_connected(players, left, right, "weak"))
+    return _number_in_order(_component_labels(players, left, right, "weak"))
 
 
 def strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
@@ -29,10 +29,10 @@ def strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
     `better` and `worse` (rows,): who beat or tied whom; a tie stands in both directions. Scores have a finite maximum-likelihood value
     exactly where a connected component is one such group (Zermelo 1929; Ford 1957).
     """
-    return _first_come(_connected(players, better, worse, "strong"))
+    return _number_in_order(_component_labels(players, better, worse, "strong"))
 
 
-def unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
+def unbeaten_players(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
     """(players,) whether nobody outside of a player's group (as of `strong_groups`) ever beat or tied one of it."""
     beaten = groups[worse][groups[better] != groups[worse]]
     return ~np.isin(groups, beaten)
@@ -54,7 +54,7 @@ def grows_forever(constraints: Floats) -> bool:
     return bool(found.status != 0 or -found.fun > _RISES)
 
 
-def _connected(players: int, first: Codes, second: Codes, connection: str) -> Codes:
+def _component_labels(players: int, first: Codes, second: Codes, connection: str) -> Codes:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -62,7 +62,7 @@ def _connected(players: int, first: Codes, second: Codes, connection: str) -> Co
     return np.asarray(connected_components(edges, connection=connection)[1], dtype=np.int64)
 
 
-def _first_come(labels: Codes) -> Codes:
+def _number_in_order(labels: Codes) -> Codes:
     """The same groups, numbered in the order in which they first occur."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first)))[inverse]

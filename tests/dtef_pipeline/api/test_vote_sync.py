@@ -149,8 +149,8 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
         assert other.get(SCORES).json()["note"] is None
         assert "There are no votes yet." in other.get("/board").text
     row = {field.name: None for field in PREFERENCE_SCORES} | {
-        "family": "qa", "partition": "all", "reviewer_kind": "person", "player": "m", "beta": 0.5, "reviewers": 3, "degrees": "reviewers",
-        "reason": "fewer than 5 reviewers", "effective_reviewers": 1.2, "votes_version": now,
+        "family": "qa", "partition": "all", "reviewer_kind": "person", "player": "m", "beta": 0.5, "reviewers": 3, "prompts": 4,
+        "reason": "fewer than 5 reviewers", "effective_reviewers": 1.2, "note": "fewer than 5 prompts", "votes_version": now,
     }  # fmt: skip
     Warehouse(client.app.state.services.settings.warehouse).write(  # type: ignore[attr-defined]
         "preference_scores", pa.Table.from_pylist([row], schema=PREFERENCE_SCORES)
@@ -158,7 +158,7 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
     found = client.get(SCORES, params={"family": "qa"})
     (told,) = found.json()["scores"]
     assert (told["beta"], told["low"], told["reason"]) == (0.5, None, "fewer than 5 reviewers")
-    assert "too narrow" in told["note"]
+    assert told["note"] == "fewer than 5 prompts"
     assert found.json()["note"] is None
     for family in ("games", "elsewhere"):
         assert client.get(SCORES, params={"family": family}).json() == {"scores": [], "votes_version": now, "note": None}

@@ -12,6 +12,7 @@ import pytest
 
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC as METRICS_READ
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.votes import VoteStore
@@ -55,7 +56,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     people = [row for row in board if row["reviewer_kind"] == "person"]
     assert {row["partition"] for row in board} == {"all"}
     assert sorted(row["rank"] for row in people) == list(range(1, 10))
-    assert {(row["votes"], row["reviewers"], row["ties"], row["degrees"]) for row in people} == {(200, 8, "half", "reviewers")}
+    assert {(row["votes"], row["reviewers"], row["ties"], row["prompts"]) for row in people} == {(200, 8, "half", 25)}
     assert people[0]["player"] in PLAYERS[:3]
     assert all(row["low"] < row["beta"] < row["high"] for row in people)
     assert {row["flip_rate"] for row in board} == {None}, "these judges do not say what they saw"
@@ -117,21 +118,13 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(state
     assert "--item x: no votes; items: made/all/0" in refused("preference", "rollup", "--item", "x")
 
 
-def test_intervals_that_are_too_narrow_are_told_by_roll_up_and_board(state: Path) -> None:
-    """Only `fit` said so; the board of the same votes showed the intervals without a word."""
-    store_votes(60, reviewers=8)
-    with VoteStore(Settings.from_environment().responses_url) as store:
-        seen = {"r0"}
-        for vote_id, one, _ in store.votes():
-            if one.reviewer_id in seen - {"r0"}:
-                store.void(vote_id, "test", "so that one reviewer gave most of the votes")
-            seen.add(one.reviewer_id)
-    told = "few reviewers gave most of the votes"
-    assert told in dtef("preference", "rollup").stderr
-    assert "note: qa, all, person: few reviewers" in " ".join(ok("preference", "board").split())
-    assert all(row["note"].startswith(told) for row in strict(ok("preference", "board", "--format", "json")))
-    assert told not in dtef("preference", "rollup", "--degrees", "effective").stderr
-    assert {row["note"] for row in strict(ok("preference", "board", "--format", "json"))} == {None}
+def test_the_board_says_what_limits_intervals(voted: Path) -> None:
+    warehouse = Warehouse(str(voted / "warehouse"))
+    rows = TableReader(warehouse).rows("preference_scores").to_pylist()
+    assert {row["note"] for row in rows} == {None}
+    limited = pa.Table.from_pylist([row | {"note": "few prompts"} for row in rows], schema=PREFERENCE_SCORES)
+    warehouse.write("preference_scores", limited)
+    assert "note: qa, all, person: few prompts" in " ".join(ok("preference", "board").split())
 
 
 def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:

@@ -55,12 +55,12 @@ def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
     assert json.loads(ok("preference", "fit", tmp_path / "votes.csv", "--json"))["scores"] == []
 
 
-def test_few_reviewers_with_most_votes_are_told(tmp_path: Path) -> None:
-    rows = "".join(f"a,b,{'A' if at % 2 else 'B'},r{max(0, at - 90)}\n" for at in range(100))
-    (tmp_path / "votes.csv").write_text(f"left,right,choice,reviewer_id\n{rows}", encoding="utf-8")
-    assert "few reviewers gave most of the votes" in ok("preference", "fit", tmp_path / "votes.csv")
-    assert "are worth 1.2 equally busy ones" in json.loads(ok("preference", "fit", tmp_path / "votes.csv", "--json"))["note"]
-    assert "few reviewers" not in ok("preference", "fit", tmp_path / "votes.csv", "--degrees", "effective")
+def test_votes_without_prompts_and_busy_reviewers_are_said_to_limit_intervals(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    for reviewer, message in ((lambda at: at % 7, "hold for the prompts"), (lambda at: max(0, at - 90), "worth 1.2 reviewers")):
+        rows = "".join(f"a,b,{'A' if at % 3 else 'B'},r{reviewer(at)}\n" for at in range(100))
+        path.write_text(f"left,right,choice,reviewer_id\n{rows}", encoding="utf-8")
+        assert message in " ".join(ok("preference", "fit", path).split())
 
 
 @pytest.mark.parametrize("prior", ["l2=-1", "l2=x", "l1=1", "l2=nan", "l2=inf", "1"])

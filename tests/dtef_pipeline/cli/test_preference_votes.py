@@ -14,8 +14,8 @@ import pytest
 
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.games.laid_out import ASKED_AGAIN
-from dtef_pipeline.preference.fitted import fit_votes
 from dtef_pipeline.preference.vote_files import vote_columns
+from dtef_pipeline.preference.vote_fit import fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 from resources.votes import VoteStore, votes_of_store
 from resources.warehouse import TABLES, Warehouse

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.published_scores import position, preference_scores
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import WhichVotes, columns_of_votes, version_of_votes, votes_on_items
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)
@@ -65,12 +65,12 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
             score.n,
             score.n_reviewers,
         )
-        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["degrees"]) == (
+        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["prompts"]) == (
             42,
             "half",
             None,
             None,
-            "reviewers",
+            own.prompts,
         )
     assert {row["votes_version"] for row in rows} == {version_of_votes([*people, *judged, *elsewhere])}
 

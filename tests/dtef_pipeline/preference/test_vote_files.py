@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.fitted import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.response_lengths import longer_share, read_lengths
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes, repeated_votes
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from tests.conftest import SHARED
+from tests.made.votes import paired
 
 REAL = SHARED / "votes" / "llmfao" / "votes.csv"
 HEADER = "left,right,choice\n"
@@ -142,17 +144,20 @@ def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_
 
 def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
     """Reviewers who each prefer the longer one always or never know as little as one vote each would say."""
-    outcome = np.repeat([1, -1] * 5, 20)
     lengths = np.tile([9.0, 4.0], (200, 1))
-    whole = longer_share(lengths, outcome, np.repeat(np.arange(10), 20))
-    alone = longer_share(lengths, outcome, None)
+    alone_rows = paired([(0, 1, 1 if at // 20 % 2 else -1) for at in range(200)])
+    whole = longer_share(lengths, replace(alone_rows, cluster=np.repeat(np.arange(10), 20)))
+    alone = longer_share(lengths, alone_rows)
     assert whole.share == alone.share == pytest.approx(0.5)
     assert whole.low is not None
     assert alone.low is not None
-    assert whole.low == pytest.approx(0.5 - 2.262157 * np.sqrt(10 / 9 * 10 * 10**2) / 200, abs=1e-5)
+    # The error of the share over p (1 - p) is that of its logit.
+    half = 2.262157 * np.sqrt(10 / 9 * 10 * 10**2) / 200 / 0.25
+    assert whole.low == pytest.approx(1 / (1 + np.exp(half)), abs=1e-5)
     assert alone.low > whole.low + 0.2
-    assert longer_share(lengths, outcome, np.repeat([0, 1], 100)).reason.startswith("no interval: 2 reviewers")
-    assert longer_share(lengths, np.zeros(200, dtype=np.int64), None).share is None
+    assert "worth 2.0 reviewers" in longer_share(lengths, replace(alone_rows, cluster=np.repeat([0, 1], 100))).reason
+    assert longer_share(lengths, replace(alone_rows, outcome=np.ones(200, dtype=np.int64))).reason == "all votes agree"
+    assert longer_share(lengths, replace(alone_rows, outcome=np.zeros(200, dtype=np.int64))).share is None
 
 
 def test_votes_of_one_reviewer_on_one_pair_and_prompt_are_noticed(tmp_path: Path) -> None:

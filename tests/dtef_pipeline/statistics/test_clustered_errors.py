@@ -1,39 +1,90 @@
-"""Errors of scores are those of whole reviewers: the textbook's double loop, and none where there is too little to make one."""
+"""Errors of scores are those of whole reviewers and prompts: the textbook's double loop, and none where there is too little to make one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
-from dtef_pipeline.statistics.bradley_terry import StrengthFit, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, enough, pair_tests
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths
+from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, dependence, effective_number, pair_tests
 from tests.made.votes import lopsided, paired
 
 
-def double_loop(fit: StrengthFit) -> np.ndarray:
-    """Inverse, sum over reviewers and over pairs of their votes of the products of scores, inverse, times R / (R - 1); ties as half wins."""
+def double_loop(fit: StrengthFit, same: Callable[[int, int], bool]) -> np.ndarray:
+    """Inverse, sum over pairs of votes of the same cluster of the products of scores, inverse, times G* / (G* - 1); ties as half wins.
+
+    Summed over all pairs of votes of a cluster, products of what two votes tell of a player are the squares of the sums in G*.
+    """
     rows, k = fit.rows, len(fit.beta)
-    scores = np.zeros((len(rows.left), k))
+    scores, information = np.zeros((2, len(rows.left), k))
     for row, (i, j) in enumerate(zip(rows.left, rows.right, strict=True)):
         expected = 1 / (1 + np.exp(fit.beta[j] - fit.beta[i]))
         pull = rows.weight[row] * ((rows.outcome[row] + 1) / 2 - expected)
         scores[row, i], scores[row, j] = pull, -pull
-    cluster = np.arange(len(rows.left)) if rows.cluster is None else rows.cluster
-    middle = np.zeros((k, k))
+        information[row, i] = information[row, j] = rows.weight[row] ** 2 * expected * (1 - expected)
+    middle, squares = np.zeros((k, k)), np.zeros(k)
     for one in range(len(scores)):
-        for other in np.flatnonzero(cluster == cluster[one]):
-            middle += np.outer(scores[one], scores[other])
-    n = len(set(cluster.tolist()))
-    return fit.inverse @ middle @ fit.inverse * n / (n - 1)
+        for other in range(len(scores)):
+            if same(one, other):
+                middle += np.outer(scores[one], scores[other])
+                squares += information[one] * information[other]
+    effective = information.sum(axis=0) ** 2 / squares
+    scale = np.sqrt(effective / (effective - 1))
+    return fit.inverse @ middle @ fit.inverse * np.outer(scale, scale)
 
 
-@pytest.mark.parametrize("clustered", [True, False])
-def test_the_covariance_is_the_double_loop_s_on_lopsided_votes(clustered: bool) -> None:
-    rows = lopsided(7, votes=150)
-    fit = fit_strengths(rows if clustered else replace(rows, cluster=None))
-    assert clustered_errors(fit).covariance == pytest.approx(double_loop(fit), abs=1e-12)
+def on_prompts(rows: PairedOutcomes, prompts: int = 6, seed: int = 1) -> PairedOutcomes:
+    return replace(rows, item=np.random.default_rng(seed).integers(prompts, size=len(rows.left)))
+
+
+def test_the_covariances_are_those_of_the_double_loop_on_lopsided_votes() -> None:
+    rows = on_prompts(lopsided(7, votes=120))
+    reviewer, prompt = rows.cluster, rows.item
+    fit = fit_strengths(rows)
+    by_reviewer = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j])
+    by_prompt = double_loop(fit, lambda i, j: prompt[i] == prompt[j])
+    by_both = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j] and prompt[i] == prompt[j])
+    both_ways = by_reviewer + by_prompt - by_both
+    assert clustered_errors(fit).covariances == pytest.approx(np.stack([by_reviewer, by_prompt, both_ways]), abs=1e-12)
+    one_way = fit_strengths(replace(rows, item=None))
+    assert clustered_errors(one_way).covariances == pytest.approx(by_reviewer[None], abs=1e-12)
+    alone = fit_strengths(replace(rows, item=None, cluster=None))
+    assert clustered_errors(alone).covariances == pytest.approx(double_loop(fit, lambda i, j: i == j)[None], abs=1e-12)
+
+
+def test_the_largest_variance_decides_with_the_degrees_of_its_ways() -> None:
+    chosen = set()
+    for seed in range(6):
+        fit = fit_strengths(on_prompts(lopsided(7, players=4, votes=900), seed=seed))
+        errors = clustered_errors(fit)
+        variances = np.stack([np.diag(covariance) for covariance in errors.covariances])
+        assert errors.effective[2] == pytest.approx(np.minimum(errors.effective[0], errors.effective[1]))
+        ends = bounds(fit, errors)
+        for at, which in enumerate(variances.argmax(axis=0).tolist()):
+            half = t.ppf(0.975, errors.effective[which, at] - 1) * np.sqrt(variances[which, at])
+            assert (ends.low[at], ends.high[at]) == pytest.approx((fit.beta[at] - half, fit.beta[at] + half))
+            chosen.add(which)
+    assert {0, 2} <= chosen
+
+
+def test_an_effective_number_is_what_equally_large_clusters_would_be() -> None:
+    assert effective_number(np.array([0, 1, 2, 2]), np.ones(4)) == pytest.approx(16 / 6)
+    assert effective_number(np.arange(7), np.full(7, 3.0)) == pytest.approx(7)
+    rows = paired([(0, 1, 1), (1, 0, 1), (0, 1, 0), (1, 0, 0)], cluster=[0, 1, 2, 2])
+    assert clustered_errors(fit_strengths(rows)).effective == pytest.approx(np.full((1, 2), 16 / 6))
+
+
+def test_prompts_count_where_votes_are_worth_five_of_them() -> None:
+    rows = lopsided(7, votes=120)
+    assert len(dependence(on_prompts(rows, 5))) == 2
+    assert len(dependence(on_prompts(rows, 4))) == 1
+    assert len(dependence(replace(rows, item=np.maximum(0, np.arange(120) - 100)))) == 1
+    assert len(dependence(replace(on_prompts(rows), cluster=None))) == 1
+    assert dependence(replace(rows, cluster=None)) == ()
 
 
 def test_equal_votes_of_nobody_in_particular_may_stand_in_one_row() -> None:
@@ -41,8 +92,9 @@ def test_equal_votes_of_nobody_in_particular_may_stand_in_one_row() -> None:
     one = clustered_errors(fit_strengths(paired(rows)))
     merged = replace(paired([(0, 1, 1), (1, 0, 1)]), times=np.array([30.0, 20]))
     other = clustered_errors(fit_strengths(merged))
-    assert other.covariance == pytest.approx(one.covariance)
-    assert (other.clusters.tolist(), other.own.tolist(), other.votes.tolist()) == ([50, 50], [50, 50], [50, 50])
+    assert other.covariances == pytest.approx(one.covariances)
+    assert other.effective == pytest.approx(np.full((1, 2), 50))
+    assert other.votes.tolist() == one.votes.tolist() == [50, 50]
 
 
 @pytest.mark.parametrize("ties", ["half", "davidson"])
@@ -53,30 +105,28 @@ def test_reviewers_that_vote_everything_twice_know_no_more(ties: str) -> None:
         [*zip(rows.left, rows.right, rows.outcome, strict=True)] * 2, rows.players, [*rows.cluster] * 2, [*rows.weight] * 2
     )
     one, other = (fit_strengths(found, ties=ties) for found in (rows, twice))  # type: ignore[arg-type]
-    assert clustered_errors(other).errors == pytest.approx(clustered_errors(one).errors, rel=1e-6)
+    assert clustered_errors(other).covariances == pytest.approx(clustered_errors(one).covariances, rel=1e-6)
+    assert clustered_errors(other).effective == pytest.approx(clustered_errors(one).effective, rel=1e-6)
     assert other.model_errors == pytest.approx(one.model_errors / np.sqrt(2), rel=1e-6)
 
 
-def test_an_interval_is_t_with_one_degree_less_than_reviewers() -> None:
-    found = bounds(np.array([1.0]), np.array([0.5]), np.array([4.0]), np.array([True]))
-    assert (found.low[0], found.high[0]) == pytest.approx((1 - 0.5 * 2.776445, 1 + 0.5 * 2.776445), abs=1e-5)
+def has_interval(fit: StrengthFit) -> list[bool]:
+    return np.isfinite(bounds(fit, clustered_errors(fit)).se).tolist()
 
 
-@pytest.mark.parametrize("reviewers", [4, 5])
-def test_fewer_than_five_reviewers_make_no_interval(reviewers: int) -> None:
-    rows = lopsided(4, players=4, votes=300, reviewers=reviewers)
-    fit = fit_strengths(rows)
-    assert enough(fit, clustered_errors(fit)).all() == (reviewers == 5)
+def test_fewer_than_five_effective_reviewers_make_no_interval() -> None:
+    """Eight names of which one gave nearly all votes were taken for eight reviewers."""
+    rows = lopsided(4, players=4, votes=300, reviewers=8)
+    busy = np.maximum(0, np.arange(300) - 280) % 8
+    for cluster, enough in ((np.arange(300) % 5, True), (np.arange(300) % 4, False), (busy, False)):
+        assert has_interval(fit_strengths(replace(rows, cluster=cluster))) == [enough] * 4
 
 
 def test_a_player_that_one_reviewer_saw_has_no_interval() -> None:
     """Its score is fitted to that one taste exactly, so that the sandwich sees next to no spread in it."""
-    rows = lopsided(4, players=4, votes=300)
+    rows = replace(lopsided(4, players=4, votes=300), cluster=np.arange(300) % 12)
     more = [*zip(rows.left, rows.right, rows.outcome, strict=True), *[(4, 0, 1), (0, 4, 1), (4, 1, 1), (1, 4, 1)] * 5]
-    fit = fit_strengths(paired(more, 5, [*rows.cluster, *[0] * 20]))
-    found = clustered_errors(fit)
-    assert found.errors[4] < found.errors[:4].mean()
-    assert enough(fit, found).tolist() == [True] * 4 + [False]
+    assert has_interval(fit_strengths(paired(more, 5, [*rows.cluster, *[0] * 20]))) == [True] * 4 + [False]
 
 
 def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
@@ -92,8 +142,20 @@ def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
     assert tests.p_holm[smallest] == pytest.approx(min(1.0, 3 * tests.p[smallest]))
 
 
+def test_a_pair_has_the_largest_variance_of_its_difference_and_the_fewest_effective_clusters() -> None:
+    fit = fit_strengths(on_prompts(lopsided(9, players=4, votes=900)))
+    errors = clustered_errors(fit)
+    tests = pair_tests(fit, errors)
+    for pair, (i, j) in enumerate(zip(tests.better, tests.worse, strict=True)):
+        contrast = np.zeros(4)
+        contrast[i], contrast[j] = 1, -1
+        se = max(contrast @ covariance @ contrast for covariance in errors.covariances) ** 0.5
+        degrees = errors.effective[:2][:, [i, j]].min() - 1
+        assert tests.se[pair] == pytest.approx(se)
+        assert tests.p[pair] == pytest.approx(2 * t.sf((fit.beta[i] - fit.beta[j]) / se, degrees))
+
+
 def test_without_an_answer_there_are_no_errors() -> None:
     fit = fit_strengths(paired([(0, 1, 1)] * 20))
-    found = clustered_errors(fit)
-    assert not enough(fit, found).any()
-    assert len(pair_tests(fit, found).p) == 0
+    assert not any(has_interval(fit))
+    assert len(pair_tests(fit, clustered_errors(fit)).p) == 0

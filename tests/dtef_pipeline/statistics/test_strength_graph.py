@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.statistics.strength_graph import components, grows_forever, strong_groups, unbeaten
+from dtef_pipeline.statistics.strength_graph import components, grows_forever, strong_groups, unbeaten_players
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda edge: edge[0] != edge[1]), max_size=15)
 
@@ -56,4 +56,4 @@ def test_scores_grow_for_ever_exactly_where_a_component_is_not_strongly_connecte
 )
 def test_those_whom_nobody_else_beat_are_named(edges: list[tuple[int, int]], top: list[bool]) -> None:
     better, worse = columns(edges)
-    assert unbeaten(strong_groups(3, better, worse), better, worse).tolist() == top
+    assert unbeaten_players(strong_groups(3, better, worse), better, worse).tolist() == top

@@ -14,13 +14,20 @@ from dtef_pipeline.boards.comparisons import tiers
 from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from dtef_pipeline.preference.response_lengths import Lengths, LongerShare, doublings, lengths_of_votes, longer_share
 from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
 from dtef_pipeline.preference.why_unscored import why_no_beta, why_no_bounds
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import Bounds, ClusteredErrors, bounds, clustered_errors, enough, pair_tests
+from dtef_pipeline.statistics.clustered_errors import (
+    Bounds,
+    ClusteredErrors,
+    bounds,
+    clustered_errors,
+    dependence,
+    effective_number,
+    pair_tests,
+)
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
@@ -51,8 +58,6 @@ class PreferenceOptions:
     """A vote of confidence c counts c / 5; None: every vote counts 1."""
     control: Literal["length"] | None = None
     """Betas are those of responses of equal length."""
-    degrees: Literal["reviewers", "effective"] = "reviewers"
-    """Intervals are of t with R - 1 degrees of freedom: R counts reviewers, or how many equally busy ones they are worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class PreferenceScore:
     share: float | None
     """exp(beta) over the sum of the component, 0-1."""
     se: float | None
-    """Of beta, by whole reviewers."""
+    """Of beta, by whole reviewers and prompts."""
     low: float | None
     """95 % interval of beta."""
     high: float | None
@@ -107,8 +112,11 @@ class FittedPreference:
     reviewers: int | None
     """Who gave the votes that count. None: nobody says who voted, so that each vote is taken for independent."""
     effective_reviewers: float | None
-    """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers. Where it is far below `reviewers`,
-    intervals with the degrees of `reviewers` are too narrow."""
+    """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers."""
+    prompts: int | None
+    """Prompts of the votes that count; None: nobody says on which prompts they are."""
+    note: str | None
+    """That intervals hold for these prompts only; None: they hold for others like them too."""
     separable: bool
     """Whether some component has no finite scores."""
     components: tuple[tuple[str, ...], ...]
@@ -121,26 +129,17 @@ class FittedPreference:
 
     def document(self) -> dict[str, Any]:
         """What `dtef preference fit --json` writes."""
-        length = None if self.length is None else {**asdict(self.length), "longer": self.length.longer._asdict()}
-        found = {
-            "votes": self.votes,
-            "counted": self.counted,
-            "reviewers": self.reviewers,
-            "effective_reviewers": self.effective_reviewers,
-            "degrees": self.options.degrees,
-            "note": why_narrow(self.reviewers, self.effective_reviewers, self.options.degrees),
-            "ties": self.options.ties,
-            "prior": {"l2": self.options.l2} if self.options.l2 else None,
-            "weight": self.options.weight,
-            "control": self.options.control,
-            "separable": self.separable,
-            "components": [list(players) for players in self.components],
-            "nu": self.nu,
-            "nu_low": self.nu_low,
-            "nu_high": self.nu_high,
-            "scores": [asdict(score) for score in self.scores],
-        }
-        return found if length is None else {**found, "length": length}
+        values = asdict(self)
+        options = values.pop("options")
+        values["components"] = [list(players) for players in self.components]
+        values["scores"] = list(values["scores"])
+        values |= {"ties": options["ties"], "prior": {"l2": options["l2"]} if options["l2"] else None}
+        values |= {"weight": options["weight"], "control": options["control"]}
+        if self.length is None:
+            del values["length"]
+        else:
+            values["length"]["longer"] = self.length.longer._asdict()
+        return values
 
 
 def fit_votes(
@@ -156,22 +155,27 @@ def fit_votes(
     of_votes = lengths_of_votes(votes, lengths) if isinstance(lengths, Mapping) else lengths
     rows = _rows(votes, options, of_votes)
     fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
-    errors = clustered_errors(fit, effective=options.degrees == "effective")
+    errors = clustered_errors(fit)
+    ends = bounds(fit, errors)
     counts = rows.where(rows.outcome != 0) if options.ties == "drop" else rows
-    low_nu, high_nu = _nu_ends(fit, errors)
+    prompts = None if counts.item is None else len(np.unique(counts.item))
+    # Without a tie nu is 0, and its logarithm has no interval.
+    low_nu, high_nu = (_number(np.exp(end[-1])) if fit.nu else None for end in (ends.low, ends.high))
     return FittedPreference(
         options=options,
         votes=votes.votes,
         counted=int(counts.times.sum()),
         reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
-        effective_reviewers=_worth(counts),
+        effective_reviewers=None if counts.cluster is None else effective_number(counts.cluster, counts.weight * counts.times),
+        prompts=prompts,
+        note=_note(fit, ends, prompts),
         separable=fit.separable,
         components=_components(votes, fit),
         nu=fit.nu,
         nu_low=low_nu,
         nu_high=high_nu,
-        scores=_scores(votes, counts, fit, errors),
-        length=None if of_votes is None else _length(fit, errors, longer_share(of_votes, rows.outcome, rows.cluster)),
+        scores=_scores(votes, counts, fit, errors, ends),
+        length=None if of_votes is None else _length(fit, ends, longer_share(of_votes, rows)),
     )
 
 
@@ -186,23 +190,37 @@ def _rows(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None
         weight = votes.confidence / MOST_CONFIDENT
     if options.control and lengths is None:
         raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
-    reviewer = None if votes.reviewer_ids is None else np.unique(votes.reviewer_ids, return_inverse=True)[1]
+    reviewer, prompt = map(_codes, (votes.reviewer_ids, votes.prompt_ids))
     control = doublings(lengths) if options.control and lengths is not None else np.zeros((n, 0))
-    return PairedOutcomes(len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control)
+    return PairedOutcomes(
+        len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control, prompt
+    )
+
+
+def _codes(names: tuple[str, ...] | None) -> Codes | None:
+    return None if names is None else np.unique(names, return_inverse=True)[1]
+
+
+def _note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
+    if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in dependence(fit.rows)):
+        return None
+    known = (
+        "the votes have no prompt ids"
+        if prompts is None
+        else f"the votes are worth fewer than {MIN_CLUSTERS} prompts ({prompts})"
+    )
+    return f"intervals hold for the prompts of these votes only, not for others like them: {known}"
 
 
 def _components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
-    found: list[list[str]] = [[] for _ in range(int(fit.component.max(initial=-1)) + 1)]
-    for name, number in zip(votes.players, fit.component.tolist(), strict=True):
-        found[number].append(name)
-    return tuple(map(tuple, found))
+    names = np.array(votes.players, dtype=object)
+    return tuple(tuple(names[fit.component == number]) for number in range(int(fit.component.max(initial=-1)) + 1))
 
 
 def _scores(
-    votes: VoteColumns, counts: PairedOutcomes, fit: StrengthFit, errors: ClusteredErrors
+    votes: VoteColumns, counts: PairedOutcomes, fit: StrengthFit, errors: ClusteredErrors, ends: Bounds
 ) -> tuple[PreferenceScore, ...]:
-    allowed, players = enough(fit, errors), len(votes.players)
-    ends = bounds(fit.beta, errors.errors[:players], errors.degrees[:players], allowed)
+    players = len(votes.players)
     n = np.bincount(np.concatenate([counts.left, counts.right]), weights=np.tile(counts.times, 2), minlength=players).astype(
         np.float64
     )
@@ -223,7 +241,7 @@ def _scores(
             se_model=_number(fit.model_errors[at]),
             n=int(n[at]),
             n_reviewers=None if reviewers is None else int(reviewers[at]),
-            reason=unscored[at] or ("" if allowed[at] else unbounded[at]),
+            reason=unscored[at] or ("" if np.isfinite(ends.se[at]) else unbounded[at]),
         )
         for at, name in enumerate(votes.players)
     ]
@@ -247,36 +265,16 @@ def _reviewers(counts: PairedOutcomes) -> Codes | None:
     """(players,) how many reviewers compared each; None: nobody says who voted."""
     if counts.cluster is None:
         return None
-    many = int(counts.cluster.max(initial=0)) + 1
-    seen = np.unique(np.concatenate([counts.left, counts.right]) * many + np.tile(counts.cluster, 2))
-    return np.bincount(seen // many, minlength=counts.players)
+    of_votes = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])
+    return np.bincount(np.unique(of_votes, axis=1)[0], minlength=counts.players)
 
 
-def _length(fit: StrengthFit, errors: ClusteredErrors, longer: LongerShare) -> LengthEffect:
+def _length(fit: StrengthFit, ends: Bounds, longer: LongerShare) -> LengthEffect:
     if not fit.coefficients.size:
         return LengthEffect(None, None, None, None, longer)
-    ends = _of_parameter(fit, errors, len(fit.beta), fit.coefficients[0])
-    return LengthEffect(_number(fit.coefficients[0]), _number(ends.se[0]), _number(ends.low[0]), _number(ends.high[0]), longer)
-
-
-def _nu_ends(fit: StrengthFit, errors: ClusteredErrors) -> tuple[float | None, float | None]:
-    """95 % interval of nu, from that of its logarithm; none where there was no tie."""
-    if not fit.nu:
-        return None, None
-    ends = _of_parameter(fit, errors, len(fit.inverse) - 1, np.log(fit.nu))
-    return _number(np.exp(ends.low[0])), _number(np.exp(ends.high[0]))
-
-
-def _of_parameter(fit: StrengthFit, errors: ClusteredErrors, at: int, estimate: float) -> Bounds:
-    many = errors.clusters[at : at + 1] >= MIN_CLUSTERS
-    return bounds(np.array([estimate]), errors.errors[at : at + 1], errors.degrees[at : at + 1], many)
-
-
-def _worth(counts: PairedOutcomes) -> float | None:
-    if counts.cluster is None:
-        return None
-    sizes = np.bincount(counts.cluster, weights=counts.weight * counts.times).astype(np.float64)
-    return float(sizes.sum() ** 2 / (sizes**2).sum()) if sizes.any() else 0.0
+    at = len(fit.beta)
+    coefficient, se, low, high = (_number(values[at]) for values in (fit.estimates, *ends))
+    return LengthEffect(coefficient, se, low, high, longer)
 
 
 def _number(value: float) -> float | None:

@@ -8,7 +8,6 @@ from typing import Any
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.votes_now import version_of_votes_now, why_not_of_now
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.preference.narrow_intervals import why_narrow
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -17,16 +16,16 @@ _SCORES_TABLE = "preference_scores"
 _SCORES_FOLLOW = "Dagster makes them, usually within a quarter of an hour"
 
 
-def told_scores(services: Services, family: str | None, partition: str) -> dict[str, Any]:
-    """The rows of `preference_scores`, of one family if it is named, each with a `note` that says when its interval is too narrow.
+def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
+    """The rows of `preference_scores`, of one family if it is named, each with a `note` on the limit of its interval.
 
     `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
     WarehouseError where there is one that cannot be read.
     """
     rows, now = _stored_rows(services.settings), version_of_votes_now(services.votes)
     changed = why_not_of_now([row["votes_version"] for row in rows], now)
-    told = [_told(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
-    return {"scores": told, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
+    scores = [_finite_values(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return {"scores": scores, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
 
 
 def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
@@ -39,6 +38,5 @@ def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    finite = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
-    return {**finite, "note": why_narrow(row["reviewers"], row["effective_reviewers"], row["degrees"])}
+def _finite_values(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.preference.fitted import FittedPreference, PreferenceOptions, fit_votes
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
+from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOptions, fit_votes
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
+from dtef_pipeline.statistics.clustered_errors import clustered_errors
 from tests.conftest import SHARED
 from tests.made.votes import paired
 
@@ -82,21 +84,39 @@ def test_real_votes_have_the_published_scores(real: VoteColumns, published: dict
     assert found.nu == (pytest.approx(published["davidson_nu"], abs=1e-4) if ties == "davidson" else None)
 
 
-def test_real_votes_have_the_published_errors(real: VoteColumns, published: dict[str, Any]) -> None:
-    found = fit_votes(real)
+def test_real_votes_without_prompts_have_the_published_errors(real: VoteColumns, published: dict[str, Any]) -> None:
+    found = fit_votes(replace(real, prompt_ids=None))
     assert (found.votes, found.reviewers, len(found.scores)) == tuple(
         published[name] for name in ("votes", "reviewers", "models")
     )
-    for name, column in (("se", "se_by_reviewer"), ("se_model", "se_model"), ("share", "share_half_tie")):
+    for name, column in (("se_model", "se_model"), ("share", "share_half_tie")):
         assert by_model(found, name) == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-3)
+    # Those published count every reviewer for one, R / (R - 1).
+    rows, reviewer = zip(real.left, real.right, real.outcome, strict=True), np.unique(real.reviewer_ids, return_inverse=True)[1]
+    errors = clustered_errors(fit_strengths(paired([*rows], cluster=reviewer)))
+    ratio = (1 - 1 / errors.effective[0]) / (1 - 1 / published["reviewers"])
+    by_reviewer = dict(zip(real.players, np.sqrt(np.diag(errors.covariances[0]) * ratio), strict=True))
+    assert by_reviewer == pytest.approx({row["model"]: row["se_by_reviewer"] for row in published["scores"]}, abs=1e-3)
+
+
+def test_errors_of_real_votes_count_how_prompts_differ(real: VoteColumns) -> None:
+    """Five prompts were taken for all that could be asked: errors were three quarters of what prompts and reviewers leave."""
+    before, after = (by_model(fit_votes(votes), "se") for votes in (replace(real, prompt_ids=None), real))
+    ratios = [after[name] / before[name] for name in before if after[name] is not None]
+    assert 1.2 < np.median(ratios) < 1.5
+    assert min(ratios) > 1 - 1e-9
+    few = [score.reason for score in fit_votes(real).scores if score.se is None]
+    assert all("prompts with equally many votes" in reason for reason in few)
+    assert 5 < len(few) < 20
 
 
 def test_real_votes_do_not_depend_on_their_order(real: VoteColumns) -> None:
     order = np.random.default_rng(3).permutation(real.votes)
     assert real.reviewer_ids is not None
+    assert real.prompt_ids is not None
     turned = VoteColumns(
         real.where, real.players, real.left[order], real.right[order], real.outcome[order], real.times,
-        tuple(real.reviewer_ids[at] for at in order),
+        tuple(real.reviewer_ids[at] for at in order), prompt_ids=tuple(real.prompt_ids[at] for at in order),
     )  # fmt: skip
     for name in ("beta", "se", "tier"):
         assert by_model(fit_votes(turned), name) == pytest.approx(by_model(fit_votes(real), name), abs=1e-9)
@@ -168,6 +188,28 @@ def test_a_player_of_few_votes_has_a_score_without_an_interval() -> None:
     assert few.beta is not None
     assert (few.se, few.low, few.tier, few.reason) == (None, None, None, "no interval: 2 votes, at least 10 are needed")
     assert {score.model for score in found.scores if score.low is not None} == {"a", "b"}
+
+
+@pytest.mark.parametrize(("prompts", "note"), [(None, "no prompt ids"), (4, "fewer than 5 prompts (4)"), (5, "")])
+def test_intervals_of_few_or_unknown_prompts_are_said_to_hold_for_these_only(prompts: int | None, note: str) -> None:
+    draw = random.Random(1)
+    rows = [("a", "b", draw.choice([1, -1])) for _ in range(120)]
+    votes = columns(rows, [f"r{at % 6}" for at in range(120)])
+    if prompts is not None:
+        votes = replace(votes, prompt_ids=tuple(f"p{at % prompts}" for at in range(120)))
+    found = fit_votes(votes)
+    assert all(score.low is not None for score in found.scores)
+    assert found.prompts == prompts
+    assert note in (found.note or "") if note else found.note is None
+
+
+def test_busy_reviewers_that_leave_too_few_are_the_reason() -> None:
+    draw = random.Random(1)
+    rows = [("a", "b", draw.choice([1, -1])) for _ in range(120)]
+    found = fit_votes(columns(rows, [f"r{max(0, at - 100)}" for at in range(120)]))
+    assert {score.low for score in found.scores} == {None}
+    assert all("worth 1.4 reviewers" in score.reason for score in found.scores)
+    assert found.note is None
 
 
 def test_tiers_open_where_the_first_of_a_tier_is_better() -> None:
