@@ -80,17 +80,18 @@ def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDAr
     lot = _places(pairs["battery"], "draw", round_id)
     turn = {
         question: place
-        for _, questions in pairs.groupby("battery", sort=False)["question_id"]
+        for _, questions in pairs["question_id"].groupby(pairs["battery"], sort=False)
         for question, place in _places(questions, "draw", round_id).items()
     }
     attributes, segments = (_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
     circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
     begin = int(digest("segments", round_id, seed), 16) / 16**32
     order = np.empty(len(pairs), dtype=np.int32)
-    for (battery, question), rows in pairs.iloc[circle].groupby(["battery", "question_id"], sort=False).indices.items():
-        places = circle[rows]
+    in_turn = pairs.iloc[circle]
+    for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
+        places, battery = circle[rows], in_turn["battery"].iloc[rows[0]]
         needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
-        first = begin + lot[battery] * _OF_BATTERY + turn[question] * _OF_QUESTION
+        first = begin + lot[battery] * _OF_BATTERY + turn[str(question)] * _OF_QUESTION
         order[places] = np.arange(len(places))
         order[places[_around(needed, first % 1)]] = np.arange(needed)
     return order
