@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.statistics.permutation import fewest_clusters
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.attributes import segment
@@ -23,6 +24,8 @@ from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import select_prompts
 from dtef_pipeline.survey.question_draw import Sample, draw_order, segment_order, what_it_tells
 from tests.made.scores import score_row, scores_table, survey_rows
+from tests.made.world_tables import connection
+from tests.made.worlds import Design, World
 
 COUNTS = np.array([False, False])
 DEFINES_ALL = np.array([True, True])
@@ -166,6 +169,21 @@ def test_prompts_asked_and_boards_are_of_the_same_pairs(sample: Sample) -> None:
         f"q{place}" for place in range(4) if (place + 2) % 4 < (sample.questions or 4) and place % 3 < (sample.segments or 3)
     }
     assert set(asked) == wanted
+
+
+def test_models_of_different_samples_are_compared_on_the_smaller_one() -> None:
+    world = World(Design((3, 2, *(1,) * 6), countries=(15, 20, 30, 40)))
+    asked = "segment_order < CASE model WHEN 'm0' THEN 2 ELSE 4 END"
+    with connection(world, world.survey(np.random.default_rng(1)), ceiling_draws=0) as tables:
+        scores = tables.sql(
+            "SELECT scores.* FROM scores JOIN survey_responses USING (round, segment, question_id) "
+            f"WHERE model IN ('m0', 'm1') AND {asked}"
+        ).to_arrow_table()
+        tables.register("scores", scores)
+        (compared,) = comparisons(load_cells(tables, SurveyBoardOptions()), SurveyBoardOptions()).to_dict("records")
+        own = load_cells(tables, SurveyBoardOptions(sample_segments=2)).groupby("model", observed=True)["score"].mean()
+    assert compared["n_pairs"] == 2 * 11
+    assert compared["difference"] == pytest.approx(abs(own["m0"] - own["m1"]))
 
 
 def in_batteries(*of: str, **given: object) -> pd.DataFrame:
