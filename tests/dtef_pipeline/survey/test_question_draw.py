@@ -131,7 +131,7 @@ class TestSegments:
     def test_every_segment_is_as_likely_as_another(self, number: int) -> None:
         # Where small attributes were more likely, means over the sample would be off.
         pairs = of_round((3, 1), country=6, gender=2, age=3)
-        seeds = 1_500
+        seeds = 500
         share = sum(segment_order("GD4", pairs, seed) < number for seed in range(seeds)) / seeds
         expected = number / 11
         assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / seeds)
