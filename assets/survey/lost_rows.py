@@ -32,9 +32,9 @@ _OF_PROMPT = (KEYS.item, *_WAY)
 _WITHOUT_RESPONSE = ("error", "budget")
 """States of rows whose calls a run may make again."""
 
-_SAMPLED = ("--questions", "--sample-segments")
+_DRAWN_BY = ("--questions", "--sample-segments")
 Order = Mapping[str, tuple[int, ...]]
-"""By question, its places in the draw that the options of `_SAMPLED` cut off, from 0."""
+"""By question, its places in the draw that the options of `_DRAWN_BY` cut off, from 0."""
 InStore = Callable[[str], Iterable[StoredModel]]
 """The models with stored responses in a snapshot."""
 
@@ -170,7 +170,7 @@ def _asking(at: Mapping[str, str], rows: Collection[tuple[str, ...]], order: Ord
     for name, found in {**values, "snapshot": [at["snapshot"]]}.items():
         options += [(by_column[name].option, value) for value in found if found != [by_column[name].usual]]
     asked = {row[0] for row in rows} & set(order)
-    for place, option in enumerate(_SAMPLED):
+    for place, option in enumerate(_DRAWN_BY):
         last = max((order[question][place] for question in asked), default=-1)
         within = {question: places for question, places in order.items() if places[place] <= last}
         if 0 < len(within) < len(order):

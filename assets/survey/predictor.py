@@ -32,7 +32,7 @@ from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
-from dtef_pipeline.survey.question_draw import EVERYTHING, ORDERS, Sample
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -43,9 +43,9 @@ Stored = Callable[[Sequence[str]], pa.Table]
 REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
-_ORDERED = (KEYS.item, *ORDERS)
+_DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
 # Of `survey_responses`, what says which prompts are asked; baselines need more.
-_CHOSEN_BY = (*_ORDERED, "duplicate_of")
+_CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
@@ -252,7 +252,9 @@ class Predictor:
         kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
-        order = {question: tuple(places) for question, *places in zip(*(survey[n].to_pylist() for n in _ORDERED), strict=True)}
+        order = {
+            question: tuple(places) for question, *places in zip(*(survey[n].to_pylist() for n in _DRAW_COLUMNS), strict=True)
+        }
         snapshot = self.options.snapshot
         all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
         for lost in all_lost.models:
@@ -278,7 +280,7 @@ class Predictor:
             keys = request_keys(ids, model.variant, draw, self.options.snapshot)
             known = self._known(keys)
             own |= {prompt for prompt, key in zip(ids, keys, strict=True) if key in known}
-        places = np.array([order[question] for question in prompts["question_id"].to_pylist()]).reshape(-1, len(ORDERS))
+        places = np.array([order[question] for question in prompts["question_id"].to_pylist()]).reshape(-1, len(DRAW_ORDERS))
         last = places[[prompt in own for prompt in ids]].max(axis=0, initial=-1)
         return prompts.filter(pa.array((places <= last).all(axis=1)))
 

@@ -19,7 +19,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import EVERYTHING, ORDERS, Sample
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
@@ -182,7 +182,7 @@ def _as_asked(asked: RunAsked, rows: pa.Table) -> pa.Table:
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
     if (sample := Sample(told.get("questions"), told.get("sample_segments"))) == EVERYTHING:
         return rows
-    drawn = sample.questions_of(asked.rows("survey_responses", ["question_id", *ORDERS]))
+    drawn = sample.questions_of(asked.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
     return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), drawn.cast(pa.string())))
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dtef_pipeline.cli.selection import Selection
     from resources.warehouse import Warehouse
 
-_TABLES = ("survey_responses", "reference_scores", "scores")
-_SERIES = ["way", "model_variant"]
+_TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
+_SERIES_OF_SCORES = ["way", "model_variant"]
 
 
 class _Spread(NamedTuple):
@@ -38,7 +38,7 @@ class _Spread(NamedTuple):
 
 def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
     """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
-    there = [name for name in _TABLES if warehouse.values(name, "round")]
+    there = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
     if not there:
         return
 
@@ -114,7 +114,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.D
 def _stored(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
     """Mean scores of language models by pair, of the ways of asking that are chosen."""
     if not has_table(connection, "scores"):
-        return pd.DataFrame(columns=[*KEYS.pair, *_SERIES, "score"])
+        return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
     score = policy_sql(SurveyBoardOptions())
     return connection.execute(
         f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
@@ -127,7 +127,7 @@ def _stored(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.Data
 
 def _components(scores: pd.DataFrame) -> Components | None:
     """Means over the models of their variance components; None where none has scores in batteries enough."""
-    series = [own for _, own in scores.groupby(_SERIES) if own["cluster"].nunique() >= MIN_CLUSTERS]
+    series = [own for _, own in scores.groupby(_SERIES_OF_SCORES) if own["cluster"].nunique() >= MIN_CLUSTERS]
     return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
 
 

@@ -20,7 +20,7 @@ from resources.settings import shipped
 from resources.warehouse import Warehouse
 
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
-_SAMPLED = ("questions", "sample_segments")
+_SAMPLE_FIELDS = ("questions", "sample_segments")
 """The options behind the fields of Sample."""
 _SPELLED = {flag.field: flag.spelled for flag in FLAGS}
 
@@ -111,7 +111,7 @@ class Selection:
             "limits": dict(self.limits),
             "budgets": {name: budget.model_dump(exclude_none=True) for name, budget in self.budgets.items()},
             **self.budget.model_dump(exclude_none=True),
-            **{name: number for name, number in zip(_SAMPLED, self.sample, strict=True) if number},
+            **{name: number for name, number in zip(_SAMPLE_FIELDS, self.sample, strict=True) if number},
             **of_snapshot,
         }
         return {
@@ -226,7 +226,7 @@ def _of_experiment(options: RunOptions, experiment: Experiment, models: Models) 
         "conditions": tuple(one.options for one in asked if one.model == asked[0].model),
         "models": every,
         "models_of": models_of if any(len(of) < len(every) for of in models_of.values()) else {},
-        "sample": Sample(*(getattr(options, name) or getattr(experiment, name) for name in _SAMPLED)),
+        "sample": Sample(*(getattr(options, name) or getattr(experiment, name) for name in _SAMPLE_FIELDS)),
         "draws": options.draws or experiment.draws,
         "system_prompts": experiment.system_prompts,
         "experiment": experiment,

@@ -22,7 +22,7 @@ from dtef_pipeline.statistics.permutation import fewest_clusters
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.text.counted import counted
 
-ORDERS = ("draw_order", "segment_order")
+DRAW_ORDERS = ("draw_order", "segment_order")
 """Columns of `survey_responses` that say what a sample asks: the place of the question in the draw, and that of the segment."""
 _BATTERIES_NEEDED = {"intervals": MIN_CLUSTERS, "tests and tiers": fewest_clusters(1)}
 """The fewest batteries of each: below, a score has no interval, or no difference between two models can pass for more than chance."""
@@ -59,7 +59,7 @@ def draw_order(
     return found
 
 
-_OF_BATTERY, _OF_QUESTION, _OF_SEGMENT = math.sqrt(3), (math.sqrt(5) - 1) / 2, math.sqrt(2) - 1
+_BATTERY_STEP, _QUESTION_STEP, _SEGMENT_STEP = math.sqrt(3), (math.sqrt(5) - 1) / 2, math.sqrt(2) - 1
 """Steps between neighbours, as parts of the circle of segments: irrational, so that any number of them is spread evenly (Weyl 1916)."""
 
 
@@ -91,7 +91,7 @@ def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDAr
     for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
         places, battery = circle[rows], in_turn["battery"].iloc[rows[0]]
         needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
-        first = begin + lot[battery] * _OF_BATTERY + turn[str(question)] * _OF_QUESTION
+        first = begin + lot[battery] * _BATTERY_STEP + turn[str(question)] * _QUESTION_STEP
         order[places] = np.arange(len(places))
         order[places[_around(needed, first % 1)]] = np.arange(needed)
     return order
@@ -106,7 +106,7 @@ def _around(count: int, first: float) -> npt.NDArray[np.int64]:
     """(count,) places of a circle in steps that visit each of them once; `first`: where on it they begin, from 0 to 1."""
     step = min(
         (step for step in range(1, count + 1) if math.gcd(step, count) == 1),
-        key=lambda step: abs(step - count * _OF_SEGMENT),
+        key=lambda step: abs(step - count * _SEGMENT_STEP),
         default=0,
     )
     return (int(first * count) + step * np.arange(count)) % max(count, 1)
@@ -121,7 +121,7 @@ class Sample(NamedTuple):
     @property
     def sql(self) -> str | None:
         """The condition on rows of `survey_responses`; None: all count."""
-        drawn = zip(ORDERS, self, strict=True)
+        drawn = zip(DRAW_ORDERS, self, strict=True)
         return " AND ".join(f"{name} < {int(number)}" for name, number in drawn if number is not None) or None
 
     @property
@@ -131,8 +131,8 @@ class Sample(NamedTuple):
         return f"({pair}) IN (SELECT {pair} FROM survey_responses WHERE {self.sql})" if self.sql else None
 
     def questions_of(self, survey: pa.Table) -> pa.Array:
-        """Ids of the questions that a segment is asked, given `question_id` and what ORDERS names of its `survey_responses`."""
-        for name, number in zip(ORDERS, self, strict=True):
+        """Ids of the questions that a segment is asked, given `question_id` and what DRAW_ORDERS names of its `survey_responses`."""
+        for name, number in zip(DRAW_ORDERS, self, strict=True):
             survey = survey if number is None else survey.filter(pc.less(survey[name], number))
         ids: pa.Array = survey["question_id"].combine_chunks()
         return ids
