@@ -39,10 +39,12 @@ LARGE = (600, 700, 900, 1200, 1500)
 
 @dataclass(frozen=True)
 class Regime:
-    """`row`: the segment whose row of the board by segment is judged; None: the overall board."""
+    """`row`: the segment whose row of the board by segment is judged; None: the overall board. `sample_segments`: of each question, so many
+    are asked, drawn anew for each survey; None: all."""
 
     design: Design
     row: str | None = None
+    sample_segments: int | None = None
 
 
 MANY: dict[str, Any] = {"countries": COUNTRIES, "ages": 6}
@@ -60,6 +62,10 @@ REGIMES = {
     "GD5: 46 questions in 24 batteries": Regime(Design(GD5, **MANY)),
     "GD6: 91 questions in 42 batteries": Regime(Design(GD6, **MANY)),
     "GD7: 54 questions in 25 batteries": Regime(Design(GD7, **MANY)),
+    "GD3: 2 segments of each question": Regime(Design(GD3, **MANY), sample_segments=2),
+    "GD3: 4 segments of each question": Regime(Design(GD3, **MANY), sample_segments=4),
+    "GD4: 2 segments of each question": Regime(Design(GD4, **MANY), sample_segments=2),
+    "GD4: 4 segments of each question": Regime(Design(GD4, **MANY), sample_segments=4),
     "54 questions, 27 countries of 10-185": Regime(Design((1,) * 54, **MANY)),
     "one country of 30 among 10, 54 questions": Regime(Design((1,) * 54, countries=(30,) * 10), row="country:country3"),
     "20 questions, half of the cells asked": Regime(Design(SINGLE[:20], asked=0.5)),
@@ -123,7 +129,7 @@ def shown(regime: Regime, at: int) -> dict[str, list[float]]:
     """[value, low, high] of every number that is published of one survey; equal comparisons: [difference, low, high, p]."""
     world = World(regime.design, _WORLD)
     tables = connection(world, world.survey(np.random.default_rng([_WORLD, at])), _CEILING_DRAWS)
-    options = SurveyBoardOptions()
+    options = SurveyBoardOptions(sample_segments=regime.sample_segments)
     evidence = load_evidence(tables, options)
     rows = board(tables, "segment" if regime.row else "overall", options, evidence)
     if regime.row:

@@ -30,7 +30,7 @@ from dtef_pipeline.survey.whole import whole
 from resources.sources import content_hash
 
 
-@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="10"))
+@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="11"))
 def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
 

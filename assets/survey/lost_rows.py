@@ -32,6 +32,9 @@ _OF_PROMPT = (KEYS.item, *_WAY)
 _WITHOUT_RESPONSE = ("error", "budget")
 """States of rows whose calls a run may make again."""
 
+_DRAWN_BY = ("--questions", "--sample-segments")
+Order = Mapping[str, tuple[int, ...]]
+"""By question, its places in the draw that the options of `_DRAWN_BY` cut off, from 0."""
 InStore = Callable[[str], Iterable[StoredModel]]
 """The models with stored responses in a snapshot."""
 
@@ -109,10 +112,10 @@ class LostPredictions(NamedTuple):
     elsewhere: frozenset[str] | None = None
     """Where none told it, the variants that another partition of the round held; None: nothing tells of one."""
 
-    def require_all(self, kept: Sequence[pa.Table], let_go: Collection[str], order: Mapping[str, int], remake: str) -> None:
+    def require_all(self, kept: Sequence[pa.Table], let_go: Collection[str], order: Order, remake: str) -> None:
         """Raises WarehouseError where rows are not had again that scores or results of the partition still have: they would go there too.
 
-        `kept`: the rows that are had again, of each of the models. `let_go`: names of models whose rows may go. `order`: the place of each
+        `kept`: the rows that are had again, of each of the models. `let_go`: names of models whose rows may go. `order`: the places of each
         question in the draw. `remake`: the command that makes the file again.
         """
         if not self.is_told:
@@ -133,7 +136,7 @@ class LostPredictions(NamedTuple):
             f"would go from scores and results too: {', '.join(which)}; {ask}let them go: `{remake} {gone}`"
         )
 
-    def notes(self, kept: Sequence[pa.Table], order: Mapping[str, int]) -> list[str]:
+    def notes(self, kept: Sequence[pa.Table], order: Order) -> list[str]:
         """What may not be had again where no table of the partition told what it held, a line for each. As for `require_all`."""
         if self.is_told:
             return []
@@ -145,7 +148,7 @@ class LostPredictions(NamedTuple):
         is_as_elsewhere = self.elsewhere is not None and self.elsewhere <= there
         return lines if is_as_elsewhere else [*lines, self._untold(kept, order)]
 
-    def _untold(self, kept: Sequence[pa.Table], order: Mapping[str, int]) -> str:
+    def _untold(self, kept: Sequence[pa.Table], order: Order) -> str:
         had = {one.model.name: rows for one, rows in zip(self.models, kept, strict=True) if not one.model.is_computed}
         stored = ", ".join(f"{counted(len(rows), 'row')} of {name}" for name, rows in had.items() if len(rows)) or "none"
         computed = (
@@ -159,16 +162,20 @@ class LostPredictions(NamedTuple):
         )
 
 
-def _asking(at: Mapping[str, str], rows: Collection[tuple[str, ...]], order: Mapping[str, int], models: Sequence[str]) -> str:
+def _asking(at: Mapping[str, str], rows: Collection[tuple[str, ...]], order: Order, models: Sequence[str]) -> str:
     """The command that asks models for these rows: of each the question, the condition, the context level and the draw."""
     options = [(f"--{level}", at[level]) for level in (SPACE.first, SPACE.second)]
     by_column = {one.column: one for one in TABLES["predictions"].remake.asked}
     values = {name: sorted({row[place] for row in rows}) for place, name in enumerate(_WAY, start=1)}
     for name, found in {**values, "snapshot": [at["snapshot"]]}.items():
         options += [(by_column[name].option, value) for value in found if found != [by_column[name].usual]]
-    last = max((order[row[0]] for row in rows if row[0] in order), default=-1)
-    if -1 < last < max(order.values()):
-        options.append(("--questions", str(last + 1)))
+    asked = {row[0] for row in rows} & set(order)
+    for place, option in enumerate(_DRAWN_BY):
+        last = max((order[question][place] for question in asked), default=-1)
+        within = {question: places for question, places in order.items() if places[place] <= last}
+        if 0 < len(within) < len(order):
+            options.append((option, str(last + 1)))
+            order = within
     if (draws := 1 + max((int(row[-1]) for row in rows), default=0)) > 1:
         options.append(("--draws", str(draws)))
     options += [("--model", name) for name in models]

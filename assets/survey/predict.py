@@ -30,6 +30,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 
@@ -46,6 +47,9 @@ class PredictConfig(AskingConfig):
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
     questions: int | None = Field(
         default=None, ge=1, description="Ask only N questions of each round, drawn over its batteries."
+    )
+    sample_segments: int | None = Field(
+        default=None, ge=1, description="Ask each question of only S segments of the round, drawn over its attributes."
     )
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
     limits: dict[str, int] = Field(
@@ -68,7 +72,7 @@ class PredictConfig(AskingConfig):
             models_of=models_of,
             conditions=tuple(self.conditions),
             context_levels=tuple(self.context_levels),
-            questions=self.questions,
+            sample=Sample(self.questions, self.sample_segments),
             draws=self.draws,
             snapshot=self.snapshot,
             limits=self.limits,

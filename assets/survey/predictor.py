@@ -13,10 +13,11 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.survey.lost_rows import InStore, lost_predictions
+from assets.survey.lost_rows import InStore, Order, lost_predictions
 from assets.survey.previous_round import PreviousRound
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
@@ -31,6 +32,7 @@ from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -41,8 +43,9 @@ Stored = Callable[[Sequence[str]], pa.Table]
 REQUESTS_AT_A_TIME = 5_000
 """Held in memory: so many, or one partition's where that has more."""
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
+_DRAW_COLUMNS = (KEYS.item, *DRAW_ORDERS)
 # Of `survey_responses`, what says which prompts are asked; baselines need more.
-_CHOSEN_BY = (KEYS.item, "draw_order", "duplicate_of")
+_CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 # What a prompt is about in every condition: limits choose by it.
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
@@ -60,7 +63,7 @@ class PredictOptions:
     models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     context_levels: tuple[str, ...] = ()
-    questions: int | None = None
+    sample: Sample = EVERYTHING
     draws: int = 1
     snapshot: str = "base"
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -249,7 +252,9 @@ class Predictor:
         kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
-        order = dict(zip(survey["question_id"].to_pylist(), survey["draw_order"].to_pylist(), strict=True))
+        order = {
+            question: tuple(places) for question, *places in zip(*(survey[n].to_pylist() for n in _DRAW_COLUMNS), strict=True)
+        }
         snapshot = self.options.snapshot
         all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
         for lost in all_lost.models:
@@ -267,16 +272,17 @@ class Predictor:
         self.not_restored[plan.key] = all_lost.notes(kept, order)
         return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
 
-    def _asked_by_the_store(self, prompts: pa.Table, order: Mapping[str, int], model: ModelSpec, draws: int) -> pa.Table:
-        """The prompts up to the last question with a response of its own: one of the same words may serve a question that was never asked."""
+    def _asked_by_the_store(self, prompts: pa.Table, order: Order, model: ModelSpec, draws: int) -> pa.Table:
+        """The prompts of the smallest sample that has all with a response of their own: one of the same words may serve a question that was
+        never asked."""
         ids, own = prompts["prompt_id"].to_pylist(), set[str]()
         for draw in range(draws):
             keys = request_keys(ids, model.variant, draw, self.options.snapshot)
             known = self._known(keys)
             own |= {prompt for prompt, key in zip(ids, keys, strict=True) if key in known}
-        places = [order[question] for question in prompts["question_id"].to_pylist()]
-        last = max((place for place, prompt in zip(places, ids, strict=True) if prompt in own), default=-1)
-        return prompts.filter(pa.array([place <= last for place in places], pa.bool_()))
+        places = np.array([order[question] for question in prompts["question_id"].to_pylist()]).reshape(-1, len(DRAW_ORDERS))
+        last = places[[prompt in own for prompt in ids]].max(axis=0, initial=-1)
+        return prompts.filter(pa.array((places <= last).all(axis=1)))
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints, where nothing is computed; all by default."""
@@ -289,7 +295,7 @@ class Predictor:
             survey,
             conditions=options.conditions,
             context_levels=options.context_levels,
-            questions=options.questions,
+            sample=options.sample,
         )
         return Prompts(survey, blueprints, chosen)
 

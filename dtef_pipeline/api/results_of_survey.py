@@ -19,7 +19,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import drawn_questions
+from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
 
@@ -179,9 +179,9 @@ def _as_asked(asked: RunAsked, rows: pa.Table) -> pa.Table:
     told = asked.told("predictions")
     for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
-    if (questions := told.get("questions")) is None:
+    if (sample := Sample(told.get("questions"), told.get("sample_segments"))) == EVERYTHING:
         return rows
-    drawn = drawn_questions(asked.rows("survey_responses", ["question_id", "draw_order"]), int(questions))
+    drawn = sample.questions_of(asked.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
     return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), drawn.cast(pa.string())))
 
 

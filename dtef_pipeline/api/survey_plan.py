@@ -85,11 +85,13 @@ def refuse_survey_names(given: Mapping[str, Any], settings: Settings) -> None:
 
 
 def _numbers_of_prompts(manifest: SurveyEvaluation, keys: Sequence[str], settings: Settings) -> Iterator[int]:
-    """By partition, of the questions that were ingested."""
+    """By partition, of the questions that are drawn."""
+    from dtef_pipeline.survey.question_draw import DRAW_ORDERS, Sample
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(settings.warehouse)
     ways = len(manifest.conditions) * len(manifest.context_levels)
+    sample = Sample(manifest.questions, manifest.sample_segments)
     for key in keys:
-        questions = len(warehouse.read_or_empty("survey_responses", columns=["question_id"], **SPACE.levels(key)))
-        yield ways * (questions if manifest.questions is None else min(questions, manifest.questions))
+        survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
+        yield ways * len(sample.questions_of(survey))

@@ -86,7 +86,8 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
             context_levels=tuple(chosen.context_levels),
             snapshot=chosen.snapshot,
             segments=chosen.segments,
-            questions=chosen.questions,
+            questions=chosen.sample.questions,
+            sample_segments=chosen.sample.segments,
         )
         whole, reasons = view(connection, "overall", options), reasons_without_score(connection, options)
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
@@ -115,10 +116,27 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
 
 def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
     """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
-    segments = ", ".join(options.segments) or "all segments"
+    segments = _segments(connection, options)
     counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
     questions = _questions(connection, options)
     return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {level}; {counted_responses}"
+
+
+def _segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
+    named, asked = ", ".join(options.segments), options.sample_segments
+    there = _places_drawn(connection, "segment_order", options)
+    if asked is None or there is None or there <= asked:
+        return named or "all segments"
+    return "; ".join(filter(None, [named, f"{asked:,} of {counted(there, 'segment')} drawn for each question"]))
+
+
+def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
+    """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
+    ((there,),) = connection.execute(
+        f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
+    ).fetchall()
+    return None if there is None else int(there)
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
@@ -126,9 +144,7 @@ def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOption
     asked = options.questions
     if asked is None:
         return "all questions"
-    ((there,),) = connection.execute(
-        "SELECT max(draw_order) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
-    ).fetchall()
+    there = _places_drawn(connection, "draw_order", options)
     if there is not None and there <= asked:
         return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
     return f"{counted(asked, 'question')} of each round" if len(options.rounds) > 1 else f"{asked:,} of {there:,} questions"

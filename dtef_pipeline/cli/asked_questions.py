@@ -1,15 +1,21 @@
-"""What `dtef estimate` and `dtef run` say of the questions before anything is asked: in how many batteries they are, and what that can tell."""
+"""What `dtef estimate` and `dtef run` say before anything is asked: questions, batteries and pairs, and how sure they will make a score."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
+import numpy as np
 import pandas as pd
 
+from dtef_pipeline.asking.models import COMPUTED_SQL
+from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.expected_error import FOUND, Components, expected_error, of_difference, variance_components
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import what_it_tells
 from resources.table_reader import TableReader
@@ -18,33 +24,114 @@ if TYPE_CHECKING:
     from dtef_pipeline.cli.selection import Selection
     from resources.warehouse import Warehouse
 
+_TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
+_SERIES_OF_SCORES = ["way", "model_variant"]
+
+
+class _Spread(NamedTuple):
+    """Variance components, and what they are from."""
+
+    score: Components
+    difference: Components
+    source: str
+
 
 def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
-    """A line for each round, and one for all where there are several. None where surveys cannot be read: whoever asks them says so."""
+    """Lines for each round, and for all where there are several. None where surveys cannot be read: whoever asks them says so."""
+    there = [name for name in _TABLES_OF_PAIRS if warehouse.values(name, "round")]
+    if not there:
+        return
 
-    def found(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-        return _questions(connection, chosen)
+    def found(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
+        clusters = question_clusters(connection)
+        return _linked(_pairs(connection, chosen), clusters), _spread(connection, chosen, clusters)
 
     try:
-        questions = TableReader(warehouse).query(found, only=["survey_responses"])
+        pairs, spread = TableReader(warehouse).query(found, only=there, first=())
     except (WarehouseError, duckdb.Error):
         return
-    for round_id, own in questions.groupby("round", sort=False):
-        yield f"{round_id}: {what_it_tells(own, chosen.questions)}"
+    for round_id, own in pairs.groupby("round", sort=False):
+        yield from _lines(str(round_id), own, chosen, spread)
     if len(chosen.rounds) > 1:
-        yield f"{' and '.join(chosen.rounds)} together: {what_it_tells(questions, chosen.questions)}"
+        yield from _lines(f"{' and '.join(chosen.rounds)} together", pairs, chosen, spread)
 
 
-def _questions(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
-    """One row per question that the chosen segments answered: `round`, `question_id`, `draw_order`, `is_target`, and its `cluster`.
+def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | None) -> Iterator[str]:
+    drawn = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
+    questions = drawn.groupby("question", sort=False, as_index=False).agg(
+        draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
+    )
+    yield f"{name}: {what_it_tells(questions, chosen.sample.questions)}"
+    targets = drawn[drawn["is_target"]]
+    asked = targets[targets["draw_order"] < (chosen.sample.questions or np.inf)]
+    of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
+    told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
+        score, difference = (expected_error(of, asked) for of in (spread.score, spread.difference))
+        told += (
+            f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
+            f"{FOUND * difference:.3f} is found with 80 % power (by {spread.source})"
+        )
+    yield told
 
-    Batteries are linked over all rounds, as on boards.
-    """
-    rows = connection.execute(
-        f"""SELECT {", ".join(KEYS.shared_item)}, min(draw_order) AS draw_order, NOT bool_and(circular) AS is_target
-            FROM survey_responses
-            WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment))
-            GROUP BY {", ".join(KEYS.shared_item)} ORDER BY list_position($1, round), draw_order""",
-        [list(chosen.rounds), list(chosen.segments)],
+
+def _pairs(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """One row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
+    counts = SurveyBoardOptions(segments=chosen.segments).of_answers or "true"
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
+            FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}
+            ORDER BY list_position($1, round), draw_order""",
+        [list(chosen.rounds), list(chosen.segments), chosen.sample.segments or 2**31 - 1],
     ).df()
-    return rows.merge(question_clusters(connection), on=list(KEYS.shared_item))
+
+
+def _spread(connection: duckdb.DuckDBPyConnection, chosen: Selection, clusters: pd.DataFrame) -> _Spread | None:
+    """By what language models scored when asked so, where that is enough; else by baselines. None: there are too few batteries of either."""
+    baselines = _linked(_baselines(connection, chosen), clusters)
+    score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
+    if score is None or difference is None:
+        return None
+    stored = _linked(_stored(connection, chosen), clusters)
+    own, between = _components(stored), _components(of_difference(stored))
+    by = "stored scores" if own else "the baselines' scores"
+    of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
+    return _Spread(own or score, between or difference, by + of_difference_by)
+
+
+def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """The leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
+    metric = SurveyBoardOptions().metric
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
+                   coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
+            FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
+            WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
+        [list(chosen.rounds)],
+    ).df()
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+    """Mean scores of language models by pair, of the ways of asking that are chosen."""
+    if not has_table(connection, "scores"):
+        return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
+    score = policy_sql(SurveyBoardOptions())
+    return connection.execute(
+        f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
+            WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
+                AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
+            GROUP BY ALL HAVING avg({score}) IS NOT NULL""",
+        [list(chosen.rounds), list(chosen.spelled), list(chosen.context_levels)],
+    ).df()
+
+
+def _components(scores: pd.DataFrame) -> Components | None:
+    """Means over the models of their variance components; None where none has scores in batteries enough."""
+    series = [own for _, own in scores.groupby(_SERIES_OF_SCORES) if own["cluster"].nunique() >= MIN_CLUSTERS]
+    return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
+
+
+def _linked(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+    """With `cluster`, and `question`, one name for round and id."""
+    linked = rows.merge(clusters, on=list(KEYS.shared_item))
+    return linked.assign(question=linked["round"] + "/" + linked["question_id"])

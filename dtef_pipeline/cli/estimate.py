@@ -99,7 +99,7 @@ def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tupl
         except DtefError as error:
             say(f"warning: {error}", err=True)
             continue
-        tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
+        tables.append(select_prompts(made, survey, sample=chosen.sample).select(_READ))
         if has_duplicates(survey):
             same |= same_texts(made, as_listed)
     if not tables and reader.left_out:

@@ -14,11 +14,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.question_draw import Sample
 from resources.failures import is_full
 from resources.settings import shipped
 from resources.warehouse import Warehouse
 
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
+_DRAW_OPTIONS = ("questions", "sample_segments")
+"""The options behind the fields of Sample."""
 _SPELLED = {flag.field: flag.spelled for flag in FLAGS}
 
 
@@ -31,6 +34,7 @@ class RunOptions:
     models: tuple[str, ...] = ()
     contexts: tuple[str, ...] = ()
     questions: int | None = None
+    sample_segments: int | None = None
     draws: int | None = None
     snapshot: str = "base"
     limits: tuple[str, ...] = ()
@@ -63,7 +67,7 @@ class Selection:
     models: tuple[ModelSpec, ...]
     models_of: Mapping[str, tuple[ModelSpec, ...]]
     """For a condition, the models asked in it instead of all."""
-    questions: int | None
+    sample: Sample
     draws: int
     snapshot: str
     limits: Mapping[str, int]
@@ -107,7 +111,7 @@ class Selection:
             "limits": dict(self.limits),
             "budgets": {name: budget.model_dump(exclude_none=True) for name, budget in self.budgets.items()},
             **self.budget.model_dump(exclude_none=True),
-            **({"questions": self.questions} if self.questions else {}),
+            **{name: number for name, number in zip(_DRAW_OPTIONS, self.sample, strict=True) if number},
             **of_snapshot,
         }
         return {
@@ -196,7 +200,7 @@ def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
         "conditions": _conditions(options),
         "models": models.resolve(options.models or ("baselines",)),
         "models_of": {},
-        "questions": options.questions,
+        "sample": Sample(options.questions, options.sample_segments),
         "draws": options.draws or 1,
     }
 
@@ -222,7 +226,7 @@ def _of_experiment(options: RunOptions, experiment: Experiment, models: Models) 
         "conditions": tuple(one.options for one in asked if one.model == asked[0].model),
         "models": every,
         "models_of": models_of if any(len(of) < len(every) for of in models_of.values()) else {},
-        "questions": options.questions or experiment.questions,
+        "sample": Sample(*(getattr(options, name) or getattr(experiment, name) for name in _DRAW_OPTIONS)),
         "draws": options.draws or experiment.draws,
         "system_prompts": experiment.system_prompts,
         "experiment": experiment,

@@ -69,6 +69,11 @@ selects_what_is_asked = options(
         type=click.IntRange(min=1),
         help="Ask only N questions of each round, drawn over its batteries.  [default: all]",
     ),
+    click.option(
+        "--sample-segments",
+        type=click.IntRange(min=1),
+        help="Ask each question of only S segments of the round, drawn over its attributes.  [default: all]",
+    ),
     click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
     snapshot_or_base(f"{NEW_LABEL}, and one that begins with a date counts as that date."),
     click.option(

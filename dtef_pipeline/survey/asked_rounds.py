@@ -16,7 +16,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLeve
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.text.nearest import nearest
 
-_ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "draws"}
+_ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "sample_segments", "draws"}
 
 
 class SurveyAsked(Part):
@@ -29,6 +29,9 @@ class SurveyAsked(Part):
     context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []  # noqa: RUF012 - pydantic copies it
     conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]  # noqa: RUF012 - pydantic copies it
     questions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """So many of each round, drawn over its batteries."""
+    sample_segments: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Each question of only so many segments of the round, drawn over its attributes."""
     draws: Draws = 1
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     """Of every language model that takes one; None: each model's own."""

@@ -76,6 +76,7 @@ class Experiment(Part):
     """Selectors, as `dtef run --model` takes them."""
     contexts: _Levels = ["0"]
     questions: Annotated[int, Field(ge=1)] | None = None
+    sample_segments: Annotated[int, Field(ge=1)] | None = None
     draws: Annotated[int, Field(ge=1)] = 1
     rounds: list[str] = []
     system_prompts: dict[str, str] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import normalized
@@ -17,7 +18,7 @@ from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import no_respondents, pair_fault, segment_fault
-from dtef_pipeline.survey.question_draw import draw_order
+from dtef_pipeline.survey.question_draw import draw_order, segment_order
 from dtef_pipeline.survey.scales import scale_of
 from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
@@ -266,8 +267,16 @@ def _responses(
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
         "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
     }
+    columns["segment_order"] = segment_order(survey.round, _drawn_pairs(columns))
     arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
     return pa.Table.from_arrays(arrays, schema=SURVEY_RESPONSES)
+
+
+def _drawn_pairs(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """What `segment_order` goes by."""
+    names = ("battery", "question_id", "attribute", "segment")
+    put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
+    return pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names}).assign(put_off=put_off)
 
 
 def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:

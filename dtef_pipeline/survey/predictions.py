@@ -22,7 +22,7 @@ from dtef_pipeline.survey.baselines.baselines import (
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.answers import is_one_distribution
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import drawn_questions
+from dtef_pipeline.survey.question_draw import EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
 
@@ -55,9 +55,9 @@ def select_prompts(
     *,
     conditions: Sequence[str] = (),
     context_levels: Sequence[str] = (),
-    questions: int | None = None,
+    sample: Sample = EVERYTHING,
 ) -> pa.Table:
-    """The blueprints to ask: of these conditions and context levels (none given: all), and of the `questions` that are drawn of the round.
+    """The blueprints to ask: of these conditions and context levels (none given: all), and of the `sample` that is drawn of the round.
 
     `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
     """
@@ -68,9 +68,9 @@ def select_prompts(
             raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
         if wanted:
             blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
-    if questions is not None:
-        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], drawn_questions(survey, questions)))
-    return blueprints
+    if sample == EVERYTHING:
+        return blueprints
+    return blueprints.filter(pc.is_in(blueprints["question_id"], sample.questions_of(survey)))
 
 
 def baseline_rows(

@@ -1,9 +1,15 @@
-"""Which questions `--questions N` asks: drawn over batteries, since intervals and tests count batteries, not questions."""
+"""Which part of a round is asked: `--questions N` of its questions, and each of them in `--sample-segments S` of its segments.
+
+Questions are drawn over batteries, since intervals and tests count batteries, not questions. Few segments of every question tell more than all
+segments of a few: the scores of one question hang together.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +22,8 @@ from dtef_pipeline.statistics.permutation import fewest_clusters
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.text.counted import counted
 
+DRAW_ORDERS = ("draw_order", "segment_order")
+"""Columns of `survey_responses` that say what a sample asks: the place of the question in the draw, and that of the segment."""
 _BATTERIES_NEEDED = {"intervals": MIN_CLUSTERS, "tests and tiers": fewest_clusters(1)}
 """The fewest batteries of each: below, a score has no interval, or no difference between two models can pass for more than chance."""
 
@@ -51,28 +59,99 @@ def draw_order(
     return found
 
 
-def drawn_questions(survey: pa.Table, number: int) -> pa.Array:
-    """Ids of the questions that `--questions number` asks. `survey`: `question_id` and `draw_order` of `survey_responses`."""
-    drawn: pa.Array = survey.filter(pc.less(survey["draw_order"], number))["question_id"].combine_chunks()
-    return drawn
+_BATTERY_STEP, _QUESTION_STEP, _SEGMENT_STEP = math.sqrt(3), (math.sqrt(5) - 1) / 2, math.sqrt(2) - 1
+"""Steps between neighbours, as parts of the circle of segments: irrational, so that any number of them is spread evenly (Weyl 1916)."""
 
 
-def drawn_sql(number: int) -> str:
-    """As `drawn_questions`: the condition on rows of a table of questions, beside `survey_responses`."""
-    return f"(round, question_id) IN (SELECT round, question_id FROM survey_responses WHERE draw_order < {int(number)})"
+def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDArray[np.int32]:
+    """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` asks the first S places.
+
+    A systematic sample (Madow & Madow 1944). The segments of a question stand on a circle, those of one attribute side by side. The hash of the
+    round's name and the seed says where the first question of the first battery begins; the segments of a question, the questions of a battery
+    and the batteries follow in steps that are each spread evenly over the circle. So every S segments have attributes in proportion to their
+    numbers of segments, the questions of a battery are asked of different segments, and each segment of a question is as likely as another.
+    Pairs that no board needs come last.
+
+    Args:
+        round_id: the round's name.
+        pairs: one row per pair in any order: `battery`, `question_id`, `attribute`, `segment`, `put_off` (it comes last).
+        seed: another one is another draw.
+    """
+    lot = _places(pairs["battery"], "draw", round_id)
+    turn = {
+        question: place
+        for _, questions in pairs["question_id"].groupby(pairs["battery"], sort=False)
+        for question, place in _places(questions, "draw", round_id).items()
+    }
+    attributes, segments = (_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
+    circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
+    begin = int(digest("segments", round_id, seed), 16) / 16**32
+    order = np.empty(len(pairs), dtype=np.int32)
+    in_turn = pairs.iloc[circle]
+    for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
+        places, battery = circle[rows], in_turn["battery"].iloc[rows[0]]
+        needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
+        first = begin + lot[battery] * _BATTERY_STEP + turn[str(question)] * _QUESTION_STEP
+        order[places] = np.arange(len(places))
+        order[places[_around(needed, first % 1)]] = np.arange(needed)
+    return order
+
+
+def _places(names: pd.Series[str], *keys: object) -> dict[str, int]:
+    """Places of the distinct names in the order of their hashes."""
+    return {name: place for place, name in enumerate(sorted(names.unique(), key=lambda name: digest(*keys, name)))}
+
+
+def _around(count: int, first: float) -> npt.NDArray[np.int64]:
+    """(count,) places of a circle in steps that visit each of them once; `first`: where on it they begin, from 0 to 1."""
+    step = min(
+        (step for step in range(1, count + 1) if math.gcd(step, count) == 1),
+        key=lambda step: abs(step - count * _SEGMENT_STEP),
+        default=0,
+    )
+    return (int(first * count) + step * np.arange(count)) % max(count, 1)
+
+
+class Sample(NamedTuple):
+    """What is asked of each round: the first `questions` in the draw, each of its first `segments`; None: all."""
+
+    questions: int | None = None
+    segments: int | None = None
+
+    @property
+    def sql(self) -> str | None:
+        """The condition on rows of `survey_responses`; None: all count."""
+        drawn = zip(DRAW_ORDERS, self, strict=True)
+        return " AND ".join(f"{name} < {int(number)}" for name, number in drawn if number is not None) or None
+
+    @property
+    def pairs_sql(self) -> str | None:
+        """As `sql`, on rows of a table of pairs beside `survey_responses`."""
+        pair = "round, segment, question_id"
+        return f"({pair}) IN (SELECT {pair} FROM survey_responses WHERE {self.sql})" if self.sql else None
+
+    def questions_of(self, survey: pa.Table) -> pa.Array:
+        """Ids of the questions that a segment is asked, given `question_id` and what DRAW_ORDERS names of its `survey_responses`."""
+        for name, number in zip(DRAW_ORDERS, self, strict=True):
+            survey = survey if number is None else survey.filter(pc.less(survey[name], number))
+        ids: pa.Array = survey["question_id"].combine_chunks()
+        return ids
+
+
+EVERYTHING = Sample()
 
 
 def what_it_tells(questions: pd.DataFrame, number: int | None) -> str:
     """How many questions of how many batteries are asked, and whether results can have intervals, tests and tiers; else the N that gives them.
 
     Args:
-        questions: one row per question of the rounds: `draw_order`, `is_target`, and the linked battery `cluster`.
+        questions: one row per question of the rounds: `draw_order` (infinite: a sample asks no segment), `is_target`, and the linked battery
+            `cluster`.
         number: the first so many of each round are asked; None: all.
     """
-    targets = questions[questions["is_target"]]
+    targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()
-    asked = len(questions) if number is None else int((questions["draw_order"] < number).sum())
-    batteries = len(places) if number is None else int((places < number).sum())
+    asked, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
     many = counted(len(questions), "question")
     said = f"{asked} of {many}" if asked < len(questions) else f"all {many}"
     among = counted(len(places), "battery")
@@ -83,6 +162,7 @@ def what_it_tells(questions: pd.DataFrame, number: int | None) -> str:
 def _verdict(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
     lacking = {what: least for what, least in _BATTERIES_NEEDED.items() if batteries < least}
+    places = places[np.isfinite(places)]
     if not lacking:
         return f"enough for {', '.join(_BATTERIES_NEEDED)}"
     enough = [f"enough for {what}" for what in _BATTERIES_NEEDED if what not in lacking]

@@ -75,6 +75,7 @@ SURVEY_RESPONSES = pa.schema(
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
         field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
         field("draw_order", pa.int32(), "Place of the question among those of the round that --questions N draws, from 0"),
+        field("segment_order", pa.int32(), "Place of the segment among those that --sample-segments S draws, from 0"),
         field(
             "population",
             DISTRIBUTION,

@@ -28,7 +28,7 @@ RUBRIC_ROLLED = [
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
-    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "10", "round_segment"),
+    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "11", "round_segment"),
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "4", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),

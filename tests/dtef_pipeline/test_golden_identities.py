@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -29,6 +30,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.observe import SHUFFLE_SEED
 from dtef_pipeline.survey.predictions import CALLS
+from dtef_pipeline.survey.question_draw import segment_order
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS
@@ -215,6 +217,17 @@ def test_a_limited_model_is_asked_the_same_prompts_as_before() -> None:
     ]
     prompts = pa.Table.from_pylist(rows).append_column("reading", pa.nulls(8, BLUEPRINTS.field("reading").type))
     assert limited_prompts(prompts, {"m": 3})["m"].to_pylist() == ["p2", "p6", "p1"]
+
+
+def test_a_sample_asks_the_same_pairs_as_before() -> None:
+    names = [("country", "kenya"), ("country", "india"), ("country", "peru"), ("gender", "female"), ("gender", "male")]
+    rows = [
+        {"battery": battery, "question_id": question, "attribute": attribute, "segment": f"{attribute}:{value}"}
+        for battery, question in (("b", "q0"), ("b", "q1"), ("c", "q2"))
+        for attribute, value in names
+    ]
+    order = segment_order("S1", pd.DataFrame(rows).assign(put_off=False))
+    assert order.reshape(3, 5).tolist() == [[4, 0, 2, 1, 3], [0, 1, 3, 2, 4], [2, 3, 0, 4, 1]]
 
 
 @pytest.mark.parametrize(

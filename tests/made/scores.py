@@ -24,6 +24,7 @@ def survey_rows(*rows: dict[str, Any]) -> pa.Table:
             "question_id": f"q{order}",
             "question_order": order,
             "draw_order": order,
+            "segment_order": 0,
             "question_text": f"Question number {order}?",
             "options": AGREE,
             "scale": "ordinal",

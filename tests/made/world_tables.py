@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.survey.question_draw import segment_order
 from dtef_pipeline.survey.scoring.ceilings import DRAWS
 from dtef_pipeline.survey.scoring.metrics import measure
 from dtef_pipeline.survey.scoring.references import reference_scores
@@ -51,11 +53,21 @@ def survey_responses(world: World, survey: Survey) -> pa.Table:
         "population": _lists(population[question], survey.k[question]),
         "others": _lists(others[question, segment], survey.k[question]),
         "segment_n": n,
+        "segment_order": _drawn(world, survey, question, segment),
         "n_source": "segment",
         "population_n": int(survey.n[survey.n >= MIN_N].sum()),
         "others_n": _others_n(world, survey)[segment],
     }
     return _table(columns, len(question), SURVEY_RESPONSES)
+
+
+def _drawn(world: World, survey: Survey, question: Ints, segment: Ints) -> Ints:
+    """The place of each pair's segment in the draw: another draw for every survey, as rounds have different ones."""
+    attributes, names = np.array(world.attributes, dtype=object), np.array(world.names, dtype=object)
+    pairs = {"battery": survey.battery[question], "question_id": question, "attribute": attributes[segment]}
+    frame = pd.DataFrame({name: pd.Series(values).astype(str) for name, values in pairs.items()})
+    drawn = frame.assign(segment=names[segment], put_off=False)
+    return segment_order(survey.round, drawn, seed=int(survey.answers.sum())).astype(np.int64)
 
 
 def marginals(world: World, survey: Survey) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.boards.noise import sampling_noise
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import drawn_sql
+from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
@@ -54,7 +54,8 @@ SCORED = Scored(
 class SurveyBoardOptions(BoardOptions):
     """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
 
-    Under one condition (None: under each). `questions`: only so many of each round, as drawn; None: all. `non_answers`: also segments of
+    Under one condition (None: under each). `questions`: only so many of each round, `sample_segments`:
+    only so many segments of each, both as drawn; None: all. `non_answers`: also segments of
     people who gave no answer; those named in `segments` always count.
     """
 
@@ -65,12 +66,16 @@ class SurveyBoardOptions(BoardOptions):
     condition: str | None = None
     segments: tuple[str, ...] = ()
     questions: int | None = None
+    sample_segments: int | None = None
     non_answers: bool = False
 
     @property
     def besides(self) -> str | None:
-        drawn = None if self.questions is None else drawn_sql(self.questions)
-        return " AND ".join(filter(None, (self.of_answers, drawn))) or None
+        return " AND ".join(filter(None, (self.of_answers, self.sample.pairs_sql))) or None
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(self.questions, self.sample_segments)
 
     @property
     def of_answers(self) -> str | None:

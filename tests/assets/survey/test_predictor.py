@@ -18,6 +18,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import KEYS, LLM, PREVIOUS, UNIFORM, Answers, predict, put
@@ -81,7 +82,7 @@ class TestAsking:
 
     def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
         answers = Answers()
-        made = predict(house, answers, KEYS[:1], LLM, context_levels=("2",), questions=3, snapshot="2026-01-01")
+        made = predict(house, answers, KEYS[:1], LLM, context_levels=("2",), sample=Sample(3), snapshot="2026-01-01")
         rows = made[KEYS[0]]
         assert set(rows["context_level"].to_pylist()) == {"2"}
         assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]

@@ -10,6 +10,7 @@ import pytest
 from assets.survey import predictor as module
 from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.identity import request_key
+from dtef_pipeline.survey.question_draw import Sample
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import LLM, UNIFORM, Answers, predict, put
 
@@ -68,7 +69,7 @@ def test_a_rerun_asks_for_the_same_requests(house: Warehouse) -> None:
 
 def test_questions_added_later_find_the_answer_of_the_first_run(house: Warehouse) -> None:
     answers = Answers()
-    predict(house, answers, [KEY], LLM, questions=1)
+    predict(house, answers, [KEY], LLM, sample=Sample(1))
     bought = set(answers.answered)
     rows = predict(house, answers, [KEY], LLM)[KEY].to_pylist()
     same = {row["request_key"] for row in rows if row["question_id"] != "q1"}
@@ -119,7 +120,7 @@ def test_what_fails_fails_for_every_question_of_the_text(house: Warehouse) -> No
 def test_progress_expects_what_will_be_asked(house: Warehouse, before: str) -> None:
     answers = Answers()
     if before == "one question":
-        predict(house, answers, [KEY], LLM, questions=1)
+        predict(house, answers, [KEY], LLM, sample=Sample(1))
     elif before != "nothing":
         as_before(house, answers)
     predictor = Predictor.over([KEY], house, PredictOptions((LLM,), draws=2), answers.stored)

@@ -185,6 +185,7 @@ def test_values_that_cannot_be_are_refused(settings: Settings, family: str, give
         ("survey", {"max_tokens": 1}),
         ("survey", {"temperature": 9}),
         ("survey", {"questions": 10**30}),
+        ("survey", {"sample_segments": 0}),
         ("rubric", {"judge_draws": 10**30}),
         ("qa", {"limit": 10**30}),
         ("qa", {"k": 10**30}),

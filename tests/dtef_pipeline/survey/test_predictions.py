@@ -19,6 +19,7 @@ from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.predictions import CALLS, baseline_rows, select_prompts
+from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import survey_rows
 
@@ -74,18 +75,18 @@ class TestSelectPrompts:
         assert select_prompts(PROMPTS, SURVEY).equals(PROMPTS)
 
     def test_levels_and_first_questions_narrow(self) -> None:
-        chosen = select_prompts(PROMPTS, SURVEY, context_levels=["all", "0"], questions=2)
+        chosen = select_prompts(PROMPTS, SURVEY, context_levels=["all", "0"], sample=Sample(2))
         assert chosen.select(["question_id", "context_level"]).to_pylist() == [
             {"question_id": q, "context_level": level} for q in ("q0", "q1") for level in ("0", "all")
         ]
 
     def test_more_questions_than_there_are_is_all_of_them(self) -> None:
-        assert len(select_prompts(PROMPTS, SURVEY, questions=99)) == 12
+        assert len(select_prompts(PROMPTS, SURVEY, sample=Sample(99))) == 12
 
     def test_the_draw_counts_questions_of_the_round_even_where_a_segment_lacks_some(self) -> None:
         survey = SURVEY.take([3, 1])
         prompts = build_blueprints(survey, BlueprintOptions())
-        assert select_prompts(prompts, survey, questions=2)["question_id"].to_pylist() == ["q1"]
+        assert select_prompts(prompts, survey, sample=Sample(2))["question_id"].to_pylist() == ["q1"]
 
     def test_a_level_never_made_is_an_error_that_lists_those_made(self) -> None:
         with pytest.raises(ConfigError, match="no blueprints of context level 5, 7; made so far: 0, 2, all"):

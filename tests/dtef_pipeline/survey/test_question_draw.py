@@ -1,6 +1,8 @@
-"""The draw of `--questions N`: over batteries, nested, the same in every segment; and what is said of it beforehand."""
+"""The draws of `--questions N` and `--sample-segments S`: over batteries and attributes, nested; and what is said of them beforehand."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import duckdb
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.statistics.permutation import fewest_clusters
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.survey.attributes import segment
@@ -19,8 +22,10 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import select_prompts
-from dtef_pipeline.survey.question_draw import draw_order, what_it_tells
+from dtef_pipeline.survey.question_draw import Sample, draw_order, segment_order, what_it_tells
 from tests.made.scores import score_row, scores_table, survey_rows
+from tests.made.world_tables import connection
+from tests.made.worlds import Design, World
 
 COUNTS = np.array([False, False])
 DEFINES_ALL = np.array([True, True])
@@ -86,21 +91,99 @@ def test_every_segment_has_the_draw_of_the_round_whatever_it_lacks() -> None:
     assert set(made.loc[made["draw_order"] < 3, "battery"]) == {"given:b0", "given:b1", "given:b2"}
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 9])
-def test_prompts_asked_and_boards_are_of_the_same_questions(number: int) -> None:
+def of_round(batteries: Sequence[int], **segments: int) -> pd.DataFrame:
+    """Every question of the batteries in every segment; `segments`: how many of each attribute."""
+    named = [(attribute, f"{attribute}:{place}") for attribute, many in segments.items() for place in range(many)]
+    questions = [(f"b{place}", f"b{place}q{number}") for place, many in enumerate(batteries) for number in range(many)]
+    rows = [(*question, *segment) for question in questions for segment in named]
+    return pd.DataFrame(rows, columns=["battery", "question_id", "attribute", "segment"]).assign(put_off=False)
+
+
+GD4_SIZES = (13, 12, 10, 8, 7, 7, 6, 5, 5, 5, 2, 2, 2, 2, 2, *[1] * 28)
+GD4 = of_round(GD4_SIZES, country=29, religion=7, age=5, concern=3, environment=3, gender=2)
+
+
+class TestSegments:
+    def test_each_question_has_its_own_order_of_all_segments_whatever_the_order_of_rows(self) -> None:
+        order = segment_order("GD4", GD4)
+        assert all(sorted(of) == list(range(49)) for _, of in pd.Series(order).groupby(GD4["question_id"]))
+        shuffled = GD4.sample(frac=1, random_state=3)
+        assert (pd.Series(segment_order("GD4", shuffled), shuffled.index).sort_index() == order).all()
+        assert (segment_order("GD5", GD4) != order).mean() > 0.9
+        assert (segment_order("GD4", GD4, seed=1) != order).mean() > 0.9
+
+    @pytest.mark.parametrize("number", [1, 2, 4, 8])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_attributes_have_their_share_of_the_pairs(self, number: int, seed: int) -> None:
+        drawn = GD4[segment_order("GD4", GD4, seed) < number]
+        shares = drawn["attribute"].value_counts(normalize=True) - GD4["attribute"].value_counts(normalize=True)
+        assert shares.abs().max() < 0.03
+        assert (drawn.groupby("question_id").size() == number).all()
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_questions_of_a_battery_are_asked_of_different_segments(self, seed: int) -> None:
+        drawn = GD4[segment_order("GD4", GD4, seed) < 2]
+        different = drawn.groupby("battery")["segment"].agg(["nunique", "size"])
+        assert (different["nunique"] >= 0.9 * different["size"]).all()
+        assert drawn["segment"].nunique() == 49
+
+    @pytest.mark.parametrize("number", [1, 2, 4])
+    def test_every_segment_is_as_likely_as_another(self, number: int) -> None:
+        # Where small attributes were more likely, means over the sample would be off.
+        pairs = of_round((3, 1), country=6, gender=2, age=3)
+        seeds = 500
+        share = sum(segment_order("GD4", pairs, seed) < number for seed in range(seeds)) / seeds
+        expected = number / 11
+        assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / seeds)
+
+    def test_pairs_that_no_board_needs_come_last(self) -> None:
+        pairs = of_round((2,), country=5)
+        off = pairs["segment"].isin(["country:1", "country:3"])
+        order = segment_order("GD4", pairs.assign(put_off=off))
+        assert (order[off] >= 3).all()
+        assert sorted(order) == sorted([*range(5)] * 2)
+
+    def test_a_round_of_one_segment_or_none_has_a_draw(self) -> None:
+        one = of_round((1,), country=1)
+        assert segment_order("GD4", one).tolist() == [0]
+        assert len(segment_order("GD4", one.iloc[:0])) == 0
+
+
+@pytest.mark.parametrize("sample", [Sample(1), Sample(2), Sample(9), Sample(None, 1), Sample(3, 1), Sample(None, 5)])
+def test_prompts_asked_and_boards_are_of_the_same_pairs(sample: Sample) -> None:
     survey = survey_rows(
-        *({"question_id": f"q{place}", "question_order": place, "draw_order": (place + 2) % 4} for place in range(4))
+        *(
+            {"question_id": f"q{place}", "question_order": place, "draw_order": (place + 2) % 4, "segment_order": place % 3}
+            for place in range(4)
+        )
     )
-    asked = select_prompts(build_blueprints(survey, BlueprintOptions()), survey, questions=number)["question_id"].to_pylist()
+    asked = select_prompts(build_blueprints(survey, BlueprintOptions()), survey, sample=sample)["question_id"].to_pylist()
     scores = scores_table([score_row(question_id=f"q{place}", question_order=place) for place in range(4)])
     with duckdb.connect() as connection:
         connection.register("scores", scores)
         connection.register("survey_responses", survey)
-        shown = load_cells(connection, SurveyBoardOptions(questions=number))["question_id"].tolist()
+        options = SurveyBoardOptions(questions=sample.questions, sample_segments=sample.segments)
+        shown = load_cells(connection, options)["question_id"].tolist()
     assert sorted(shown) == sorted(asked)
-    assert len(asked) == min(number, 4)
-    assert set(asked) <= {"q2", "q3", "q0", "q1"}
-    assert number > 2 or set(asked) == {"q2", "q3"} or asked == ["q2"]
+    wanted = {
+        f"q{place}" for place in range(4) if (place + 2) % 4 < (sample.questions or 4) and place % 3 < (sample.segments or 3)
+    }
+    assert set(asked) == wanted
+
+
+def test_models_of_different_samples_are_compared_on_the_smaller_one() -> None:
+    world = World(Design((3, 2, *(1,) * 6), countries=(15, 20, 30, 40)))
+    asked = "segment_order < CASE model WHEN 'm0' THEN 2 ELSE 4 END"
+    with connection(world, world.survey(np.random.default_rng(1)), ceiling_draws=0) as tables:
+        scores = tables.sql(
+            "SELECT scores.* FROM scores JOIN survey_responses USING (round, segment, question_id) "
+            f"WHERE model IN ('m0', 'm1') AND {asked}"
+        ).to_arrow_table()
+        tables.register("scores", scores)
+        (compared,) = comparisons(load_cells(tables, SurveyBoardOptions()), SurveyBoardOptions()).to_dict("records")
+        own = load_cells(tables, SurveyBoardOptions(sample_segments=2)).groupby("model", observed=True)["score"].mean()
+    assert compared["n_pairs"] == 2 * 11
+    assert compared["difference"] == pytest.approx(abs(own["m0"] - own["m1"]))
 
 
 def in_batteries(*of: str, **given: object) -> pd.DataFrame:
@@ -134,3 +217,8 @@ class TestWhatItTells:
     def test_questions_that_boards_leave_out_make_no_battery(self) -> None:
         last = [True] * 4 + [False]
         assert "in 4 batteries: too few" in what_it_tells(in_batteries(*"abcde", is_target=last), None)
+
+    def test_questions_of_which_a_sample_asks_no_segment_are_not_counted(self) -> None:
+        order = [0, 1, 2, np.inf, 4, np.inf]
+        said = what_it_tells(in_batteries(*"abcdef", draw_order=order), None)
+        assert said.startswith("4 of 6 questions, in 4 of 6 batteries: too few")

@@ -12,19 +12,23 @@ MARGINAL = "baseline/population-marginal score"
 
 
 @pytest.mark.parametrize(
-    ("design", "numbers"),
+    ("regime", "numbers"),
     [
         # With question texts as clusters: .63 on average.
-        pytest.param(Design((6,) * 7, countries=(15,) * 6, ages=2), ("m0 score", "m0 - m1", MARGINAL), id="batteries"),
+        pytest.param(Regime(Design((6,) * 7, countries=(15,) * 6, ages=2)), ("m0 score", "m0 - m1", MARGINAL), id="batteries"),
         # With independent people: .66.
-        pytest.param(Design((1,) * 100, countries=(15, 20, 30, 60), ages=2), ("good - population", MARGINAL), id="people"),
+        pytest.param(
+            Regime(Design((1,) * 100, countries=(15, 20, 30, 60), ages=2)), ("good - population", MARGINAL), id="people"
+        ),
+        pytest.param(
+            Regime(Design((6, 4, 3, *(1,) * 7), countries=(15,) * 10), sample_segments=2), ("m0 score", "m0 - m1"), id="sample"
+        ),
     ],
 )
 def test_intervals_hold_the_truth_of_surveys_with_batteries_whose_people_answer_all_questions(
-    design: Design, numbers: tuple[str, ...]
+    regime: Regime, numbers: tuple[str, ...]
 ) -> None:
     """Of .95 a mean share below .84 would be chance once in some hundred times; the seeds are given."""
-    regime = Regime(design)
     made = [{"set": "truth", "numbers": truths(regime, 150)}]
     table = covered([*made, *({"set": at, "numbers": shown(regime, at)} for at in range(SETS))])
     assert table.loc[list(numbers), "covered"].mean() >= 0.84, table.to_string()

@@ -1,0 +1,89 @@
+"""How sure a run will be, before it is asked: the standard error of means over the pairs that it asks.
+
+Scores of pairs are a nested random model: score = mean + battery + question within the battery + pair within the question.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm
+
+FOUND = float(norm.ppf(0.975) + norm.ppf(0.8))
+"""Standard errors of the difference that a two-sided test at 5 % finds with 80 % power: 2.80 (Bloom 1995)."""
+
+
+class Components(NamedTuple):
+    """Variances of the scores of pairs, 0 or more: between batteries, between questions of a battery, between pairs of a question."""
+
+    battery: float
+    question: float
+    pair: float
+
+
+def variance_components(scores: pd.DataFrame) -> Components:
+    """Moment estimates of the components: the analysis of variance of an unbalanced nested design (Henderson's method 1; Searle, Casella &
+    McCulloch 1992, 5.3).
+
+    Estimates below 0 are 0. What a level cannot tell, such as pairs where each question has one, is part of the level above it.
+
+    Args:
+        scores: one row per pair, no NaN: `score`, and its `question` and `cluster` (its battery).
+    """
+    score = scores["score"].to_numpy(np.float64)
+    question, battery = (_codes(scores, name) for name in ("question", "cluster"))
+    of_question = np.zeros(question.max() + 1, dtype=np.int64)  # (questions,) their batteries
+    of_question[question] = battery
+    pairs, in_battery = np.bincount(question), np.bincount(battery)
+    n, questions, batteries = len(score), len(pairs), len(in_battery)
+    means = np.bincount(question, weights=score) / pairs
+    battery_means = np.bincount(battery, weights=score) / in_battery
+    between = float(pairs @ (means - battery_means[of_question]) ** 2)
+    of_battery = float(in_battery @ (battery_means - score.mean()) ** 2)
+    within = float((pairs**2 / in_battery[of_question]).sum())
+    pair = _ratio(float(((score - means[question]) ** 2).sum()), n - questions)
+    of_questions = _ratio(between - pair * (questions - batteries), n - within)
+    others = pair * (batteries - 1) + of_questions * (within - (pairs**2).sum() / n)
+    return Components(_ratio(of_battery - others, n - (in_battery**2).sum() / n), of_questions, pair)
+
+
+def expected_error(components: Components, pairs: pd.DataFrame) -> float:
+    """Standard error of the mean score over the pairs that are asked, with other batteries like these in mind; NaN for none.
+
+    sigma_B^2 sum(w_b^2) + sigma_Q^2 sum(w_q^2) + sigma_C^2 / pairs is its square, with the shares w of batteries and of questions among the
+    pairs; where Q questions are asked of s segments each, the last two are sigma_Q^2 / Q and sigma_C^2 / (Q s).
+
+    Args:
+        pairs: one row per pair: its `question` and `cluster`.
+    """
+    if not len(pairs):
+        return np.nan
+    battery, question = (_shares_squared(_codes(pairs, name)) for name in ("cluster", "question"))
+    variance = components.battery * battery + components.question * question + components.pair / len(pairs)
+    return float(np.sqrt(variance))
+
+
+def of_difference(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of several models as deviations whose variance is, on average over the models, that of the difference of two of them.
+
+    `scores`: `score`, and `way` and the pair's `question` and `segment`, by which rows are of one pair. Pairs that one model alone has go.
+    """
+    of_pair = scores.groupby(["way", "question", "segment"], observed=True)["score"]
+    models = of_pair.transform("size")
+    deviation = (scores["score"] - of_pair.transform("mean")) * np.sqrt(2 * models / (models - 1).clip(lower=1))
+    return scores.assign(score=deviation)[models > 1]
+
+
+def _codes(frame: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
+    return np.asarray(pd.factorize(frame[name])[0], dtype=np.int64)
+
+
+def _shares_squared(codes: npt.NDArray[np.int64]) -> float:
+    return float(((np.bincount(codes) / len(codes)) ** 2).sum())
+
+
+def _ratio(above: float, below: float) -> float:
+    return max(above / below, 0.0) if below > 1e-9 else 0.0

@@ -1,0 +1,81 @@
+"""`--sample-segments S`: what is asked of whom, that more can be bought later, and what is said of it before and after."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, run_stages, serve_as
+from tests.fake_llm_server import FakeLLM
+from tests.strict_json import strict
+
+QUESTIONS, SAME_TEXT = 16, 1
+"""Of the round; a question that another one repeats is not bought where both are asked of one segment."""
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with FakeLLM() as running:
+        serve_as(running, ingested, monkeypatch)
+        yield running
+
+
+def calls(*options: str) -> int:
+    rows: list[dict[str, Any]] = strict(ok("estimate", "--round", "S1", "--model", "fake", *options, "--format", "json"))
+    return sum(row["calls"] for row in rows)
+
+
+def test_each_question_is_asked_of_so_many_segments_and_a_larger_sample_buys_the_rest(server: FakeLLM) -> None:
+    one, two = calls("--sample-segments", "1"), calls("--sample-segments", "2")
+    assert QUESTIONS - SAME_TEXT <= one <= QUESTIONS
+    first = run_stages("--round", "S1", "--model", "fake", "--sample-segments", "1")
+    assert server.answered == one
+    assert "all models on S1: 1 of 26 segments drawn for each question; all questions; context 0;" in first
+    assert calls("--sample-segments", "2") == two - one
+    assert calls("--sample-segments", "1", "--questions", "4") == 0, "a part of the sample was bought already"
+    run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
+    assert server.answered == two
+    asked = query("SELECT question_id, count(DISTINCT segment) AS n FROM predictions WHERE model = 'fake' GROUP BY 1")
+    assert {row["n"] for row in asked} == {2}
+    assert len(asked) == QUESTIONS
+
+
+def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
+    run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "8", "--sample-segments", "9")
+    drawn = "draw_order < 8 AND segment_order < 9 AND segment IN ('country:brazil', 'country:germany')"
+    wanted = query(f"SELECT segment, question_id FROM survey_responses WHERE {drawn} ORDER BY ALL")
+    asked = query("SELECT DISTINCT segment, question_id FROM predictions WHERE model = 'fake' ORDER BY ALL")
+    assert asked == wanted
+    assert 0 < len(wanted) < 16
+
+
+def test_the_error_to_expect_is_said_before_anything_is_asked(server: FakeLLM) -> None:
+    few = ok("estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
+    more = ok("estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
+    assert "32 of 412 pairs" in few
+    errors = [float(re.search(r"and (0\.\d+) of a difference", text)[1]) for text in (few, more)]  # type: ignore[index]
+    assert errors[0] > errors[1] > 0
+    assert "by the baselines' scores" in few
+    assert server.answered == 0
+    run = dtef("run", "--round", "S1", "--model", "fake", "--sample-segments", "2", "--no-roll-ups")
+    assert "expected standard error" in run.stderr
+    assert "by stored scores, the difference by the baselines'" in ok("estimate", "--round", "S1", "--model", "fake")
+
+
+def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
+    few = ok("estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
+    assert "6 of 412 pairs" in few
+    assert "expected standard error" not in few
+
+
+def test_a_board_by_segment_says_where_a_sample_leaves_too_few_batteries(server: FakeLLM) -> None:
+    run_stages("--round", "S1", "--model", "fake", "--sample-segments", "2")
+    rows = strict(ok("leaderboard", "--by", "segment", "--round", "S1", "--format", "json"))
+    own = [row for row in rows if row["model"] == "fake" and row["n_pairs"]]
+    assert own
+    for row in own:
+        assert (row["score_low"] is None) == (row["n_batteries"] < 5)
+        assert row["n_batteries"] >= 5 or "batter" in row["note"]

@@ -1,0 +1,105 @@
+"""The standard error that a run is expected to have: by hand, by a definition of its own, and by simulation of the design."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.survey.expected_error import FOUND, Components, expected_error, of_difference, variance_components
+
+SIZES = (6, 4, 3, 2, 2, *[1] * 8)
+
+
+def nested(sizes: tuple[int, ...], segments: int = 1) -> pd.DataFrame:
+    """One row per question and segment; `sizes`: questions of each battery."""
+    rows = [
+        (f"b{battery}", f"b{battery}q{place}", f"s{segment}")
+        for battery, many in enumerate(sizes)
+        for place in range(many)
+        for segment in range(segments)
+    ]
+    return pd.DataFrame(rows, columns=["cluster", "question", "segment"])
+
+
+def drawn(components: Components, pairs: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    value = rng.normal(0, np.sqrt(components.pair), len(pairs))
+    for name, variance in (("cluster", components.battery), ("question", components.question)):
+        codes, names = pd.factorize(pairs[name])
+        value += rng.normal(0, np.sqrt(variance), len(names))[codes]
+    return value
+
+
+def test_by_hand() -> None:
+    # Batteries of 2 and 1 questions, in 2 segments each: shares 2/3 and 1/3; Q = 3, s = 2.
+    error = expected_error(Components(0.09, 0.06, 0.12), nested((2, 1), 2))
+    assert error**2 == pytest.approx(0.09 * 5 / 9 + 0.06 / 3 + 0.12 / 6)
+    assert pytest.approx(2.8016, abs=1e-4) == FOUND
+
+
+def test_components_by_hand() -> None:
+    # Battery a: questions of means 2 and 4, battery b: one of mean 9; scores 1 above and below.
+    frame = nested((2, 1), 2).assign(score=[1.0, 3, 3, 5, 8, 10])
+    # Within: 6 / 3 = 2. Questions: (4 - 2 * 1) / (6 - (2 * 4 / 4 + 4 / 2)) = 1. Batteries: (48 - 2 - 1 * (4 - 12 / 6)) / (6 - 20 / 6).
+    assert variance_components(frame) == pytest.approx((44 / (6 - 20 / 6), 1, 2))
+
+
+def test_components_of_many_surveys_are_on_average_those_they_were_drawn_from() -> None:
+    components, rng = Components(3.0, 0.8, 0.3), np.random.default_rng(3)
+    pairs = nested(SIZES, 3).drop(index=[1, 5, 8, 20, 40])
+    found = np.array([variance_components(pairs.assign(score=drawn(components, pairs, rng))) for _ in range(400)])
+    assert (np.abs(found.mean(axis=0) - components) < 4.5 * found.std(axis=0) / 20).all()
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_the_error_is_that_of_means_of_simulated_runs(segments: int) -> None:
+    components, rng, runs = Components(0.0045, 0.0047, 0.007), np.random.default_rng(segments), 4_000
+    pairs = nested(SIZES, segments)
+    means = [drawn(components, pairs, rng).mean() for _ in range(runs)]
+    assert np.std(means) == pytest.approx(expected_error(components, pairs), rel=4.5 / np.sqrt(2 * runs))
+
+
+def test_a_level_that_cannot_be_told_is_in_the_one_above() -> None:
+    rng = np.random.default_rng(1)
+    alone = nested((1,) * 12)
+    components = variance_components(alone.assign(score=rng.normal(size=12)))
+    assert components[1:] == (0, 0)
+    assert components.battery > 0
+    assert variance_components(alone.iloc[:1].assign(score=0.4)) == (0, 0, 0)
+
+
+def test_equal_scores_have_no_variance_and_no_pairs_no_error() -> None:
+    pairs = nested((3, 2), 4)
+    assert variance_components(pairs.assign(score=0.7)) == pytest.approx((0, 0, 0))
+    assert np.isnan(expected_error(Components(1, 1, 1), pairs.iloc[:0]))
+
+
+def test_neither_order_nor_scale_matters() -> None:
+    rng = np.random.default_rng(5)
+    pairs = nested((4, 3, 1, 1), 3).assign(score=rng.normal(size=27))
+    turned = pairs.sample(frac=1, random_state=2)
+    assert variance_components(turned) == pytest.approx(variance_components(pairs))
+    stretched = variance_components(pairs.assign(score=3 * pairs["score"] + 1))
+    assert stretched == pytest.approx(9 * np.array(variance_components(pairs)))
+
+
+def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> None:
+    rng, pairs = np.random.default_rng(7), nested((4, 3, 2, 1, 1), 3)
+    scores = {model: rng.normal(size=len(pairs)) for model in "abcd"}
+    rows = pd.concat([pairs.assign(model_variant=model, score=score, way="w") for model, score in scores.items()])
+
+    def spread(value: np.ndarray) -> float:
+        return float((value**2).sum())
+
+    of_two = [spread(scores[one] - scores[other]) for one, other in combinations(scores, 2)]
+    of_each = [spread(own["score"].to_numpy()) for _, own in of_difference(rows).groupby("model_variant")]
+    assert np.mean(of_each) == pytest.approx(np.mean(of_two))
+    two = of_difference(rows[rows["model_variant"].isin(["a", "b"])])
+    assert np.abs(two.loc[two["model_variant"] == "a", "score"]).tolist() == pytest.approx(np.abs(scores["a"] - scores["b"]))
+
+
+def test_a_pair_of_one_model_alone_says_nothing_of_differences() -> None:
+    rows = nested((2, 1)).assign(model_variant="a", way="w", score=0.5)
+    assert not len(of_difference(rows))
