@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.expected_error import FOUND, Components, expected_error, of_difference, variance_components

@@ -191,7 +191,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
 
     \b
     Every condition is compared with the first one:
-    better, worse  the difference is more than chance (sign-flip test of whole batteries, adjusted for all rows, p < .05)
+    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all rows, p < .05)
     equivalent     the difference is surely smaller than the margin (its 90 % interval lies within the margin)
     undecided      none of these
     """

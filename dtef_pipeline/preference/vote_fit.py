@@ -19,6 +19,7 @@ from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
 from dtef_pipeline.preference.why_unscored import why_no_beta, why_no_bounds
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, Ties, fit_strengths
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (
     Bounds,
     ClusteredErrors,
@@ -30,7 +31,6 @@ from dtef_pipeline.statistics.clustered_errors import (
 )
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

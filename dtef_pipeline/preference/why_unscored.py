@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, dependence
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
 from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
 from dtef_pipeline.text.counted import and_more, counted
 

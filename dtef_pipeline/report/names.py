@@ -40,7 +40,7 @@ class Names:
 
     @property
     def clusters(self) -> str:
-        """What the statistics resample whole, in the plural."""
+        """What intervals and tests go by, in the plural."""
         return plural(self.subject.keys.cluster_noun)
 
     @property

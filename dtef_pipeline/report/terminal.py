@@ -25,7 +25,7 @@ ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
-P_COLUMNS = ("p", "p_holm", "p_adjusted", "p_bh")
+P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

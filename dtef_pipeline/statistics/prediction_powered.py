@@ -3,7 +3,7 @@
 General: it knows clusters, columns and labels, nothing of any family. A **cluster** is what is drawn to be labelled (an item with all that
 hangs on it), a **column** is one mean that is wanted, with a weight for each cluster.
 
-Two intervals. `low` to `high`: the clusters stand for all that might have been asked, as in PPI++ and in the bootstrap of a board; it is about
+Two intervals. `low` to `high`: the clusters stand for all that might have been asked, as in PPI++ and on a board; it is about
 the expected label. `here_low` to `here_high`: about these clusters alone, what the mean would be if each of them had its label; it shrinks to
 a point when all are labelled.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.statistics.resampling import CONFIDENCE, Floats
+from dtef_pipeline.statistics.cluster_robust import Floats
 
 SAME = 1e-9
 """Numbers that differ by no more than this part of their size are one number: sums added in another order."""
@@ -34,30 +34,6 @@ def ranks(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_
     found = np.empty(numbers.shape)
     np.put_along_axis(found, order, _places(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)
     return np.where(np.isnan(numbers), np.nan, found)
-
-
-class RankRanges(NamedTuple):
-    """Where replicates rank each row, (rows,) each."""
-
-    low: Floats
-    """The best rank that 95 % of the replicates leave it."""
-    high: Floats
-    """The worst rank that 95 % of the replicates leave it."""
-    p_best: Floats
-    """Share of the replicates that put it first, 0-1; a shared first place counts in parts."""
-
-
-def rank_ranges(replicates: Floats) -> RankRanges:
-    """Ranks among the columns of `replicates` (resamples, rows), best first; NaN ranks last.
-
-    Equal rows take all of their places: of three that share place 8 each is at place 8 to 10.
-    """
-    drawn, tail = np.nan_to_num(replicates, nan=-np.inf), (1 - CONFIDENCE) / 2
-    best_place, worst_place = ranks(drawn), drawn.shape[1] + 1 - ranks(drawn, highest_first=False)
-    first = best_place == 1
-    low = np.quantile(best_place, tail, axis=0, method="inverted_cdf")
-    high = np.quantile(worst_place, 1 - tail, axis=0, method="inverted_cdf")
-    return RankRanges(low, high, (first / first.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def _places(ordered: Floats, begins: npt.NDArray[np.bool_]) -> Floats:

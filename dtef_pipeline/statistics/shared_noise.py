@@ -7,8 +7,6 @@ answered. So the correlation is a stated constant.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,35 +21,6 @@ square of Cramer's V between two answers (mean V of .13: mean square of .02); th
 OF_OBSERVED = 0.06
 """The same where a prediction is made of observed answers, such as the mean of other groups. Groups differ from each other in the ways in which
 people do. So what such a prediction gets wrong about a group, and what chance does to a sample of it, agree in every item or in none."""
-
-
-class NoiseVariances(NamedTuple):
-    """Variances that noise gives a ratio of sums over all clusters, (columns,) each."""
-
-    apart: Floats
-    """If clusters were observed apart."""
-    shared: Floats
-    """What it is more because the same people are behind all of them."""
-
-    def of(self, columns: npt.NDArray[np.intp]) -> NoiseVariances:
-        return NoiseVariances(self.apart[columns], self.shared[columns])
-
-
-class ClusterNoise(NamedTuple):
-    """What observing all anew would add to sums over clusters."""
-
-    deviations: npt.NDArray[np.floating]
-    """(replicates, clusters, columns): centred, of the sum of each cluster."""
-    shared: Floats | float = 0.0
-    """(columns,): variance of the sum over all clusters on top of what it would be if clusters were observed apart; of `shared_variance`."""
-
-    def of(self, columns: slice) -> ClusterNoise:
-        return ClusterNoise(self.deviations[:, :, columns], np.broadcast_to(self.shared, self.deviations.shape[2])[columns])
-
-    def over(self, total: Floats) -> NoiseVariances:
-        """The variances of the sum divided by `total` (columns,)."""
-        squares = np.einsum("rcj,rcj->j", self.deviations, self.deviations, dtype=np.float64) / len(self.deviations)
-        return NoiseVariances(squares / total**2, np.broadcast_to(self.shared, len(total)) / total**2)
 
 
 def shared_variance(

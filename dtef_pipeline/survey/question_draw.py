@@ -18,14 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.statistics.permutation import fewest_clusters
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.counted import counted
 
 DRAW_ORDERS = ("draw_order", "segment_order")
 """Columns of `survey_responses` that say what a sample asks: the place of the question in the draw, and that of the segment."""
-_BATTERIES_NEEDED = {"intervals": MIN_CLUSTERS, "tests and tiers": fewest_clusters(1)}
-"""The fewest batteries of each: below, a score has no interval, or no difference between two models can pass for more than chance."""
 
 
 def draw_order(
@@ -161,14 +158,8 @@ def what_it_tells(questions: pd.DataFrame, number: int | None) -> str:
 
 def _verdict(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
-    lacking = {what: least for what, least in _BATTERIES_NEEDED.items() if batteries < least}
+    if batteries >= MIN_CLUSTERS:
+        return "enough for intervals, tests and tiers"
     places = places[np.isfinite(places)]
-    if not lacking:
-        return f"enough for {', '.join(_BATTERIES_NEEDED)}"
-    enough = [f"enough for {what}" for what in _BATTERIES_NEEDED if what not in lacking]
-    return "; ".join(enough or ["too few"]) + "; " + ", ".join(_needs(what, least, places) for what, least in lacking.items())
-
-
-def _needs(what: str, least: int, places: pd.Series[int]) -> str:
-    how = f"--questions {int(places.iloc[least - 1]) + 1} or more" if least <= len(places) else "there are fewer"
-    return f"{what} need {least} batteries ({how})"
+    how = f"--questions {int(places.iloc[MIN_CLUSTERS - 1]) + 1} or more" if len(places) >= MIN_CLUSTERS else "there are fewer"
+    return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({how})"

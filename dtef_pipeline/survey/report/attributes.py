@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.report.explores import CONFIRMS_ELSEWHERE
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -127,7 +126,7 @@ def consistency(frame: pd.DataFrame) -> str:
     how = (
         "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the standard deviation seen "
         "is sampling noise of small segments (expected); what is left is that of the segments' true means. A segment counts once in each round. "
-        f"The p of a model is not adjusted for the other models. {CONFIRMS_ELSEWHERE} "
+        "The p of a model is not adjusted for the other models. "
         "Spreads over different segments do not compare: a note says where a model has a score in fewer than others. "
     )
     is_parted = "segment_sd_true" in frame and bool(frame["segment_sd_true"].notna().any())

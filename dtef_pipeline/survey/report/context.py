@@ -8,7 +8,6 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.charts import FACET_HEIGHT, Mark, facet, line_key, score_domain
-from dtef_pipeline.report.explores import explores
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
@@ -35,7 +34,8 @@ _HOW_TO_READ_CONTEXT = (
     "Mean score over the number of context questions shown, over the pairs that have a score at every level of the model: levels that were "
     "asked of different pairs are never compared. The lines across are the ceiling and the marginals, over all pairs of the board. "
     "A model that uses the group's other answers rises from left to right; a flat line says that it answers from what it believes about the "
-    "group. The verdicts are about language models: a baseline has none. " + explores("the language models of one condition")
+    "group. The verdicts are about language models: a baseline has none. "
+    + "p is adjusted over the language models of one condition (Holm)."
 )
 _CONTEXT_COLUMNS = [
     Column("model", "Model", text),

@@ -10,7 +10,6 @@ import duckdb
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.asking.variants import spec_of
-from dtef_pipeline.report.explores import explores
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -38,7 +37,7 @@ _HOW_TO_READ_EXPERIMENTS = (
     f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}, for its 90 % interval, which is narrower "
     f"than the 95 % interval shown, lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. Only one snapshot is compared: the one in "
     "which most pairs were asked in every condition; of several, the latest. Tokens and dollars are those of the pairs that are compared. "
-    + explores("the rows of one context level")
+    + "p is adjusted over the rows of one context level (Holm)."
 )
 _CONDITION_COLUMNS = [
     Column("model", "Model", text),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dtef_pipeline.report.explores import CONFIRMS_ELSEWHERE
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -51,8 +50,7 @@ _COLUMNS = [
 def gaps(frame: pd.DataFrame) -> str:
     """The section, from the rows of `segment_gaps` (empty: there is no such table)."""
     groups = [fold(title, _group(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))]
-    how = f"{_HOW_TO_READ_GAPS} {CONFIRMS_ELSEWHERE}"
-    return section("gaps", "Gaps between segments", how, "".join(groups) or paragraph("No gaps yet."))
+    return section("gaps", "Gaps between segments", _HOW_TO_READ_GAPS, "".join(groups) or paragraph("No gaps yet."))
 
 
 def by_significance(rows: pd.DataFrame) -> pd.DataFrame:

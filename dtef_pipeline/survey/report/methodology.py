@@ -6,7 +6,8 @@ import inspect
 from html import escape
 
 from dtef_pipeline.report.markup import described, section
-from dtef_pipeline.statistics import resampling
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
+from dtef_pipeline.statistics.drawing import SEED
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS
@@ -22,10 +23,9 @@ def methodology(metric: str) -> str:
     """The section; `metric` is what the boards rank by."""
     facts = {
         "Metric": f"<code>{escape(metric)}</code>",
-        "Resamples": f"{resampling.RESAMPLES:,}",
-        "Confidence": f"{resampling.CONFIDENCE:.0%}",
-        "Seed": f"<code>{resampling.SEED}</code>",
-        "Fewest batteries for an interval": str(resampling.MIN_CLUSTERS),
+        "Confidence": f"{CONFIDENCE:.0%}",
+        "Seed": f"<code>{SEED}</code>",
+        "Fewest batteries for an interval": str(MIN_CLUSTERS),
         "Segments needed for a rank": f"{SCORED.ranked_from}, or all there are if fewer",
         "Targets": f"<code>{SurveyBoardOptions().targets}</code>: questions that define a segment are left out",
     }
@@ -48,9 +48,8 @@ _WHAT_IS_COUNTED = (
     "Draws are several responses to one prompt; they are averaged before anything else.</p>"
 )
 _TERMS = {
-    "Interval": "From resampled batteries, each with its scores in all segments and rounds, and from the chance in who was asked: "
-    "the same people answer all questions. The last digit of an end is not certain: with another seed it moves by about a twenty-fifth of "
-    "the half-width.",
+    "Interval": "The estimate -+ t times its cluster-robust standard error: from how batteries differ, each with its scores in all segments and "
+    "rounds, and from the chance in who was asked, since the same people answer all questions.",
     "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",

@@ -17,7 +17,7 @@ from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
 from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.redrawn import effective_sql
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from dtef_pipeline.statistics.ranks import rank_ranges, ranks
+from dtef_pipeline.statistics.ranks import ranks
 from tests.architecture import sources
 from tests.conftest import ROOT
 
@@ -53,14 +53,3 @@ def test_the_order_of_addition_and_of_rows_does_not_matter() -> None:
 def test_places_are_given_nowhere_else() -> None:
     other = re.compile(r"\.rank\(|rankdata|\brank\(\) OVER", re.IGNORECASE)
     assert [name for name, path in sources(ROOT) if other.search(path.read_text(encoding="utf-8"))] == []
-
-
-def test_ranges_of_ranks_by_hand() -> None:
-    """Of three replicates in four the first leads; the others are equal in all, and take both of their places."""
-    replicates = np.array([[0.9, 0.5, 0.5], [0.8, 0.1, 0.1], [0.2, 0.4, 0.4], [0.7, 0.6, 0.6]] * 25)
-    found = rank_ranges(replicates)
-    assert found.low.tolist() == [1, 1, 1]
-    assert found.high.tolist() == [3, 3, 3]
-    assert found.p_best.tolist() == [0.75, 0.125, 0.125]
-    missing = rank_ranges(np.array([[NAN, 0.1]] * 10))
-    assert (missing.low.tolist(), missing.high.tolist()) == ([2, 1], [2, 1])
