@@ -94,7 +94,7 @@ def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.Mater
         tables,
         self_preference=markdown(
             tables["rubric_self_preference"],
-            ["judge", "model", "maker", "gamma", "low", "high", "p_holm", "flagged", "reason"],
+            ["judge", "model", "maker", "gamma", "low", "high", "p_adjusted", "flagged", "reason"],
             most=20,
         ),
         judges=markdown(

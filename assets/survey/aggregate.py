@@ -25,7 +25,7 @@ class AggregateConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="5", kinds={"parquet", "duckdb"}))
+@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="6", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 

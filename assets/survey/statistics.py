@@ -13,7 +13,7 @@ from assets.survey.aggregate import segment_results
 from assets.survey.views import BoardConfig, of_views, publish_views
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="5"))
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="6"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
@@ -46,7 +46,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="5"))
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="6"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
@@ -80,7 +80,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="4"))
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="5"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model that was asked repeatedly.
 

@@ -27,7 +27,17 @@ MODEL_WORSE = 3
 """Exit code of `--fail-on regression` where a model is worse."""
 _MODELS_NAMED = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
-_COLUMNS_OF_TWO_RUNS = ["model", "verdict", "difference", "interval", "other_score", "score", "n_prompts", "n_pairs", "p_holm"]
+_COLUMNS_OF_TWO_RUNS = [
+    "model",
+    "verdict",
+    "difference",
+    "interval",
+    "other_score",
+    "score",
+    "n_prompts",
+    "n_pairs",
+    "p_adjusted",
+]
 _COMPARISON_WORDS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
@@ -37,7 +47,7 @@ _COMPARISON_WORDS = {
     "score": "Mean hybrid score of the pairs in B, 0-1",
     "n_prompts": "Prompts with a pair",
     "n_pairs": "Prompts as one variant answered them in both runs",
-    "p_holm": "Probability of so large a difference by chance, adjusted over the models (Holm)",
+    "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
     "moved_model": "Model that moved most on the prompt",
     "model_difference": "Its mean hybrid score on the prompt in B less that in A",
 }

@@ -254,7 +254,7 @@ def _tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: 
     names = np.array(votes.players, dtype=object)
     board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
     sides = dict.fromkeys(MODEL, names[tests.better]) | dict.fromkeys(OTHER, names[tests.worse])
-    verdict = np.where(tests.p_holm < SIGNIFICANCE, BETTER, ALIKE)
+    verdict = np.where(tests.p_adjusted < SIGNIFICANCE, BETTER, ALIKE)
     compared = pd.DataFrame(
         {"component": board["component"].to_numpy()[tests.better], **sides, "p": tests.p, "verdict": verdict}
     )

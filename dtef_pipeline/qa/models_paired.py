@@ -30,9 +30,9 @@ def compare_models(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
 
     `scores`: as of `latest_scores`. A model's score for an item is the mean over its draws; `difference` is the mean over the items that both
     have a score for. Intervals (95 %) and `p` take transcripts or subjects as what is independent; where there are fewer than 5, or each item is
-    by itself, items. `p_holm` is adjusted over all pairs of the board (Holm 1979).
+    by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm 1979).
 
-    `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided;
+    `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided;
     always undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
     """
     grids = board_grids(scores, OF_ONE_BOARD)
@@ -91,11 +91,11 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.Dat
     statistics = statistics.assign(
         score=np.where(worse, means[1], means[0]),
         other_score=np.where(worse, means[0], means[1]),
-        p_holm=holm(statistics["p"]),
+        p_adjusted=holm(statistics["p"]),
         first=np.where(worse, right, left),
         second=np.where(worse, left, right),
     )
-    told = verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
+    told = verdicts(statistics, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
     statistics["verdict"] = UNDECIDED if grid.of_these else told
     if grid.of_these:
         is_open = (statistics["note"] == "") & statistics["low"].notna()

@@ -135,7 +135,7 @@ QA_COMPARISONS = pa.schema(
         field("n_clusters", pa.int64(), "Clusters of the interval: transcripts or subjects; where there are fewer than 5, items"),
         field("effect_size", pa.float64(), "Difference over the standard deviation of the clusters' mean differences"),
         field("p", pa.float64(), "Two-sided p of the cluster-robust t test; null: fewer than 5 clusters"),
-        field("p_holm", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
+        field("p_adjusted", pa.float64(), "Probability of so large a difference by chance, adjusted over all pairs of the board (Holm)"),
         _NOTE_FIELD,
     ]
 )  # fmt: skip

@@ -104,7 +104,7 @@ QA_VIEWS = (
         "every two models on the items that both have a score for: paired differences, adjusted over all pairs of a suite",
         (
             *("suite", *_BOARD_WAYS, "model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
-            *("n_items", "n_clusters", "p_holm"),
+            *("n_items", "n_clusters", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
         ("n_clusters", "measured_by", "other_score", "score"),

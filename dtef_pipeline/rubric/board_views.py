@@ -75,7 +75,7 @@ BOARD_VIEWS = (
         "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
         (
             *("model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
-            *("n_blueprints", "n_prompts", "p_holm"),
+            *("n_blueprints", "n_prompts", "p_adjusted"),
         ),
         ("model", "other_model", "verdict", "difference"),
         ("n_blueprints", "n_prompts", "other_score", "score"),
@@ -125,7 +125,7 @@ BOARD_VIEWS = (
         "self-preference",
         "rubric_self_preference",
         "whether judges favour models of their own maker",
-        ("judge", "model", "maker", "gamma", "interval", "p_holm", "n", "n_prompts", "flagged"),
+        ("judge", "model", "maker", "gamma", "interval", "p_adjusted", "n", "n_prompts", "flagged"),
         ("judge", "model", "gamma"),
         ("n", "n_prompts", "maker"),
         estimate="gamma",

@@ -42,7 +42,7 @@ MODELS_COMPARED = {
     "n_prompts": "Prompts that both have a score for",
     "effect_size": "Difference over the standard deviation of the blueprints' (of one blueprint: the prompts') differences",
     "p": "Two-sided p of the t test by whole blueprints (of one blueprint: prompts); null: fewer than 5",
-    "p_holm": "Probability of so large a difference by chance, adjusted over all pairs (Holm)",
+    "p_adjusted": "Probability of so large a difference by chance, adjusted over all pairs (Holm)",
     "note": "Note on what cannot be told, and why; empty: nothing",
 }
 """Columns of a comparison of models, by name, with what they mean."""
@@ -79,9 +79,9 @@ def compare_models(
 
     `table` and `order` as of `board`; `blueprints`: those that count. A model's score on a prompt is the mean over its variants that have one.
     Within a blueprint the difference is averaged over shared prompts by their weights, then over blueprints, each counting once. Intervals
-    (95 %) and `p` take blueprints as what is independent; of one blueprint alone, prompts. `p_holm` is adjusted over all pairs (Holm 1979).
+    (95 %) and `p` take blueprints as what is independent; of one blueprint alone, prompts. `p_adjusted` is adjusted over all pairs (Holm 1979).
 
-    `verdict`: better where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
+    `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
     """
     cells = with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
     runs = latest_runs(cells, order)
@@ -159,7 +159,6 @@ def _tested_pairs(
         other_score=np.where(worse, means[0], means[1]),
         n_blueprints=summed.n_blueprints,
         n_prompts=summed.n_prompts,
-        p_holm=holm(statistics["p"]),
+        p_adjusted=holm(statistics["p"]),
     )
-    of_p = statistics.assign(p_adjusted=statistics["p_holm"])
-    return statistics.assign(verdict=verdicts(of_p, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin))
+    return statistics.assign(verdict=verdicts(statistics, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin))

@@ -23,7 +23,7 @@ IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED = "improvement", "regression", "e
 _PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
 RUNS_COMPARED = (
     *("blueprint", "snapshot", "other_snapshot", "model", "verdict", "difference", "low", "high", "score", "other_score"),
-    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "note"),
+    *("n_prompts", "n_pairs", "effect_size", "p", "p_adjusted", "note"),
 )
 
 PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
@@ -41,10 +41,10 @@ def compare_runs(
 
     `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
     runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
-    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
+    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_adjusted` is
     adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
 
-    `verdict`: regression or improvement where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
+    `verdict`: regression or improvement where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
     undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
     """
     pairs = paired_cells(before, after)
@@ -132,7 +132,7 @@ def _tested(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
         score=now.sum(axis=0) / total,
         other_score=then.sum(axis=0) / total,
         n_pairs=np.bincount(model, minlength=len(models)),
-        p_holm=holm(statistics["p"]),
+        p_adjusted=holm(statistics["p"]),
     )
     words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
-    return statistics.assign(verdict=verdicts(statistics.assign(p_adjusted=statistics["p_holm"]), words, margin))
+    return statistics.assign(verdict=verdicts(statistics, words, margin))

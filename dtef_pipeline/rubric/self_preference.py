@@ -38,7 +38,7 @@ _NOT_TOLD_APART = (
 )
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
-_PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_holm", "n", "n_prompts", "flagged", "reason")
+_PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
 
 
 def makers_by_name(judgements: pd.DataFrame) -> MakerOf:
@@ -70,8 +70,8 @@ def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame
     """One row for all judges together (`judge` and `model` are `all`), then one row per judge and model of one maker.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
-    (two-sided), `p_holm` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
-    above 0 and p_holm below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is compared with judgements of
+    (two-sided), `p_adjusted` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
+    above 0 and p_adjusted below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is compared with judgements of
     judges of other makers alone, other pairs of one maker being left out.
 
     `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
@@ -97,7 +97,7 @@ def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame
     table = pd.DataFrame(found)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
     favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
-    return table.assign(p_holm=adjusted, flagged=favoured)[list(_PREFERENCE)]
+    return table.assign(p_adjusted=adjusted, flagged=favoured)[list(_PREFERENCE)]
 
 
 def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:

@@ -84,10 +84,10 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
         field("p", pa.float64(), "Two-sided p of gamma being 0"),
-        field("p_holm", pa.float64(), "P adjusted over all pairs (Holm); in the row of all judges, p"),
+        field("p_adjusted", pa.float64(), "P adjusted over all pairs (Holm); in the row of all judges, p"),
         field("n", pa.int64(), "Judgements of the own maker that bear on it"),
         field("n_prompts", pa.int64(), "Prompts with any of these"),
-        field("flagged", pa.bool_(), "Flag: true where gamma is above 0 and p_holm below .05"),
+        field("flagged", pa.bool_(), "Flag: true where gamma is above 0 and p_adjusted below .05"),
         field("reason", pa.string(), "Reason why there is no estimate or no interval; empty: there is"),
     ]
 )

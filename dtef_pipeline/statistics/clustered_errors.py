@@ -61,7 +61,7 @@ class PairTests(NamedTuple):
     se: Floats
     p: Floats
     """Two-sided, of t = difference / se with the fewest effective clusters of the two players and ways; NaN: no error is left."""
-    p_holm: Floats
+    p_adjusted: Floats
     """Adjusted for all pairs of the component."""
 
 

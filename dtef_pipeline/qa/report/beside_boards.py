@@ -91,7 +91,7 @@ COMPARED_PAIRS = PublishedPart(
         Column("other_model", "Compared with", named),
         Column("verdict", "Verdict", text),
         Column("difference", "Difference", as_is, "Mean score less that of the other model; 95 % interval beneath"),
-        Column("p_holm", "p (adjusted)", p_value),
+        Column("p_adjusted", "p (adjusted)", p_value),
         Column("score", "Score", estimate),
         Column("other_score", "Of the other", estimate),
         Column("n_items", "Items", whole),

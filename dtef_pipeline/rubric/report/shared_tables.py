@@ -90,7 +90,7 @@ _SELF_COLUMNS = (
     Column(
         "gamma", "Favour", as_is, "Score given to the own maker beyond what other judges give, -1 to 1; 95 % interval beneath"
     ),
-    Column("p_holm", "p (adjusted)", p_value),
+    Column("p_adjusted", "p (adjusted)", p_value),
     Column("n", "Judgements", whole),
     Column("n_prompts", "Prompts", whole),
     Column("reason", "Note", note),

@@ -44,7 +44,6 @@ FIRST_OUT = (
     *(
         *OWN_INTERVALS,
         "question_id",
-        "p_holm",
         "parsed_score",
         "effect_size",
         "slope",

@@ -33,11 +33,6 @@ _N_BATTERIES = field("n_batteries", _COUNT, "Batteries of questions behind the r
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
 _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
 _P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided t test)")
-_P_HOLM = field(
-    "p_holm",
-    _NUMBER,
-    "Probability of as much by chance alone, 0-1, adjusted (Holm) for all rows of one level, condition and targets",
-)
 _PARSED = (
     field(
         "parsed_difference",

@@ -101,7 +101,7 @@ def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse
     assert [row["model"] for row in rows] == [FALLS, STAYS]
     assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
     assert rows[0]["difference"] == pytest.approx(-0.205)
-    assert rows[0]["p_holm"] < 0.05
+    assert rows[0]["p_adjusted"] < 0.05
     assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
 
 

@@ -81,7 +81,7 @@ def test_p_is_adjusted_over_all_pairs_of_the_board_and_of_no_other() -> None:
     assert len(found) == 6
     for condition in ("letters", "cot"):
         own = [row for row in found if row["condition"] == condition]
-        assert [row["p_holm"] for row in own] == pytest.approx(holm([row["p"] for row in own]))
+        assert [row["p_adjusted"] for row in own] == pytest.approx(holm([row["p"] for row in own]))
 
 
 def test_a_much_better_model_is_better_and_an_equal_one_equivalent() -> None:

@@ -293,9 +293,10 @@ def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
             known = [at for at, value in enumerate(wanted[_who(row)]) if value is not None]
             assert [row[names[at]] for at in known] == pytest.approx([wanted[_who(row)][at] for at in known])
     changed = {
-        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_holm"]) for row in first["qa_comparisons"]
+        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_adjusted"])
+        for row in first["qa_comparisons"]
     }
-    again = {(row["model"], row["other_model"]): (row["difference"], row["p_holm"]) for row in renamed["qa_comparisons"]}
+    again = {(row["model"], row["other_model"]): (row["difference"], row["p_adjusted"]) for row in renamed["qa_comparisons"]}
     assert again == {pair: pytest.approx(numbers) for pair, numbers in changed.items()}
 
 

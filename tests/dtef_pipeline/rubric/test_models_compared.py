@@ -89,8 +89,8 @@ def test_p_is_students_over_blueprints_and_holm_triples_the_smallest_of_three() 
     assert [(row.model, row.other_model) for row in rows.itertuples()] == [("a", "c"), ("a", "b"), ("b", "c")]
     expected = [stats.ttest_rel(scores[row.model], scores[row.other_model]).pvalue for row in rows.itertuples()]
     assert rows["p"].tolist() == pytest.approx(expected)
-    assert rows["p_holm"].min() == pytest.approx(3 * min(expected))
-    assert ((rows["verdict"] == "better") == (rows["p_holm"] < 0.05)).all()
+    assert rows["p_adjusted"].min() == pytest.approx(3 * min(expected))
+    assert ((rows["verdict"] == "better") == (rows["p_adjusted"] < 0.05)).all()
 
 
 def test_better_model_is_found_and_one_that_differs_by_nothing_is_equivalent() -> None:

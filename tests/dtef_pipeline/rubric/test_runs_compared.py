@@ -52,7 +52,7 @@ def test_p_is_students_over_prompts_and_holm_multiplies_by_models() -> None:
     found = compared({"a": first, "b": first}, {"a": second, "b": second})
     expected = stats.ttest_rel(second, first)
     assert found["a"]["p"] == pytest.approx(expected.pvalue)
-    assert found["a"]["p_holm"] == pytest.approx(min(1, 2 * expected.pvalue))
+    assert found["a"]["p_adjusted"] == pytest.approx(min(1, 2 * expected.pvalue))
     assert (found["a"]["low"], found["a"]["high"]) == pytest.approx(tuple(expected.confidence_interval()))
 
 

@@ -90,7 +90,7 @@ def test_should_not_points_count_the_other_way_round() -> None:
 def test_neither_the_order_of_rows_nor_how_strict_a_judge_is_matters() -> None:
     rows = judged_world(np.random.default_rng(7), gamma=0.1)
     strict = rows.assign(score=rows["score"] - 0.3 * (rows["judge_model"] == "jb")).sample(frac=1, random_state=1)
-    columns = ["gamma", "se", "low", "p_holm"]
+    columns = ["gamma", "se", "low", "p_adjusted"]
     assert self_preference(strict, maker_of)[columns].to_numpy() == pytest.approx(
         self_preference(rows, maker_of)[columns].to_numpy()
     )

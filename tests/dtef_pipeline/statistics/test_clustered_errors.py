@@ -137,9 +137,9 @@ def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
     assert (fit.component[tests.better] == fit.component[tests.worse]).all()
     assert len(tests.p) == 6
     assert (tests.difference >= 0).all()
-    assert tests.p_holm[:3] == pytest.approx(tests.p_holm[3:])
+    assert tests.p_adjusted[:3] == pytest.approx(tests.p_adjusted[3:])
     smallest = tests.p[:3].argmin()
-    assert tests.p_holm[smallest] == pytest.approx(min(1.0, 3 * tests.p[smallest]))
+    assert tests.p_adjusted[smallest] == pytest.approx(min(1.0, 3 * tests.p[smallest]))
 
 
 def test_a_pair_has_the_largest_variance_of_its_difference_and_the_fewest_effective_clusters() -> None:

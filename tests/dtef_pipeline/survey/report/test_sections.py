@@ -256,7 +256,7 @@ def test_responsiveness_stands_with_its_verdict() -> None:
         "low": 0.01,
         "high": 0.03,
     }
-    rest = {"least_context": 0.0, "most_context": 42.5, "least_score": 0.6, "most_score": 0.62, "p": 0.01, "p_holm": 0.02}
+    rest = {"least_context": 0.0, "most_context": 42.5, "least_score": 0.6, "most_score": 0.62, "p": 0.01, "p_adjusted": 0.02}
     told = frame({"model": "a", "verdict": "evidence-adapting", **known, **rest})
     (row,) = cells(context(frame({"model": "a", "score": 0.5}), told))
     assert row[:5] == ["a", "0, all", "0.600 0.0 questions", "0.620 42.5 questions", "+0.020 +0.010 to +0.030"]
