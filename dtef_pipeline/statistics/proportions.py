@@ -43,8 +43,7 @@ def unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[
     is wide, these few do not rule out that others fail (or pass): there the interval also covers Wilson's, of as many successes as the mean
     says among the effective clusters. No scores within 0-1 of this mean spread more than those, so there it is conservative.
 
-    Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts estimated from survey
-    data, for the logit.
+    Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts, for the logit.
     """
     low, high = found.interval(confidence)
     mean, n = np.clip(np.nan_to_num(found.value), 0, 1), found.degrees + 1

@@ -29,8 +29,8 @@ _HOW_TO_READ_GAPS = (
     f"questions and for other people. A segment is predicted worse or better where p, adjusted (Holm) over the model's attribute, "
     f"is below {SIGNIFICANCE:g}."
 )
-_MOST_ROWS = 40
-_COLUMNS = [
+_MOST_GAPS = 40
+_GAP_COLUMNS = [
     Column("segment", "Segment", text),
     Column("model", "Model", text),
     Column(
@@ -59,17 +59,17 @@ def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _group(rows: pd.DataFrame) -> str:
-    first = by_significance(rows).head(_MOST_ROWS)
+    first = by_significance(rows).head(_MOST_GAPS)
     said = [
         f"{counted(int((rows['verdict'] == verdict).sum()), 'row')} {verdict}"
         for verdict in ("worse", "better", "not told apart")
     ]
     left = (
-        f" Shown: the first {_MOST_ROWS} by adjusted p; `dtef leaderboard --by gaps --top 0` has all."
-        if len(rows) > _MOST_ROWS
+        f" Shown: the first {_MOST_GAPS} by adjusted p; `dtef leaderboard --by gaps --top 0` has all."
+        if len(rows) > _MOST_GAPS
         else ""
     )
     shown = first.assign(deviation=with_interval(first, "deviation", ENDS["deviation"], sign="+"))
     return paragraph(f"Of {counted(len(rows), 'row')}: {', '.join(said)}.{left}") + table(
-        shown, _COLUMNS, caption="Gaps by segment and model", row_head="segment", data=first
+        shown, _GAP_COLUMNS, caption="Gaps by segment and model", row_head="segment", data=first
     )
