@@ -129,7 +129,8 @@ def _why_not(
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
         of_day = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
-        return f"{TOO_CLOSE}{hours:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
+        # Cut and not rounded: 22.96 hours are not "23.0 h, 23 h needed".
+        return f"{TOO_CLOSE}{math.floor(round(hours * 10, 6)) / 10:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
     if not shared:
         return NONE_SHARED
     return None

@@ -71,6 +71,7 @@ def test_means_are_over_items_scored_in_every_snapshot() -> None:
         ({"temperature": 0.7}, "temperature is 0.7, not 0"),
         ({"temperature": None}, "temperature is not set"),
         ({"hours": 22.9}, "span 22.9 h, 23 h needed"),
+        ({"hours": 22.97}, "span 22.9 h, 23 h needed"),
     ],
 )
 def test_series_that_may_not_be_compared_say_why(arguments: dict[str, Any], reason: str) -> None:
