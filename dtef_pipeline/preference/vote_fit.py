@@ -207,7 +207,7 @@ def _note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
     known = (
         "the votes have no prompt ids"
         if prompts is None
-        else f"the votes are worth fewer than {MIN_CLUSTERS} prompts ({prompts})"
+        else f"the votes are worth fewer than {counted(MIN_CLUSTERS, 'prompt')} ({prompts})"
     )
     return f"intervals hold for the prompts of these votes only, not for others like them: {known}"
 

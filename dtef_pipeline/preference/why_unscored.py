@@ -11,7 +11,7 @@ from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, 
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, dependence
 from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import and_more, counted, plural
 
 _PLAYERS_NAMED = 3
 
@@ -52,6 +52,6 @@ def _why_no_interval(effective: dict[str, float], votes: int) -> str:
         return f"no interval: {counted(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
     for noun, number in effective.items():
         if round(number) < MIN_CLUSTERS:
-            equal = f"{number:.1f} {noun}s with equally many votes"
+            equal = f"{number:.1f} {plural(noun)} with equally many votes"
             return f"no interval: its votes are worth {equal}, at least {MIN_CLUSTERS} are needed"
     return "no interval: the votes leave its score nothing to vary by"
