@@ -31,6 +31,7 @@ from dtef_pipeline.statistics.clustered_errors import (
 )
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.text.counted import counted
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
