@@ -82,7 +82,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
 
 @dg.asset(deps=[segment_results], **roll_up("reliability", code_version="5"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model that was asked repeatedly.
+    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model.
 
     `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
     (`dtef run --draws 3`).

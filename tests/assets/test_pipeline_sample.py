@@ -105,7 +105,7 @@ class TestSample:
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
             assert (said[name]["seed"].value, said[name]["intervals"].value) == (SEED, True)
-        for name in ("leaderboard", "breakdowns", "segment_gaps"):
+        for name in ("leaderboard", "breakdowns"):
             assert said[name]["plot"].value.startswith("![")
         board = pipeline.house.read("leaderboard").to_pandas()
         scored = board[board["n_pairs"] > 0]
