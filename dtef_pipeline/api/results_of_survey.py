@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -25,9 +25,9 @@ from resources.table_reader import TableReader
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _UNREAD_IN_WORDS = {
-    "n_unparseable": "could not be read",
-    "n_wrong_length": "had another number of options",
-    "n_refused": "declined to answer",
+    "unparseable": "could not be read",
+    "wrong_length": "had another number of options",
+    "refused": "declined to answer",
 }
 _PREDICTED = ("question_id", "condition", "context_level", "model_variant", "draw")
 _TOLD_OF_PREDICTED = ("status", "reason", "metric", "score", "predicted")
@@ -78,7 +78,7 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
         & found["context_level"].isin(told.get("context_levels") or found["context_level"])
     ]
     n_asked, silent = _n_asked(asked), {_way(row): row["error"] for row in _silent(asked)}
-    further = _further(asked)
+    further, statuses = _further(asked), _statuses(asked)
     return [
         measured(
             row["model"],
@@ -87,7 +87,9 @@ def metrics_of(asked: RunAsked, counts: Mapping[Hashable, OutcomeCounts]) -> lis
             (row["n_pairs"], n_asked.get(_way(row))),
             (row["score_low"], row["score_high"]),
             _why(row, silent.get(_way(row))),
-            remark=in_words(_remark(row, counts), further_in_words(further[_way(row)], "prediction")),
+            remark=in_words(
+                _remark(counts.get(_way(row)), statuses[_way(row)]), further_in_words(further[_way(row)], "prediction")
+            ),
             condition=row["condition"],
             context_level=row["context_level"],
             direction="higher",
@@ -118,11 +120,19 @@ def _n_asked(asked: RunAsked) -> dict[tuple[str, ...], int]:
     return Counter(name[:-1] for name in set(names))
 
 
-def _remark(row: dict[Any, Any], counts: Mapping[Hashable, OutcomeCounts]) -> str | None:
+def _statuses(asked: RunAsked) -> dict[tuple[str, ...], Counter[str]]:
+    """How many predictions of each model, asked in each way, have each status; not those of questions that define the segment itself."""
+    rows = asked.rows("scores", [*_WAY_ASKED, "status", str(KEYS.left_out)])
+    found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for row in rows.filter(pc.invert(rows[KEYS.left_out])).to_pylist():
+        found[_way(row)][row["status"]] += 1
+    return found
+
+
+def _remark(own: OutcomeCounts | None, statuses: Counter[str]) -> str | None:
     """What is missing, and what has the score of an answer that could not be read."""
-    own = counts.get(_way(row))
-    unread = [f"{int(row[name]):,} {words}" for name, words in _UNREAD_IN_WORDS.items() if row[name]]
-    said = f"of {counted(int(row['n_total']), 'prediction')} {', '.join(unread)}" if unread else None
+    unread = [f"{statuses[name]:,} {words}" for name, words in _UNREAD_IN_WORDS.items() if statuses[name]]
+    said = f"of {counted(statuses.total(), 'prediction')} {', '.join(unread)}" if unread else None
     return in_words(own.told(OUTCOME_UNITS["survey"]) if own else None, said)
 
 
