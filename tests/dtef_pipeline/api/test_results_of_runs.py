@@ -11,7 +11,6 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
 from dtef_pipeline.qa.published_results import QA_BOARD_READS, qa_boards
-from dtef_pipeline.rubric.board import RubricBoardOptions
 from dtef_pipeline.rubric.published_boards import BOARD_READS, rubric_boards
 from resources.evaluations import AskedRun, Evaluation, EvaluationStore
 from resources.warehouse import Warehouse
@@ -129,7 +128,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
             assert own["coverage"]["value"] == pytest.approx(row["coverage"])
     use(tmp_path, monkeypatch)
     with house.connect(only=BOARD_READS) as connection:
-        for name, table in rubric_boards(connection, RubricBoardOptions()).items():
+        for name, table in rubric_boards(connection).items():
             house.write(name, table)
     board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--format", "json"))}
     for model in ("openai/model-0", "openai/model-1"):
