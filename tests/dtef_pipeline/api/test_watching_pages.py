@@ -96,7 +96,7 @@ def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         shown = client.get("/board").text
         assert client.get("/board?family=<script>").status_code == 200
-    for words in ("Beta", "Tier", "Reviewers", "0.22 to 2.17", "hen &amp; &lt;i&gt;co&lt;/i&gt;"):
+    for words in ("Beta", "Tier", "Reviewers", "-0.31 to 0.51", "hen &amp; &lt;i&gt;co&lt;/i&gt;"):
         assert words in shown
     assert_inert(shown)
 

@@ -47,7 +47,7 @@ def with_board(services: Services) -> None:
     """Write the table that the preference board is made of."""
     beats = {("fox", "owl"): 9, ("owl", "fox"): 3, ("owl", "hen & <i>co</i>"): 8, ("hen & <i>co</i>", "owl"): 2}
     votes = [
-        PlayersVote("qa", f"mmlu/{at}", winner, loser, "left", f"r{at % 5}", "person", None, False, 9, 5)
+        PlayersVote("qa", f"mmlu/{at}", winner, loser, "left", f"r{at % 8}", "person", None, False, 9, 5)
         for (winner, loser), times in beats.items()
         for at in range(times)
     ]
