@@ -23,6 +23,7 @@ from dtef_pipeline.statistics.differences import (
     without_rounding,
 )
 from dtef_pipeline.statistics.products import product
+from dtef_pipeline.statistics.rank_bounds import rank_bounds
 from dtef_pipeline.statistics.shared_noise import in_common
 from dtef_pipeline.text.counted import and_more
 
@@ -212,28 +213,23 @@ def _test_parsed(
 def rank_ranges(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.DataFrame:
     """`rank_low` and `rank_high` of each row of an overall board, on its index: the best and the worst place that the tests leave it.
 
-    `compared` as of `comparisons`, of the same scores. A row's best place is 1 + the rows that are better than it by their verdict, its worst is
-    the number of rows less those that it is better than. The verdicts of a family are all right with a probability of 95 %, and so are
-    the places of its models among each other. Null for unranked rows, and where nothing could be tested.
-
-    Source: Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for ranks.
+    `compared` as of `comparisons`, of the same scores: the `rank_bounds` of the ranked rows of each way of asking, by their verdicts. The
+    verdicts of a family are all right with a probability of 95 %, and so are the places of its models among each other. Null for unranked
+    rows, and where nothing could be tested.
     """
-    won = compared[compared["verdict"] == BETTER]
-    names = list(keys.asked)
-    ranked = board_rows[board_rows["rank"].notna()]
-    who = pd.MultiIndex.from_frame(ranked[[*names, *MODEL]].astype(str))
-    sides = (OTHER, MODEL)
-    beaten_by, beats = (
-        pd.MultiIndex.from_frame(won[[*names, *side]].astype(str)).value_counts().reindex(who, fill_value=0).to_numpy()
-        for side in sides
-    )
-    among = ranked.groupby(names, observed=True)["rank"].transform("size").to_numpy()
-    found = pd.DataFrame({"rank_low": 1 + beaten_by, "rank_high": among - beats}, index=ranked.index)
+    names, ranked = list(keys.asked), board_rows[board_rows["rank"].notna()]
     tested = compared[compared["p"].notna()]
-    able = pd.MultiIndex.from_frame(
-        pd.concat([tested[[*names, *side]].set_axis([*names, *MODEL], axis=1) for side in sides]).astype(str)
+    who, first, second = (
+        pd.MultiIndex.from_frame(rows[[*names, *columns]].astype(str))
+        for rows, columns in ((ranked, MODEL), (tested, MODEL), (tested, OTHER))
     )
-    return found[who.isin(able)].reindex(board_rows.index).astype("Int64")
+    better, worse = who.get_indexer(first), who.get_indexer(second)
+    won = (tested["verdict"] == BETTER).to_numpy() & (better >= 0) & (worse >= 0)
+    bounds = rank_bounds(better[won], worse[won], len(ranked))
+    asked_otherwise = len(ranked) - ranked.groupby(names, observed=True)["rank"].transform("size").to_numpy()
+    found = pd.DataFrame({"rank_low": bounds.low, "rank_high": bounds.high - asked_otherwise}, index=ranked.index)
+    is_tested = np.isin(np.arange(len(ranked)), (better, worse))
+    return found[is_tested].reindex(board_rows.index).astype("Int64")
 
 
 def contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:

@@ -296,6 +296,18 @@ class TestRankRanges:
         assert found["rank_high"].tolist()[:4] == [2, 3, 4, 4]
         assert found.loc[4].isna().all(), "it is not ranked"
 
+    def test_an_unranked_model_takes_no_place(self) -> None:
+        """Whoever was better than it had a worst place too few: 3 of 4, though nothing told it from the three others."""
+        found = rank_ranges(TestTiers.BOARD, TestTiers().table("ae", "eb"), KEYS)
+        assert found.iloc[:4].to_numpy().tolist() == [[1, 4]] * 4
+
+    def test_each_way_of_asking_has_places_of_its_own(self) -> None:
+        both = pd.concat([TestTiers.BOARD, TestTiers.BOARD.assign(context_level="5")], ignore_index=True)
+        table = TestTiers().table("ab")
+        found = rank_ranges(both, pd.concat([table, table.assign(context_level="5", verdict="not told apart")]), KEYS)
+        assert found.iloc[:4].to_numpy().tolist() == [[1, 3], [2, 4], [1, 4], [1, 4]]
+        assert found.iloc[5:9].to_numpy().tolist() == [[1, 4]] * 4
+
     def test_what_could_not_be_tested_has_none(self) -> None:
         found = rank_ranges(TestTiers.BOARD, TestTiers().table("bc", untested="a"), KEYS)
         assert found.loc[0].isna().all()
