@@ -67,8 +67,6 @@ class Scored:
     """The model that contains the answers it is scored against: it never says how easy a cell is."""
     reference: str
     """The computed model that stands for answering without a language model: each of those is compared with it."""
-    usual: Mapping[str, str]
-    """Of the ways of asking, the value that a column has where nobody chose another; columns without such a value are not named."""
     ranked_from: int
     """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
     comparisons: pa.Schema

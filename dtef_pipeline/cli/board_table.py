@@ -16,7 +16,6 @@ from dtef_pipeline.report.drift_terminal import VERDICT_ENDS, drift_text, verdic
 from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import (
-    allowed_for,
     columns_that_fit,
     intervals,
     intervals_of,
@@ -95,8 +94,6 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     fitting = {name for laid in tables for name in (*laid.above, *columns_that_fit(laid.shown, laid.columns, ENDS, fit))}
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
-    if "interval" in told and (kinds := allowed_for(pd.concat(frames))):
-        told["interval"] += f"; allows {kinds}"
     reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
     if reason and "interval" not in columns and "score" in told:
         told["score"] += f"; no interval from {reason}"

@@ -39,7 +39,6 @@ from dtef_pipeline.report.markup import (
     with_intervals,
 )
 from dtef_pipeline.report.names import Names
-from dtef_pipeline.report.terminal import allowed_for
 
 
 class Beneath(NamedTuple):
@@ -107,7 +106,6 @@ def _group(rows: pd.DataFrame, board: Board) -> str:
     drawn = forest(scored, board.marks(scored), standalone=False) if len(scored) else ""
     chart = figure(drawn, "Hollow dots are baselines. The numbers are in the table below.") if drawn else ""
     why = paragraph(board.adjusted) if is_adjusted else ""
-    why += paragraph(f"Intervals allow {kinds}.") if (kinds := allowed_for(rows)) else ""
     columns = [
         Column(column.name, column.title, named if column is MODEL_COLUMN else as_is, column.meaning) for column in known
     ]

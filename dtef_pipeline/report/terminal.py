@@ -121,19 +121,6 @@ def _first_reason(note: Any) -> str:
     return reason if is_reason else ""
 
 
-def allowed_for(frame: pd.DataFrame) -> str:
-    """What the intervals of a board's rows allow for: `for other tasks and people`, of several kinds with their rows; empty without."""
-    if "interval_kind" not in frame:
-        return ""
-    kinds = frame["interval_kind"].dropna().value_counts()
-    spelled = {
-        kind: f"for other {kind}".replace(", conservative", " (conservatively: rather too wide)") for kind in kinds.index
-    }
-    if len(kinds) < 2:
-        return "".join(spelled.values())
-    return "; ".join(f"in {counted(int(rows), 'row')} {spelled[kind]}" for kind, rows in kinds.items())
-
-
 def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
     shown = frame.copy()

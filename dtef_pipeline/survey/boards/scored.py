@@ -15,7 +15,7 @@ from dtef_pipeline.survey.baselines.names import (
     POPULATION_MARGINAL,
     SHUFFLED_SEGMENT,
 )
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
@@ -38,7 +38,6 @@ SCORED = Scored(
     of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),
     marginal=POPULATION_MARGINAL,
     reference=LEAVE_ONE_OUT,
-    usual={"condition": BlueprintOptions().condition},
     ranked_from=10,  # segments: weval methodology 5.3
     comparisons=COMPARISONS,
     reliability=RELIABILITY,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.terminal import allowed_for, intervals_of, render
+from dtef_pipeline.report.terminal import intervals_of, render
 from tests.strict_json import strict
 
 FRAME = pd.DataFrame(
@@ -100,14 +100,6 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(("output", "expected"), [("json", "[]"), ("csv", "model,score")])
 def test_no_rows_are_an_empty_answer(output: str, expected: str) -> None:
     assert render(pd.DataFrame({"model": [], "score": []}), output) == expected
-
-
-def test_a_board_says_what_its_intervals_allow_for_and_of_how_many_rows_where_it_differs() -> None:
-    people, alone = "questions and people", "questions alone"
-    assert allowed_for(pd.DataFrame({"interval_kind": [people, None, people]})) == "for other questions and people"
-    mixed = allowed_for(pd.DataFrame({"interval_kind": [people, alone, people]}))
-    assert mixed == "in 2 rows for other questions and people; in 1 row for other questions alone"
-    assert allowed_for(pd.DataFrame({"interval_kind": [None]})) == allowed_for(FRAME) == ""
 
 
 def test_lists_are_json_in_csv() -> None:
