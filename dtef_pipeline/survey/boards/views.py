@@ -63,7 +63,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        compared = _comparisons(connection, options, evidence)
+        compared = _comparisons(connection, options, evidence, parsed=False)
         frame = frame.join(rank_ranges(frame, compared, KEYS)).assign(tier=tiers(frame, compared, KEYS))
         notes += [why_no_tier(frame, compared, KEYS), contradictions(frame, compared, KEYS)]
         frame = frame[[name for name in LEADERBOARD if name in frame]]
@@ -81,9 +81,11 @@ def _consistency(connection: Connection, options: BoardOptions, evidence: BoardE
     return frame.assign(consistency_note=with_fewer_segments(frame), seed=options.seed)
 
 
-def _comparisons(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _comparisons(
+    connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, parsed: bool = True
+) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return comparisons(cells, options, noise.score if noise else None)
+    return comparisons(cells, options, noise.score if noise else None, parsed=parsed)
 
 
 def _responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
