@@ -28,6 +28,8 @@ from dtef_pipeline.text.counted import counted
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
+DETECTABLE = float(ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER))
+"""Standard errors of a detectable difference: 2.80 (Bloom 1995)."""
 _NOT_REPEATED = "no icc: no prompt was asked repeatedly"
 _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
@@ -109,9 +111,9 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
 def rerun_detectable(within: float, cells: int) -> float:
     """Difference of the mean scores of two reruns that is found in 80 % of cases, each with one draw of each of the same cells.
 
-    (z.975 + z.80) sqrt(2 within / cells), `within` the variance between draws of a cell: for the same prompts only the draws differ.
+    DETECTABLE sqrt(2 within / cells), `within` the variance between draws of a cell: for the same prompts only the draws differ.
     """
-    return float((ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)) * np.sqrt(2 * within / cells))
+    return float(DETECTABLE * np.sqrt(2 * within / cells))
 
 
 def model_detectable(differences: Floats, counts: Floats) -> float:

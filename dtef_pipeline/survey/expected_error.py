@@ -10,10 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm
-
-FOUND = float(norm.ppf(0.975) + norm.ppf(0.8))
-"""Standard errors of the difference that a two-sided test at 5 % finds with 80 % power: 2.80 (Bloom 1995)."""
 
 
 class Components(NamedTuple):
