@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters
 from dtef_pipeline.statistics.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]
@@ -94,9 +94,9 @@ def dependence(rows: PairedOutcomes) -> tuple[Codes, ...]:
 
 
 def effective_number(codes: Codes, sizes: Floats) -> float:
-    """How many equally large clusters rows are worth: (sum n)^2 / sum n^2, n: the sizes of a cluster's rows together; 0 of none."""
-    of_clusters = np.bincount(codes, weights=sizes)
-    return float(of_clusters.sum() ** 2 / (of_clusters**2).sum()) if of_clusters.any() else 0.0
+    """The `effective_clusters` of rows of these `sizes` in the clusters `codes`; 0 of none."""
+    of_clusters = np.bincount(codes, weights=sizes).astype(np.float64)
+    return float(np.nan_to_num(effective_clusters(of_clusters[:, None])[0]))
 
 
 def bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
