@@ -28,7 +28,7 @@ from dtef_pipeline.tables import described
 BREAKDOWNS = tuple(view.table for view in PUBLISHED if view.is_board and view.table != "leaderboard")
 
 
-@dg.asset(deps=[segment_results], **roll_up(code_version="10"))
+@dg.asset(deps=[segment_results], **roll_up(code_version="11"))
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -67,7 +67,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up(code_version="10"))
+@dg.asset(deps=[segment_results], **roll_up(code_version="11"))
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 

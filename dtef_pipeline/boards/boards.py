@@ -215,15 +215,16 @@ def _distinct(of: Codes, what: Codes, size: int) -> Codes:
 
 
 def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    """Every model under every metric, side by side; rows in the order of the chosen metric."""
-    keys = [*MODEL, *options.subject.keys.asked]
+    """Every model under every metric, with the means of its corrected errors; rows in the order of the chosen metric."""
+    keys, corrected = [*MODEL, *options.subject.keys.asked], list(options.subject.corrected)
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _board_of(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
     for metric, ranked in _ranks_by_metric(connection, options):
         each = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(each, on=keys, how="left", suffixes=("", "_"))
-    return frame
+    errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()
+    return frame.merge(errors, left_on=keys, right_index=True, how="left")
 
 
 def _ranks_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -238,6 +238,8 @@ METRIC_RANKS: Mapping[str, str] = {
         for metric in METRICS
     },
     **{f"{metric}_rank": f"Place by the adjusted score under {metric}, from 1 (best); null: not ranked" for metric in METRICS},
+    "l2_corrected": "Mean squared error of readable responses less what samples of n add on average: lower is better, below 0 by chance",
+    "rps_corrected": "Mean ranked probability score of readable responses less what samples of n add: lower is better, below 0 by chance",
 }
 """By name, the columns of `metric_ranks`."""
 

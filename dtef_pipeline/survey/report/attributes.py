@@ -87,7 +87,6 @@ def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str, da
     )
 
 
-_SERIES = ["model_variant", "context_level", "condition"]
 _METRIC_COLUMNS = [
     Column("model", "Model", text),
     *(Column(metric, metric, as_is) for metric in METRICS),
@@ -106,8 +105,8 @@ _CONSISTENCY_COLUMNS = [
 ]
 
 
-def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
-    """The section, from rows of the board by metric and of the overall board, which has the noise-corrected errors."""
+def metrics(frame: pd.DataFrame) -> str:
+    """The section, from rows of the board by metric."""
     how = (
         "The same predictions under each metric: the mean over the pairs that a model has a score on, and in brackets its rank. Ranks are by "
         "the adjusted score under that metric, which makes up for models that were asked different pairs, so they need not follow the means. A "
@@ -115,8 +114,6 @@ def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
         f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance. Corrected errors do not grow as "
         "samples shrink: lower is better, and chance can take them below 0."
     )
-    if corrected := [name for name in CORRECTED if name in board]:
-        frame = frame.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
     shown = with_ranks(frame, METRICS)
     return section("metrics", "Metrics", how, _tables(shown, _METRIC_COLUMNS, "Scores under every metric", frame))
 

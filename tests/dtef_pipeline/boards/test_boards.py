@@ -138,6 +138,13 @@ def test_metric_view_ranks_every_model_under_every_metric() -> None:
     assert frame.loc["b", "tv_rank"] == 1
 
 
+def test_metric_view_has_the_means_of_the_corrected_errors_over_readable_responses() -> None:
+    rows = [{**row, "l2_corrected": error} for row, error in zip(scores_of("a", 0.9, 0.8, 0), (0.05, -0.01, None), strict=True)]
+    frame = boarded([*rows, *scores_of("b", 0.1)], by="metric").set_index("model")
+    assert frame.loc["a", "l2_corrected"] == pytest.approx(0.02)
+    assert frame[["l2_corrected", "rps_corrected"]].isna().sum().tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("cells", ["own", "shared"])
 def test_metric_view_says_of_each_metric_what_its_board_says_whatever_the_snapshots(cells: str) -> None:
     rng = np.random.default_rng(3)
