@@ -262,7 +262,7 @@ class Predictor:
             if model.is_computed:
                 made = self._computed(plan.key, prompts, survey, model, lost.draws)
             else:
-                prompts = prompts if lost.rows else self._asked_by_the_store(prompts, order, model, lost.draws)
+                prompts = prompts if lost.rows else self._ask_the_store(prompts, order, model, lost.draws)
                 served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
                 rows, requests = CALLS.asked(prompts, model, lost.draws, snapshot, served)
                 made = CALLS.settled(rows, self._stored(requests.keys), {})
@@ -272,7 +272,7 @@ class Predictor:
         self.not_restored[plan.key] = all_lost.notes(kept, order)
         return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
 
-    def _asked_by_the_store(self, prompts: pa.Table, order: Order, model: ModelSpec, draws: int) -> pa.Table:
+    def _ask_the_store(self, prompts: pa.Table, order: Order, model: ModelSpec, draws: int) -> pa.Table:
         """The prompts of the smallest sample that has all with a response of their own: one of the same words may serve a question that was
         never asked."""
         ids, own = prompts["prompt_id"].to_pylist(), set[str]()

@@ -107,7 +107,7 @@ def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> 
         np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
     )
     frame = places.rows.astype(str).assign(
-        **_ranked(places, cells["score"].to_numpy(np.float64), subject),
+        **_rank_rows(places, cells["score"].to_numpy(np.float64), subject),
         parse_rate=np.divide(read, answered, out=np.full(len(answered), np.nan), where=answered > 0),
         size=places.rows[asked[0]].astype(str).map(subject.size).astype(np.float64),
     )
@@ -115,7 +115,7 @@ def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> 
     return frame[[*group_by, "rank", *MODEL, *asked, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
 
 
-def _ranked(places: _Places, score: Floats, subject: Scored) -> dict[str, Any]:
+def _rank_rows(places: _Places, score: Floats, subject: Scored) -> dict[str, Any]:
     """Means and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked, `note` why one is not."""
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     scored = np.isfinite(score)
@@ -190,7 +190,7 @@ def adjust_scores(
 def _main_components(
     component: Codes, n_scores: Codes, group: Codes, is_reference: npt.NDArray[np.bool_], groups: int
 ) -> Codes:
-    """(groups,) the component whose rows are ranked: that of the reference, else the one with most scores; -2: none."""
+    """(groups,) the component whose rows are ranked: that of the reference, else that of the row with most scores; -2: none."""
     known = component >= 0
     size = np.bincount(component[known], n_scores[known], minlength=1).astype(np.float64)
     size[component[known & is_reference]] = np.inf
@@ -239,4 +239,4 @@ def _ranks_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOption
     places = _places(cells, (), subject)
     rows = places.rows.astype(str)
     for metric in subject.metrics:
-        yield metric, rows.assign(**_ranked(places, cells[metric].to_numpy(np.float64), subject))[names]
+        yield metric, rows.assign(**_rank_rows(places, cells[metric].to_numpy(np.float64), subject))[names]

@@ -43,12 +43,12 @@ def question_lines(warehouse: Warehouse, chosen: Selection) -> Iterator[str]:
     if not there:
         return
 
-    def found(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
+    def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
         clusters = question_clusters(connection)
-        return _linked(_pairs(connection, chosen), clusters), _spread(connection, chosen, clusters)
+        return _add_batteries(_pairs(connection, chosen), clusters), _spread(connection, chosen, clusters)
 
     try:
-        pairs, spread = TableReader(warehouse).query(found, only=there, first=())
+        pairs, spread = TableReader(warehouse).query(read, only=there, first=())
     except (WarehouseError, duckdb.Error):
         return
     for round_id, own in pairs.groupby("round", sort=False):
@@ -89,11 +89,11 @@ def _pairs(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataF
 
 def _spread(connection: duckdb.DuckDBPyConnection, chosen: Selection, clusters: pd.DataFrame) -> _Spread | None:
     """By what language models scored when asked so, where that is enough; else by baselines. None: there are too few batteries of either."""
-    baselines = _linked(_baselines(connection, chosen), clusters)
+    baselines = _add_batteries(_baselines(connection, chosen), clusters)
     score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
     if score is None or difference is None:
         return None
-    stored = _linked(_stored(connection, chosen), clusters)
+    stored = _add_batteries(_model_scores(connection, chosen), clusters)
     own, between = _components(stored), _components(of_difference(stored))
     by = "stored scores" if own else "the baselines' scores"
     of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
@@ -112,7 +112,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.D
     ).df()
 
 
-def _stored(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
+def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
     """Mean scores of language models by pair, of the ways of asking that are chosen."""
     if not has_table(connection, "scores"):
         return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
@@ -132,7 +132,7 @@ def _components(scores: pd.DataFrame) -> Components | None:
     return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
 
 
-def _linked(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
     """With `cluster`, and `question`, one name for round and id."""
     linked = rows.merge(clusters, on=list(KEYS.shared_item))
     return linked.assign(question=linked["round"] + "/" + linked["question_id"])

@@ -36,7 +36,7 @@ def compare_models(scores: pa.Table, *, margin: float = MARGIN) -> pd.DataFrame:
     always undecided where there are 2 to 4 transcripts or subjects, whose items say nothing of others.
     """
     grids = board_grids(scores, OF_ONE_BOARD)
-    filled = [_named(grid, found) for grid in grids if len(found := compare_pairs(grid, margin))]
+    filled = [_name_models(grid, found) for grid in grids if len(found := compare_pairs(grid, margin))]
     if not filled:
         return pd.DataFrame(columns=QA_COMPARISONS.names)
     found = pd.concat(filled, ignore_index=True).sort_values(
@@ -55,7 +55,7 @@ def compare_pairs(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
     left, right, shared = left[shared > 0], right[shared > 0], shared[shared > 0]
     if not len(left):
         return pd.DataFrame()
-    return _tested(grid, left, right, margin).assign(n_items=shared)
+    return _test_pairs(grid, left, right, margin).assign(n_items=shared)
 
 
 def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats, Floats]:
@@ -76,7 +76,7 @@ def _summed(grid: BoardGrid, left: Codes, right: Codes) -> tuple[Floats, Floats,
     return parts[0], parts[1], parts[2]
 
 
-def _tested(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.DataFrame:
+def _test_pairs(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.DataFrame:
     """One row per pair, seen from the model with the higher mean."""
     scores, others, counts = _summed(grid, left, right)
     sums = without_rounding(scores - others, scores + others)
@@ -103,7 +103,7 @@ def _tested(grid: BoardGrid, left: Codes, right: Codes, margin: float) -> pd.Dat
     return statistics
 
 
-def _named(grid: BoardGrid, found: pd.DataFrame) -> pd.DataFrame:
+def _name_models(grid: BoardGrid, found: pd.DataFrame) -> pd.DataFrame:
     models = {
         name: grid.rows[own].to_numpy(dtype=object)[found[side]]
         for side, names in (("first", MODEL), ("second", OTHER))

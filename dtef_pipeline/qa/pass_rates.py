@@ -32,12 +32,12 @@ def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PA
     passed = np.bincount(item[known], score[known] == 1, len(first_of_item))
     of_item = group[first_of_item]
     named = scores.select(list(group_by)).take(pa.array(first))
-    parts = [_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
+    parts = [_rates_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
     rows = pa.concat_tables(parts)
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
 
 
-def _of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
+def _rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
     values, of_value = chance[enough], group[enough]
     found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")

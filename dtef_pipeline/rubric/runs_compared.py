@@ -51,7 +51,7 @@ def compare_runs(
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    found = _tested(pairs, margin).assign(**of_runs)
+    found = _test_models(pairs, margin).assign(**of_runs)
     return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
@@ -112,7 +112,7 @@ def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
     return runs[0][0], runs[0][1]
 
 
-def _tested(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
     prompt, prompts = places(pairs, ["prompt"])
     model, models = places(pairs, ["model"])

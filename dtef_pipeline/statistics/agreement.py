@@ -70,7 +70,7 @@ def agreement(
     names = np.unique(group)
     known = np.isfinite(given)
     table = _units(given[known], unit[known], cluster[known], group[known])
-    rows = [_of_group(int(name), table, noun) for name in names]
+    rows = [_agreement_of_group(int(name), table, noun) for name in names]
     columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -98,7 +98,7 @@ def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     return _Units(scale, counts[several], cluster[first][several], group[first][several])
 
 
-def _of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
+def _agreement_of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
     here = table.group == name
     row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
     counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]

@@ -72,12 +72,12 @@ def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
     number of clusters where they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with each parameter's rows alone.
     """
     rows, ways = fit.rows, dependence(fit.rows)
-    scores, information = _of_rows(fit)
-    found = [_one_way(fit, scores, information, way) for way in ways or (None,)]
+    scores, information = _derivatives(fit)
+    found = [_cluster_one_way(fit, scores, information, way) for way in ways or (None,)]
     covariances, effective = map(list, zip(*found, strict=True))
     if len(ways) == 2:
         both = np.unique(np.stack(ways), axis=1, return_inverse=True)[1].ravel()
-        covariances.append(sum(covariances) - _one_way(fit, scores, information, both)[0])
+        covariances.append(sum(covariances) - _cluster_one_way(fit, scores, information, both)[0])
         effective.append(np.minimum(*effective))
     votes = np.bincount(np.concatenate([rows.left, rows.right]), weights=np.tile(rows.times, 2), minlength=len(fit.beta))
     return ClusteredErrors(np.stack(covariances), np.stack(effective), votes.astype(np.float64))
@@ -143,7 +143,7 @@ def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> 
     return np.asarray(np.sqrt(np.maximum(each.max(axis=0), 0.0)))
 
 
-def _one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
+def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
     """(parameters, parameters) covariance by whole clusters, and (parameters,) effective numbers of clusters; None: each comparison is one."""
     from scipy.sparse import csr_array
 
@@ -158,7 +158,7 @@ def _one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None)
     return fit.inverse @ middle @ fit.inverse * np.outer(scale, scale), effective
 
 
-def _of_rows(fit: StrengthFit) -> tuple[Any, Any]:
+def _derivatives(fit: StrengthFit) -> tuple[Any, Any]:
     """Sparse (rows, parameters): derivatives of the logarithm of the likelihood of one comparison of each row, and its information."""
     from scipy.sparse import csr_array
 

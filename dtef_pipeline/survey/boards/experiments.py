@@ -147,11 +147,11 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.Dat
 
 def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
-    decided = _decided(paired, margin).set_index(_COMPARED_BY)
+    decided = _decide(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
         readable = _without_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
-        of_parsed = _decided(readable, margin).set_index(_COMPARED_BY)
+        of_parsed = _decide(readable, margin).set_index(_COMPARED_BY)
     else:
         of_parsed = decided
     table = table.join(decided[_DECIDED_BY]).join(of_parsed[list(_READ_IN_BOTH)].rename(columns=_READ_IN_BOTH))
@@ -180,7 +180,7 @@ def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
     return first.groupby(level="model").transform("first")
 
 
-def _decided(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """Interval, test and decision of each model and condition that has pairs."""
     column, rows = places(paired, _COMPARED_BY)
     cluster, clusters = places(paired, ["cluster"])

@@ -61,7 +61,7 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     pair = _pairs(survey, cells)
     samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _predictions(connection, cells)
-    sums = scored_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
+    sums = score_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
     np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
     known = np.where(pair < 0, len(survey), pair)
@@ -84,7 +84,7 @@ class SummedDraws(NamedTuple):
     draws: Floats  # (cells,) with a score
 
 
-def scored_anew(samples: Iterable[Redrawn], given: Predictions, metric: str) -> SummedDraws:
+def score_anew(samples: Iterable[Redrawn], given: Predictions, metric: str) -> SummedDraws:
     """Deviations of the predictions' scores under the metric from their mean over the samples."""
     shape = (len(given.pair), REPLICATES)
     sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))

@@ -78,10 +78,10 @@ def segment_deviations(cells: pd.DataFrame, level: str, segment: Codes, noise: D
         many, correlation = counts.sum(axis=0), subject.correlation(cells["model"].iloc[:1])[0]
         sample = np.bincount(segment, (moved**2).mean(axis=1)) / many**2
         shared = shared_variance(moved, segment, cluster, people, shape[1], correlation) / many**2
-    return _pooled(found, effective_clusters(counts), sample, shared)
+    return _pool_scatter(found, effective_clusters(counts), sample, shared)
 
 
-def _pooled(found: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
+def _pool_scatter(found: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
     """The estimates with one scatter of batteries for all segments, beside what is known of each."""
     degrees = np.where(found.n_clusters > 1, found.degrees, 0)
     seen = np.nan_to_num(found.se**2) * batteries

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.drawing import SEED
-from dtef_pipeline.survey.boards.noise import Predictions, scored_anew
+from dtef_pipeline.survey.boards.noise import Predictions, score_anew
 from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, redrawn, with_size
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE, with_effective
@@ -45,7 +45,7 @@ def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
         rows = read[metric == name]
         some = scores.select(["model", "predicted"]).take(pa.array(rows))
         models, predicted = some["model"].dictionary_encode().to_pandas(), some["predicted"].combine_chunks()
-        noise[rows] = scored_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
+        noise[rows] = score_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
     return noise
 
 
