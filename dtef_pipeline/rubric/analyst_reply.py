@@ -21,6 +21,7 @@ _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTA
 _REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
 _BARE_ID = re.compile(
     r"(?<!\w)(?:(?:(MK_\d+)\s?/\s?)?(MD_\d+)(?:\s?\((?:sys:\s?(S_\d+))?,?\s?(?:temp:\s?(T_\d+))?\))?|(MK_\d+))(?!\w)",
+    re.IGNORECASE,
 )
 """An id as the report writes it, outside of a `<ref>`."""
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
@@ -131,7 +132,7 @@ def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = N
 
 def _ids_in(text: str) -> dict[str, str]:
     """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
-    if (bare := _BARE_ID.fullmatch(text)) is None:
+    if (bare := _BARE_ID.fullmatch(text.upper())) is None:
         return _attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
     given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}

@@ -65,19 +65,21 @@ class Pseudonyms:
 
     def model_of(self, maker: str | None, model: str) -> str | None:
         """The model that ids stand for; None where there is none, or where it is not of that maker."""
-        found = _keys(self.models).get(model)
-        return found if found is not None and maker in (None, self.makers[_maker(found)]) else None
+        found = _of_id(self.models, model)
+        if found is None or (maker is not None and maker.upper() != self.makers[_maker(found)]):
+            return None
+        return found
 
     def participant_of(self, maker: str | None, model: str, system: str | None, temperature: str | None) -> Participant | None:
         """The variant that ids stand for; None where any of them is unknown."""
         found = self.model_of(maker, model)
-        place, heat = _keys(self.systems).get(system or ""), _keys(self.temperatures).get(temperature or "")
+        place, heat = _of_id(self.systems, system or ""), _of_id(self.temperatures, temperature or "")
         if found is None or (system and place is None) or (temperature and heat is None):
             return None
         return Participant(found, heat, place)
 
     def maker_of_id(self, maker: str) -> str | None:
-        return _keys(self.makers).get(maker)
+        return _of_id(self.makers, maker)
 
     def table(self, blueprint: str, snapshot: str, names: Mapping[str, str]) -> pa.Table:
         """`ANALYST_IDS`, sorted by kind and id. `names`: by model string, what tables call the model."""
@@ -127,5 +129,6 @@ def _maker(model: str) -> str:
     return maker_of(model) or model
 
 
-def _keys(ids: Mapping[_Key, str]) -> dict[str, _Key]:
-    return {one: name for name, one in ids.items()}
+def _of_id(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
+    """What the id stands for, in whatever case an analyst writes it."""
+    return next((name for name, one in ids.items() if one == wanted.upper()), None)

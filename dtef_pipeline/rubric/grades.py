@@ -27,9 +27,11 @@ LOWEST_GRADE, HIGHEST_GRADE = 1.0, 10.0
 _SCORE = re.compile(r"\bscore\b[\s*_`]*:", re.IGNORECASE)
 _NO_GRADE = re.compile(r"[\s*_`\"'(\[]*(?:n\s*/\s*a\b|n\.a\.|none\b|null\b|not\s+applicable\b)", re.IGNORECASE)
 _GRADE_NUMBER = re.compile(
-    r"(?<![\d.])(\d+(?:[.,]\d+)?)(?:[\s*_`]*(?:/|\b(?:out\s+)?of\b)[\s*_`]*(\d{1,3})(?![\d.,]\d))?", re.IGNORECASE
+    r"""(?<![\d.])(\d++(?:[.,]\d++)?+)
+    (?: [\s*_`(\[]* (?:points?\s+)? (?: \\?[/\u2044\u2215] | \b(?:out\s+)?of\b ) [\s*_`]* (ten\b|\d++(?:[.,]\d++)?+) )?""",
+    re.IGNORECASE | re.VERBOSE,
 )
-"""A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`."""
+"""A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`, `8 points (of ten)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,16 @@ def score_in(text: str) -> float | None:
         return None
     if text[: found.start()].rstrip(" *_`").endswith(("-", "−")):
         return None
-    value = float(found[1].replace(",", "."))
-    if highest := int(found[2] or 0):
+    value, highest = _number(found[1]), _number(found[2] or "0")
+    if highest:
         value *= HIGHEST_GRADE / highest
     elif value > HIGHEST_GRADE:
         value /= 10
     return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
+
+
+def _number(text: str) -> float:
+    return HIGHEST_GRADE if text.lower() == "ten" else float(text.replace(",", "."))
 
 
 def reasoning_in(text: str) -> str:

@@ -115,7 +115,15 @@ class TestNames:
         of_variant = IDS.of(Participant(GPT, 0.5, 1))
         text = f"{MODEL} wins, {MAKER}/{MODEL} too, **{MODEL}**'s {of_variant}, {MAKER}."
         name = "openai/gpt-4o"
-        assert as_text(with_names(text, IDS)) == f"{name} wins, {name} too, **{name}**'s {name}[temp:0.5][sp_idx:1], OpenAI."
+        named = f"{name} wins, {name} too, **{name}**'s {name}[temp:0.5][sp_idx:1], OpenAI."
+        assert as_text(with_names(text, IDS)) == named
+        assert as_text(with_names(text.lower(), IDS)) == named
+
+    def test_ids_are_read_in_lower_case_too(self) -> None:
+        lower = MODEL.lower()
+        assert as_text(with_names(f'<ref maker="{MAKER.lower()}" model="{lower}"/>', IDS)) == "openai/gpt-4o"
+        text = f'<grade maker="{MAKER.lower()}" model="{lower}" dimension="clarity">SCORE: 7</grade>'
+        assert [(one.model, one.score) for one in read_replies((text,), IDS).grades] == [(GPT, 7)]
 
     @pytest.mark.parametrize("text", ["MD_9999 wins", "XMD_6000", "MK_5009/MD_6000 (sys:S_7000)", "MD_60000", "MD_"])
     def test_an_unknown_bare_id_stays_as_it_is(self, text: str) -> None:
