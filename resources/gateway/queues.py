@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -103,6 +104,7 @@ class ModelState:
     ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
     """By role."""
     _refusals: list[str] = field(default_factory=list)
+    _told_of_host: bool = False
 
     def answer(self, job: Job) -> None:
         """The model answered."""
@@ -130,12 +132,29 @@ class ModelState:
         known = self._bound or bound
         self._bound = self.price = Price(min(known.prompt, bound.prompt), min(known.completion, bound.completion))
 
+    def unpinned_host(self, host: str | None) -> str | None:
+        """The line to tell when, for the first time, the host that served the model is not the pinned one."""
+        pinned = self.spec.provider
+        if self._told_of_host or pinned is None or host is None or _is_same_host(pinned, host):
+            return None
+        self._told_of_host = True
+        return (
+            f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {pinned}, which the models file pins; "
+            "it is kept and scored all the same"
+        )
+
     def refused(self, message: str) -> bool:
         """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
         same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
         return same and not self.answered
+
+
+def _is_same_host(pinned: str, host: str) -> bool:
+    """Whether the host of a reply (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`): letters and digits count."""
+    wanted, found = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (pinned.partition("/")[0], host))
+    return wanted.startswith(found) or found.startswith(wanted)
 
 
 @dataclass

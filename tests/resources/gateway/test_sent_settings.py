@@ -195,6 +195,26 @@ class TestHosts:
         assert server.calls[0].body["provider"] == {"order": ["deepinfra/fp8"], "allow_fallbacks": False}
         assert store.responses([asked[0].key])["host"].to_pylist() == ["DeepInfra"]
 
+    @pytest.mark.parametrize(
+        ("pinned", "host", "is_told"),
+        [
+            ("deepinfra/fp8", "Together", True),
+            ("deepinfra/fp8", "DeepInfra", False),
+            ("google-ai-studio", "Google AI Studio", False),
+            ("nebius", "Nebius AI Studio", False),
+            (None, "Together", False),
+        ],
+    )
+    def test_a_response_of_another_host_than_the_pinned_one_is_told_once(
+        self, store: ResponseStore, pinned: str | None, host: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        served = lambda call, text: {**completion(call, text), "provider": host}  # noqa: E731
+        monkeypatch.setattr("tests.fake_llm_server.completion", served)
+        said: list[str] = []
+        with FakeLLM() as server:
+            assert not gateway(store, tell=said.append).answer(requests(model(server, provider=pinned), 3)).failures
+        assert [(repr(host) in line, "deepinfra/fp8" in line) for line in said] == [(True, True)] * is_told
+
     def test_an_openrouter_host_is_part_of_the_variant_and_changes_no_other(self) -> None:
         pinned = ModelSpec(name="m", model="openrouter/a/b", provider="deepinfra")
         assert pinned.variant == "openrouter/a/b[max_tokens=256,provider=deepinfra,temperature=0]"
