@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters, why_none
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, degrees_of_freedom, why_none
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
@@ -63,8 +63,8 @@ def agreement(
 
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
     d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a cluster is left
-    out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with as
-    many degrees of freedom as effective clusters, less one. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with the
+    `degrees_of_freedom` of clusters with so many values. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
     given, unit, cluster, group = _checked(values, units, clusters, groups)
     names = np.unique(group)
@@ -130,8 +130,8 @@ def _interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float,
     with np.errstate(divide="ignore", invalid="ignore"):
         without = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
         se = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
-    effective = effective_clusters(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
-    factor = np.exp(stdtrit(max(effective - 1, 1), (1 + CONFIDENCE) / 2) * se)
+    degrees = degrees_of_freedom(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
+    factor = np.exp(stdtrit(degrees, (1 + CONFIDENCE) / 2) * se)
     return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)
 
 

@@ -3,8 +3,8 @@
 It knows clusters and columns, nothing of any family. A cluster is what results are independent by, such as items that
 hang together, with all their scores; a column is one number, such as the mean score of a model.
 
-Source: the jackknife of whole clusters (CV3: Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), with as many degrees of freedom as there
-are effective clusters (Carter, Schnepel & Steigerwald 2017), less one.
+Source: the jackknife of whole clusters (CV3: Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), with Bell and McCaffrey's degrees of
+freedom.
 """
 
 from __future__ import annotations
@@ -47,10 +47,14 @@ class Estimates(NamedTuple):
         return self.value - reach, self.value + reach
 
     def p(self) -> Floats:
-        """(columns,) two-sided p of the value being 0, 0-1; 1 where value and standard error are 0; NaN where there is no interval."""
+        """(columns,) two-sided p of the value being 0, 0-1; NaN where there is no interval.
+
+        Where all clusters have the same number, other than 0, t is infinite; p is then that of the sign test, 2 / 2^clusters.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(self.value == 0, 0, np.abs(self.value) / self.se)
-        return np.where(self.n_clusters >= MIN_CLUSTERS, 2 * stdtr(self.degrees, -t), np.nan)
+        p = np.where(np.isinf(t), 2 * 0.5**self.n_clusters, 2 * stdtr(self.degrees, -t))
+        return np.where(self.n_clusters >= MIN_CLUSTERS, p, np.nan)
 
 
 def estimate_ratios(
@@ -61,7 +65,7 @@ def estimate_ratios(
     With d a cluster's numerator less its part by the ratio, over the total of the denominators, w its part of the `sizes` (clusters, columns;
     none: the denominators) and C clusters, the variance is (C - 1) / C sum (d / (1 - w))^2 + `shared`: how far the number moves where each
     cluster is left out, and the variance (columns,) of what all clusters share, which shows in none of their differences. Of equal sizes
-    this is the variance of a mean of C clusters, and the degrees of freedom are C - 1.
+    this is the variance of a mean of C clusters.
     """
     top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
     weights = bottom if sizes is None else np.asarray(sizes, dtype=np.float64)
@@ -75,13 +79,8 @@ def estimate_ratios(
         variance = (1 - 1 / n_clusters) * (left_out**2).sum(axis=0)
         se = np.sqrt(variance + shared)
     least = _ROUNDED_TO_ZERO * np.abs(top).sum(axis=0) / np.maximum(np.abs(total), np.finfo(np.float64).tiny)
-    degrees = np.maximum(effective_clusters(weights) - 1, 1)
-    return Estimates(
-        value,
-        np.where(n_clusters > 1, np.where(se > least, se, 0.0 * se), np.nan),
-        np.where(np.isfinite(degrees), degrees, 1.0),
-        n_clusters,
-    )
+    se = np.where(n_clusters > 1, np.where(se > least, se, 0.0 * se), np.nan)
+    return Estimates(value, se, degrees_of_freedom(weights), n_clusters)
 
 
 def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, groups: int) -> Estimates:
@@ -96,6 +95,20 @@ def estimate_groups(numerators: Floats, denominators: Floats, group: Codes, grou
             for whole, part in zip(found, estimate_ratios(numerators[rows], denominators[rows]), strict=True):
                 whole[some] = part
     return found
+
+
+def degrees_of_freedom(sizes: Floats) -> Floats:
+    """(columns,) of the jackknife variance of a mean over clusters of these `sizes` (clusters, columns), 0 or more each; 1 or more.
+
+    They are 2 E^2 / Var of that variance where what makes up a cluster is independent (Bell & McCaffrey 2002; Imbens & Kolesar 2016): with w a
+    cluster's part of the sizes and b = w / (1 - w), (sum b)^2 / (sum b^2 - sum b^4 + (sum b^2)^2). C clusters of one size have C - 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = sizes / sizes.sum(axis=0)
+        pulls = parts / (1 - parts)
+        squares = pulls**2
+        degrees = pulls.sum(axis=0) ** 2 / (squares.sum(axis=0) - (squares**2).sum(axis=0) + squares.sum(axis=0) ** 2)
+    return np.asarray(np.where(degrees > 1, degrees, 1.0))
 
 
 def effective_clusters(sizes: Floats) -> Floats:

@@ -18,6 +18,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.skill import ADDED
 from dtef_pipeline.survey.keys import KEYS
 from tests.dtef_pipeline.boards.board_setup import boarded
+from tests.made.freedom import freedom_of
 from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
 
 REFERENCES = ("uniform", "others", "population")
@@ -79,7 +80,7 @@ def naive_interval(parts: list[tuple[float, float, int]]) -> tuple[float, float]
     value, clusters = tops.sum() / bottoms.sum(), len(parts)
     moved = [(top - value * bottom) / bottoms.sum() / (1 - n / cells.sum()) for top, bottom, n in parts]
     variance = (clusters - 1) / clusters * sum(one**2 for one in moved)
-    reach = t.ppf(0.975, cells.sum() ** 2 / (cells**2).sum() - 1) * np.sqrt(variance)
+    reach = t.ppf(0.975, freedom_of(cells)) * np.sqrt(variance)
     return value - reach, value + reach
 
 

@@ -38,7 +38,7 @@ def nights(state: Path, n_prompts: dict[str, int]) -> Warehouse:
                 "snapshot": snapshot,
                 "prompt": f"p{at}",
                 "model": model,
-                "score": 0.6 + at / 100 - (fall + 0.1 * (at == 7) * (day == 2) if model == FALLS else 0),
+                "score": 0.6 + at / 100 - (fall + (0.1 * (at == 7) + 0.01 * (at == 2)) * (day == 2) if model == FALLS else 0),
             }
             for model in (FALLS, STAYS)
             for at in range(n_prompts[model])
@@ -100,7 +100,7 @@ def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse
     rows = strict(ok("rubric", "compare", NAME, "night-1", "night-3", "--format", "json"))
     assert [row["model"] for row in rows] == [FALLS, STAYS]
     assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
-    assert rows[0]["difference"] == pytest.approx(-0.205)
+    assert rows[0]["difference"] == pytest.approx(-0.2055)
     assert rows[0]["p_adjusted"] < 0.05
     assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from dtef_pipeline.statistics.cluster_robust import effective_clusters, estimate_groups, estimate_ratios, why_none
+from dtef_pipeline.statistics.cluster_robust import (
+    degrees_of_freedom,
+    effective_clusters,
+    estimate_groups,
+    estimate_ratios,
+    why_none,
+)
+from tests.made.freedom import freedom_of
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
 """Sizes of the batteries of a public round."""
@@ -32,7 +39,8 @@ def test_unequal_clusters_by_hand() -> None:
     found = estimate_ratios(np.array([[3.0], [2.0], [0.0]]), np.array([[3.0], [1.0], [1.0]]))
     assert found.value[0] == pytest.approx(1)
     assert found.se[0] ** 2 == pytest.approx(2 / 3 * (0 + 1 / 16 + 1 / 16))
-    assert found.degrees[0] == pytest.approx(25 / 11 - 1)
+    # b is 3/2, 1/4 and 1/4: 2^2 / (19/8 - 649/128 + 361/64).
+    assert found.degrees[0] == pytest.approx(512 / 377)
     assert np.isnan(found.interval()[0][0])  # three clusters are too few
 
 
@@ -49,6 +57,15 @@ def test_the_error_of_a_mean_is_the_jackknife(sums: np.ndarray, counts: np.ndarr
         assert found.se[column] ** 2 == pytest.approx(variance, abs=1e-12)
 
 
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=12).filter(lambda sizes: sum(map(bool, sizes)) > 1))
+def test_degrees_of_freedom_are_those_of_the_quadratic_form(sizes: list[int]) -> None:
+    assert degrees_of_freedom(np.array(sizes, dtype=float)[:, None])[0] == pytest.approx(max(freedom_of(sizes), 1), rel=1e-6)
+
+
+def test_one_cluster_or_none_has_the_fewest_degrees_of_freedom() -> None:
+    assert degrees_of_freedom(np.array([[3.0, 0.0], [0.0, 0.0]])).tolist() == [1, 1]
+
+
 def test_what_all_clusters_share_is_added() -> None:
     values, ones = np.array([[0.1], [0.4], [0.3], [0.8], [0.2]]), np.ones((5, 1))
     alone, together = estimate_ratios(values, ones), estimate_ratios(values, ones, shared=np.array([0.01]))
@@ -59,6 +76,12 @@ def test_equal_columns_differ_by_nothing_for_certain() -> None:
     found = estimate_ratios(np.zeros((6, 1)), np.ones((6, 1)))
     assert found.interval() == (0, 0)
     assert found.p()[0] == 1
+
+
+def test_columns_that_differ_alike_in_all_clusters_have_the_p_of_the_sign_test() -> None:
+    """Five clusters that agree gave p = 0."""
+    found = estimate_ratios(np.full((5, 1), 0.25), np.ones((5, 1)))
+    assert found.p()[0] == pytest.approx(1 / 16)
 
 
 def test_clusters_without_the_column_do_not_count() -> None:

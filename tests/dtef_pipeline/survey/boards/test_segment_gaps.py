@@ -20,6 +20,7 @@ from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_deviations import add_levels
 from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from tests.made.freedom import freedom_of
 from tests.made.worlds import World
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +70,6 @@ def naive_variances(scores: Floats, sizes: list[int], noise: Floats) -> Floats:
     """(segments,) by plain loops; `noise` (segments, questions, replicates), in batteries of these sizes."""
     segments, battery = len(scores), np.repeat(np.arange(len(sizes)), sizes)
     off, moved = (values - (values.sum(axis=0) - values) / (segments - 1) for values in (scores, noise))
-    effective = sum(sizes) ** 2 / sum(size**2 for size in sizes)
     seen, sample, shared = np.zeros(segments), np.zeros(segments), np.zeros(segments)
     for one in range(segments):
         left_out = [off[one][battery != place].mean() for place in range(len(sizes))]
@@ -78,7 +78,6 @@ def naive_variances(scores: Floats, sizes: list[int], noise: Floats) -> Floats:
         sample[one] = (spread**2).sum() / len(battery) ** 2
         pairs = (spread[a] * spread[b] for a in range(len(battery)) for b in range(len(battery)) if battery[a] != battery[b])
         shared[one] = CORRELATION * sum(pairs) / len(battery) ** 2
-    assert effective > 1
     return seen.mean() - sample.mean() + sample + shared
 
 
@@ -88,7 +87,7 @@ def test_variances_agree_with_plain_loops_on_lopsided_batteries() -> None:
     noise = 0.05 * rng.standard_normal((5, 10, 20)) * np.array([0.2, 0.5, 1, 1.5, 2])[:, None, None]
     cells = cells_of(scores, sizes)
     rows = segment_gaps(cells, OPTIONS, noise.reshape(-1, 20)).set_index("segment").sort_index()
-    free = (10**2 / 24 - 1) * 4
+    free = freedom_of(sizes) * 4
     se = (rows["high"] - rows["deviation"]).to_numpy() / t.ppf(0.975, free)
     assert se**2 == pytest.approx(naive_variances(scores, sizes, noise), rel=1e-9)
 
