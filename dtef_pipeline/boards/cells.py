@@ -56,6 +56,11 @@ class BoardOptions:
             raise ConfigError(f"seed {self.seed!r}: allowed: a whole number of 0 or more")
 
     @property
+    def people(self) -> Sequence[str]:
+        """The key columns that tell apart whose answers a cell is scored against: cells that are equal in them share people."""
+        return self.subject.keys.space[:1]
+
+    @property
     def chosen(self) -> Mapping[str, Sequence[object]]:
         """The values of key columns that count, by column; none: all."""
         return {}

@@ -78,7 +78,7 @@ def comparisons(
     """
     schema, tables = options.subject.comparisons, []
     for asked, rows in _by_asked(cells, options.subject):
-        grid = _grid(cells.iloc[rows], options.subject.keys, None if noise is None else noise[rows])
+        grid = _grid(cells.iloc[rows], options, None if noise is None else noise[rows])
         if len(grid.models) > 1:
             tables.append(_compare(grid, options, parsed).assign(**asked))
     if not tables:
@@ -97,12 +97,14 @@ def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[st
         yield dict(zip(names, values, strict=True)), scored[code == place]
 
 
-def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None) -> _Grid:
+def _grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None) -> _Grid:
+    keys = options.subject.keys
     model, models = places(rows, list(MODEL))
     cell, _ = places(rows, list(keys.pair))
     first = rows.iloc[np.unique(cell, return_index=True)[1]]
     cluster_of, item_of = (places(first, [name])[0] for name in ("cluster", "same_item"))
-    part, sample = (places(first, list(names))[0] for names in (keys.shared_item, keys.space[:1]))
+    of_part = list(dict.fromkeys([*keys.shared_item, *options.people]))
+    part, sample = (places(first, names)[0] for names in (of_part, list(options.people)))
     order = np.lexsort((part, cluster_of))
     place = np.argsort(order)[cell]
     scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))

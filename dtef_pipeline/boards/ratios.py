@@ -123,13 +123,20 @@ class Grid:
         return np.asarray(summed.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
-def grid_of(subject: Scored, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
-    """The cells as sums for rows told apart by the columns `names`; `noise` is aligned with the cells."""
+def grid_of(
+    subject: Scored, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str], people: Sequence[str] | None = None
+) -> Grid:
+    """The cells as sums for rows told apart by the columns `names`; `noise` is aligned with the cells.
+
+    `people`: of the board's options; None: as the subject has them.
+    """
     row, rows = identify(cells, names)
     cluster, clusters = identify(cells, ["cluster"])
     if noise is None or subject.keys.item in names:
         return Grid(subject, cells, None, rows, row, cluster, len(clusters), row, Parts(row, row, row))
-    (item, items), (sample, _) = identify(cells, subject.keys.shared_item), identify(cells, subject.keys.space[:1])
+    people = subject.keys.space[:1] if people is None else people
+    of_part = list(dict.fromkeys([*subject.keys.shared_item, *people]))
+    (item, items), (sample, _) = identify(cells, of_part), identify(cells, people)
     flat = cluster * len(rows) + row
     part = flat * len(items) + item
     order = np.argsort(part, kind="stable")

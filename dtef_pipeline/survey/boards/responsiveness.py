@@ -6,6 +6,7 @@ and small segments are so in every level, and drop out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -52,8 +53,8 @@ class _Rows(NamedTuple):
     group: Codes
     cluster: Codes
     question: Codes
-    asked: Codes  # the question in its round
-    round: Codes
+    asked: Codes  # the question to the same people
+    people: Codes
     pair: Codes
     score: Floats
     size: Floats  # of the context level as it was asked for
@@ -91,7 +92,7 @@ def responsiveness(
     lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
     `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
     """
-    where, rows, groups, clusters = _paired(cells, shown, noise)
+    where, rows, groups, clusters = _paired(cells, shown, noise, options.people)
     if not len(groups):
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
@@ -124,7 +125,7 @@ def _readable(rows: _Rows) -> _Rows:
 
 
 def _paired(
-    cells: pd.DataFrame, shown: pd.DataFrame, noise: npt.NDArray[np.float32] | None
+    cells: pd.DataFrame, shown: pd.DataFrame, noise: npt.NDArray[np.float32] | None, same_people: Sequence[str]
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
     """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
     pair = cells.groupby(_AT_LEVELS, observed=True, sort=False).ngroup().to_numpy()
@@ -133,7 +134,8 @@ def _paired(
     kept = cells.iloc[where]
     group, groups = places(kept, _MODEL_CONDITION)
     (cluster, clusters), (question, _) = places(kept, ["cluster"]), places(kept, ["same_item"])
-    (asked, _), (round_, _) = places(kept, list(KEYS.shared_item)), places(kept, list(KEYS.space[:1]))
+    asked, _ = places(kept, list(dict.fromkeys([*KEYS.shared_item, *same_people])))
+    people, _ = places(kept, list(same_people))
     level, levels = places(kept, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
     score = kept["score"].to_numpy(dtype=np.float64)
@@ -143,7 +145,7 @@ def _paired(
     )
     pairs = np.unique(pair[where], return_inverse=True)[1]
     context = _shown(kept, shown)
-    rows = _Rows(group, cluster, question, asked, round_, pairs, score, size, context, deviations, parsed, answered)
+    rows = _Rows(group, cluster, question, asked, people, pairs, score, size, context, deviations, parsed, answered)
     return where, rows, groups, len(clusters)
 
 
@@ -196,13 +198,13 @@ def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floa
 
 
 def _shared_noise(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
-    """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question as a round answered it."""
+    """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question to the same people."""
     if rows.noise is None:
         return np.zeros(len(total))
     place = rows.group * (rows.asked.max() + 1) + rows.asked
     _, first, part = np.unique(place, return_index=True, return_inverse=True)
     parts = np.stack([np.bincount(part, contrast * column).astype(np.float64) for column in rows.noise.T])
-    shared = shared_variance(parts.T, rows.group[first], rows.cluster[first], rows.round[first], len(total), CORRELATION)
+    shared = shared_variance(parts.T, rows.group[first], rows.cluster[first], rows.people[first], len(total), CORRELATION)
     return np.divide(shared, total**2, out=np.zeros(len(total)), where=total > 0)
 
 

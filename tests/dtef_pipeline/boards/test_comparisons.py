@@ -17,6 +17,7 @@ from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.schemas import COMPARISONS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
+from tests.made.freedom import freedom_of
 
 OPTIONS = SurveyBoardOptions()
 WHO = ["model", "other_model"]
@@ -82,13 +83,12 @@ def by_definition(frame: pd.DataFrame, model: str, other: str) -> dict[str, floa
     means = [sum(differences) / len(differences) for differences in found.values()]
     without = [(sum(sums) - one) / (n_pairs - size) for one, size in zip(sums, sizes, strict=True)]
     variance = (len(sums) - 1) / len(sums) * sum((one - sum(sums) / n_pairs) ** 2 for one in without)
-    freedom = n_pairs**2 / sum(size**2 for size in sizes) - 1
     return {
         "n_pairs": n_pairs,
         "n_questions": len(found),
         "difference": sum(sums) / n_pairs,
         "effect_size": sum(sums) / n_pairs / float(np.std(means, ddof=1)),
-        "p": 2 * stats.t.sf(abs(sum(sums) / n_pairs) / variance**0.5, freedom),
+        "p": 2 * stats.t.sf(abs(sum(sums) / n_pairs) / variance**0.5, freedom_of(sizes)),
     }
 
 
@@ -210,6 +210,26 @@ def test_what_is_made_of_the_answers_moves_with_the_people_who_gave_them() -> No
     reach, alone = ((table.loc[row.name, "high"] - table.loc[row.name, "low"]) / 2 for table in (loud, silent))
     assert reach**2 == pytest.approx(alone**2 + stats.t.ppf(0.975, 7) ** 2 * shared, rel=1e-5)
     assert row["p"] > silent.loc[row.name, "p"]
+
+
+def test_questions_asked_of_a_few_segments_share_people_only_in_equal_segments() -> None:
+    """Where each question is asked of drawn segments, all were taken to be answered by the same people."""
+    generator = np.random.default_rng(9)
+    frame = pd.concat([of(name, *generator.normal(0.6, 0.01, 24)) for name in ("a", LEAVE_ONE_OUT)], ignore_index=True)
+    noise = np.repeat([[0.0], [0.05]], 24, axis=0) * np.sign(generator.normal(size=(48, 20)))
+    sampled = SurveyBoardOptions(sample_segments=1)
+
+    def reach(segments: list[str], options: SurveyBoardOptions, is_noisy: bool = True) -> float:
+        table = comparisons(frame.assign(segment=segments * 2), options, noise.astype(np.float32) if is_noisy else None)
+        return float((table["high"] - table["low"])[0] / 2)
+
+    apart, in_six = [f"s{place}" for place in range(24)], [f"s{place // 6}" for place in range(24)]
+    alone = reach(apart, sampled, is_noisy=False)
+    assert reach(apart, sampled) == pytest.approx(alone)
+    # Each of the 24 questions has the people of 5 others, instead of 23.
+    shared = OF_OBSERVED * 0.05**2 * 24 / 24**2 * stats.t.ppf(0.975, 23) ** 2
+    assert reach(in_six, sampled) ** 2 == pytest.approx(alone**2 + 5 * shared, rel=1e-5)
+    assert reach(in_six, OPTIONS) ** 2 == pytest.approx(alone**2 + 23 * shared, rel=1e-5)
 
 
 def test_what_cannot_be_compared_has_no_row() -> None:
