@@ -23,7 +23,7 @@ from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift
 _QA_VERDICTS = "qa_model_drift"
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="3"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="4"), **QA_GROUP})
 def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether scores of the same items moved between snapshots: one row per part, model variant, condition, metric and what it was measured by.
 

@@ -58,14 +58,15 @@ def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift
 
 
 def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() -> None:
-    (found,) = judge_drifts(nights_of(-0.15), NIGHTS)
+    rows = pd.concat([nights_of(-0.15), nights_of(0, judge="standard(other)", seed=1)])
+    (found,) = (one for one in judge_drifts(rows, NIGHTS) if one.judge == "standard(j)")
     assert found.row["verdict"] == "drift"
     assert found.row["first_snapshot"] == LABELS[8]
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since("2030-01-01") is None
     assert found.row["n_anchors"] == 120
-    accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "drift", "standard": "drift"}
+    accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
         (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={name: LABELS[8]}))
         assert accepted.row["verdict"] == verdict
@@ -112,7 +113,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     assert found.text.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
-    assert found.text.endswith(f" since {LABELS[8]}")
+    assert found.text.endswith(" since its first nights")
     stays = net_of_judges(watched, judge_drifts(nights_of(0), NIGHTS))
     assert stays == ("model", None, None, "of the model: on stored answers the judges did not move")
 
