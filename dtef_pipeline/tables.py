@@ -182,11 +182,15 @@ EVIDENCE = (
     field(
         "shift",
         pa.float64(),
-        "Paired change of the mean score since the drift began, else since the baseline; null: too few snapshots",
+        "Paired change of the mean score since first_snapshot, else since the baseline; null: too few snapshots",
     ),
     field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
     field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
-    field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null unless the verdict is drift"),
+    field(
+        "first_snapshot",
+        pa.string(),
+        "Likeliest first snapshot of the shift; null unless the verdict is drift, or log10_e reaches the threshold without a control",
+    ),
     field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
     field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
     field("apart_shift", pa.float64(), "Shift beyond that of the other models of the same nights; null: no control"),

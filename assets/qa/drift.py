@@ -87,11 +87,11 @@ def qa_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=qa_drift)
 def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
-    """Warns of a judge that drifted: what it says of the same stored answers is not what it said before."""
+    """Warns of a judge that moved, alone or beside others: what it says of the same stored answers is not what it said before."""
     rows = store.warehouse.read_or_empty("qa_judge_drift").to_pylist()
-    drifted = [
-        f"{row['judge_model']}, {row['evaluator']}, since {row['first_snapshot']}: {row['shift']:+.4f}"
+    moved = [
+        f"{row['judge_model']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
         for row in rows
-        if row["verdict"] == "drift"
+        if row["first_snapshot"] is not None
     ]
-    return verdict(drifted, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(moved, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)

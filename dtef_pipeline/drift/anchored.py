@@ -43,6 +43,7 @@ class JudgeDrift:
 
     @property
     def moved(self) -> bool:
+        """Whether its range reaches the thresholds of the rule. A judge without a control is to watch at most, however far it moved."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
     def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:

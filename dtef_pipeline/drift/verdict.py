@@ -37,9 +37,8 @@ class Verdict:
     First what is published: a field for each column of EVIDENCE, under the column's name and described there. Then what it was made of:
 
     `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
-    snapshot of what changed. Of a drift this is its first snapshot; of a series to watch the place where one change explains the means best,
-    since only evidence dates a change; else the first snapshot after the baseline. `off`: places of outages, where it is a drift: `moved` is
-    without them.
+    snapshot of what changed. Where the evidence dates a shift this is its first snapshot; of other series to watch the place where one change
+    explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -74,12 +73,16 @@ class Verdict:
 
 
 class _Found(NamedTuple):
-    """What the scores of one kind say. `seen`: the evidence against the others, without others that of the series; its shift is the series'
-    own."""
+    """What the scores of one kind say.
+
+    `seen`: the evidence against the others, without others that of the series; its shift is the series' own. `is_dated`: whether range and
+    evidence say since when the series has moved. With others that is `drift`; without, nobody can tell whether the series or its nights moved.
+    """
 
     verdict: Literal["none", "watch", "drift"]
     pairs: Paired
     seen: Evidence
+    is_dated: bool
     control: Control | None = None
     apart_shift: float | None = None
     own_share: float | None = None
@@ -119,7 +122,7 @@ def verdict_on(
     parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
     drifts_in = _drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
     if is_begin_unparsed := drifts_in == "parse rate" and (seen.shift or 0.0) > 0 and (seen.first or 0) < pairs.baseline:
-        found, drifts_in = found._replace(verdict="watch"), None
+        found, drifts_in = found._replace(verdict="watch", is_dated=False), None
     off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
         _of_scores(found, threshold, frozenset(off.over)),
@@ -133,8 +136,9 @@ def verdict_on(
 
 def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
     """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
-    pairs, seen, drifted = found.pairs, found.seen, found.drifted
-    since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
+    pairs, seen = found.pairs, found.seen
+    dated = seen.first if found.is_dated else None
+    since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(
         verdict=found.verdict,
         log10_e=seen.highest,
@@ -143,7 +147,7 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
         shift=seen.shift,
         shift_low=seen.low,
         shift_high=seen.high,
-        first_snapshot=pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
+        first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(found.control.models) if found.control else "none",
         apart_shift=found.apart_shift,
@@ -167,17 +171,22 @@ def _found(
 ) -> _Found:
     pairs = paired(values, clusters, baseline=baseline, items=items)
     control = control_of(values, pairs, others) if others and len(pairs.snapshots) > baseline else None
-    if control is None:
-        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline)
-        return _Found(_word(pairs, drifted=False), pairs, alone)
-    # Without a large range there is no drift to date: the shift is then that since the baseline.
+    # Without a large range there is no shift to date: it is then that since the baseline.
     needed = threshold if pairs.is_large else None
+    if control is None:
+        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
+        return _Found(_word(pairs, drifted=False), pairs, alone, _is_found(pairs, alone, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
-    is_found = pairs.is_large and against.highest is not None and against.highest >= threshold
+    is_found = _is_found(pairs, against, threshold)
     share = _own_share(pairs.means, control.apart, against) if is_found else None
     drifted = share is not None and share >= _OWN
-    return _Found(_word(pairs, drifted=drifted), pairs, _own(pairs, against, is_found), control, against.shift, share)
+    own = _own(pairs, against, is_found)
+    return _Found(_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
+
+
+def _is_found(pairs: Paired, seen: Evidence, threshold: float) -> bool:
+    return pairs.is_large and seen.highest is not None and seen.highest >= threshold
 
 
 def _word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
@@ -235,7 +244,7 @@ def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]
     if seen.first is None:
         return (early_words(len(pairs.snapshots), baseline + 1),)
     notes = []
-    lasts = found.drifted and seen.until == len(pairs.snapshots)
+    lasts = found.is_dated and seen.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
     if found.drifted and _is_back(pairs.means, seen):
