@@ -195,16 +195,18 @@ class Rates:
     """The first model's drift was said to be one of the parse rate."""
     ten: float
     """Any series had `drift` at the odds that are needed where ten series share alpha."""
+    dated: float
+    """The first model's shift had a first snapshot: its evidence reached the odds, and only a control may lack for `drift`."""
 
 
 def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
     """Of panels judged after so many equally spaced nights, the last one included. The series share alpha."""
     rng, options = np.random.default_rng(seed), WatchOptions()
     threshold, ten = options.threshold(panel.models * panel.ways), options.threshold(10)
-    seen = np.zeros(5)
+    seen = np.zeros(6)
     all_parsed = not (panel.unparsed or panel.bad or panel.parse_shift)
     for _ in range(sets):
-        found, said = answers(panel, rng), np.zeros(5, dtype=bool)
+        found, said = answers(panel, rng), np.zeros(6, dtype=bool)
         if all_parsed:  # the parsed scores are the same, and judging them again would be twice the time
             found = {name: Scores(one.policy) for name, one in found.items()}
         for until in np.linspace(panel.nights / looks, panel.nights, looks).round().astype(int).tolist():
@@ -218,7 +220,8 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
             )
             in_parsing = verdicts["m0"].drifts_in == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
-            said |= [first, other, night.night_verdict == "drift", in_parsing, as_ten]
+            dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
+            said |= [first, other, night.night_verdict == "drift", in_parsing, as_ten, dated]
         seen += said
     return Rates(*(seen / sets).tolist())
 
@@ -292,6 +295,19 @@ def moved(sets: int) -> None:
         print(f"| {name} | {rates(panel, sets, 3, looks=1)} |", flush=True)
 
 
+def alone(sets: int) -> None:
+    print(
+        "A model or judge alone: `drift`, and first snapshot of a shift known; no drift, 60 nights; then a fall of .08 after 20 of 30"
+    )
+    for degrees, ar in ((math.inf, 0.0), (math.inf, 0.5), (math.inf, 0.8), (5, 0.8), (3, 0.8), (3, 0.95)):
+        panel = replace(SHARED, models=1, autocorrelation=ar, degrees=degrees)
+        still, fell = rates(panel, sets, 8), rates(replace(panel, shift=-0.08, since=20, nights=30), sets, 9, looks=1)
+        print(
+            f"| AR {ar}, t of {degrees} degrees | {still.first:.1%}, {still.dated:.1%} | {fell.first:.0%}, {fell.dated:.0%} |",
+            flush=True,
+        )
+
+
 def rule_alone(sets: int) -> None:
     print("Flagged by the rule alone, no drift, wobble .02 around .7, by number of nights")
     for nights in (2, 5, 10, 20, 50, 100):
@@ -341,6 +357,7 @@ if __name__ == "__main__":
     chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     rule_alone(5 * chosen)
     no_drift(chosen)
+    alone(chosen)
     moved(chosen)
     early_shifts(chosen)
     unseen(chosen)
