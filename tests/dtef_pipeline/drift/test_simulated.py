@@ -58,7 +58,7 @@ class TestErrorRates:
             found = models(replace(SHOCKS, models=1), seed)
             assert set(found["verdict"]) <= {"watch", "none"}
         fell = models(Panel(nights=30, shift=-0.2, since=10), 1).iloc[0]
-        assert fell["verdict"] == "watch"
+        assert (fell["verdict"], fell["first_snapshot"]) == ("watch", label(10))
         assert "without a control" in fell["reason"]
         assert "ask another model" in fell["reason"]
 
