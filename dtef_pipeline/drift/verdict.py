@@ -179,7 +179,7 @@ def _found(
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
     is_found = _is_found(pairs, against, threshold)
-    share = _own_share(pairs.means, control.apart, against) if is_found else None
+    share = _own_share(pairs.means, control, against) if is_found else None
     drifted = share is not None and share >= _OWN
     own = _own(pairs, against, is_found)
     return _Found(_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
@@ -203,20 +203,25 @@ def _own(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
     return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
 
 
-def _own_share(own: Floats, apart: Floats, seen: Evidence) -> float | None:
-    """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved."""
+def _own_share(own: Floats, control: Control, seen: Evidence) -> float | None:
+    """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
+
+    Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
+    beyond both did not move itself.
+    """
     if seen.first is None or seen.until is None:
         return None
     # What was off by itself or beside the others is of neither side.
     off = seen.off.all | off_nights(own[: seen.until], 0.0).all
-    known = np.isfinite(apart[: seen.until]) & [place not in off for place in range(seen.until)]
+    known = np.isfinite(control.apart[: seen.until]) & [place not in off for place in range(seen.until)]
     later = np.arange(seen.until) >= seen.first
     if not (known & ~later).any() or not (known & later).any():
         return None
-    move, beyond = (
-        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean()) for path in (own, apart)
+    move, apart, beyond = (
+        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean())
+        for path in (own, control.apart, control.beyond)
     )
-    return move / beyond if beyond else 0.0
+    return move / beyond if apart and beyond / apart > _OTHERS else 0.0
 
 
 def _same_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:

@@ -40,7 +40,12 @@ class TestControl:
         control = control_of(steady, own, {"x": moved, "y": steady})
         assert control is not None
         assert control.models == ("x", "y")
-        assert control.apart == pytest.approx(np.zeros(10))
+        assert control.beyond == pytest.approx(np.zeros(10))
+        assert control.apart == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
+
+    def test_of_three_models_the_one_that_moves_alone_has_the_drift(self) -> None:
+        found = verdicts(Panel(models=3, nights=30, wobble=0.01, shift=-0.1, since=15))
+        assert [one.verdict == "drift" for one in found.values()] == [True, False, False]
 
     def test_is_paired_item_by_item_where_both_have_a_score(self) -> None:
         rng = np.random.default_rng(0)
