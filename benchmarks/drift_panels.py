@@ -55,7 +55,9 @@ class Panel:
     of_battery: float = 0.0
     """A wobble of each battery's own in each series, with the same autocorrelation: the standard deviation of the battery's mean."""
     degrees: float = math.inf
-    """Of Student's t that the wobble is drawn from."""
+    """Of Student's t that the shared wobble is drawn from."""
+    own_degrees: float = math.inf
+    """The same of the wobbles of each series' own and of its batteries."""
     flips: float = 0.25
     """Share of the responses that differ from night to night."""
     noise: float = 0.05
@@ -91,10 +93,11 @@ class Panel:
         return [f"b{battery}" for battery, size in enumerate(self.batteries) for _ in range(size)] * SEGMENTS
 
 
-def wandering(rng: np.random.Generator, nights: int, panel: Panel) -> Floats:
-    drawn = rng.normal(size=nights)
-    if math.isfinite(panel.degrees):
-        drawn = rng.standard_t(panel.degrees, nights) / math.sqrt(panel.degrees / (panel.degrees - 2))
+def wandering(rng: np.random.Generator, panel: Panel, degrees: float) -> Floats:
+    """(nights,) of variance 1 from Student's t, with the panel's autocorrelation."""
+    drawn = rng.normal(size=panel.nights)
+    if math.isfinite(degrees):
+        drawn = rng.standard_t(degrees, panel.nights) / math.sqrt(degrees / (degrees - 2))
     drawn[1:] *= math.sqrt(1 - panel.autocorrelation**2)
     return np.asarray(lfilter([1.0], [1.0, -panel.autocorrelation], drawn))
 
@@ -102,12 +105,12 @@ def wandering(rng: np.random.Generator, nights: int, panel: Panel) -> Floats:
 def answers(panel: Panel, rng: np.random.Generator) -> dict[str, Scores]:
     """The scores of each series, (items, nights), by its model and, from the second on, the way it was asked in: `m0`, `m0/1`, ..."""
     night = np.arange(panel.nights)
-    common = panel.wobble * wandering(rng, panel.nights, panel) - panel.weekly * (night % 7 >= 5)
+    common = panel.wobble * wandering(rng, panel, panel.degrees) - panel.weekly * (night % 7 >= 5)
     level = panel.level + 0.1 * rng.normal(size=len(panel.clusters))
     found = {}
     for model in range(panel.models):
         for way in range(panel.ways):
-            path = common + panel.own * wandering(rng, panel.nights, panel)
+            path = common + panel.own * wandering(rng, panel, panel.own_degrees)
             found[f"m{model}/{way}" if way else f"m{model}"] = series(panel, rng, level, path, first=model == 0)
     return found
 
@@ -128,7 +131,7 @@ def series(panel: Panel, rng: np.random.Generator, level: Floats, path: Floats, 
     if panel.wander:
         noise = lfilter([1.0], [1.0, -panel.wander], 0.2 * math.sqrt(1 - panel.wander**2) * rng.normal(size=shape), axis=1)
     if panel.of_battery:
-        each = [wandering(rng, panel.nights, panel) for _ in panel.batteries]
+        each = [wandering(rng, panel, panel.own_degrees) for _ in panel.batteries]
         noise = noise + panel.of_battery * np.tile(np.repeat(each, panel.batteries, axis=0), (SEGMENTS, 1))
     parsed = np.where(rng.random(shape) < rate, np.nan, level[:, None] + path + noise)
     lost = rng.random(shape) < panel.missing if panel.missing else np.zeros(shape, dtype=bool)
@@ -138,21 +141,27 @@ def series(panel: Panel, rng: np.random.Generator, level: Floats, path: Floats, 
 
 
 def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_]) -> str | None:
-    """The verdict on a series that asked these items (items, nights) on these nights."""
-    values = answers(panel, rng)["m0"].policy
-    codes = np.arange(len(values), dtype=np.uint64)
+    """The verdict on the first of two models that were asked these items (items, nights) on these nights."""
+    own, other = (scores.policy for scores in answers(replace(panel, models=2), rng).values())
+    codes = np.arange(len(own), dtype=np.uint64)
     keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
     names = dict.fromkeys(("prompt_id", "name"), keys[SUBJECT.keys.item])
     labels = pd.DataFrame({**keys, **names, "cluster": panel.clusters}, index=pd.Index(codes))
-    times = {label: datetime.fromisoformat(label) for label in values.columns}
+    times = {label: datetime.fromisoformat(label) for label in own.columns}
+    found = panels(_snapshots(own, asked), BASELINE, times, PairCodes.of(labels, SUBJECT))
+    others = {"m1": _snapshots(other, asked)}
+    return Standing.of(
+        *([Judged(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)
+    ).shown.word
+
+
+def _snapshots(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> list[Snapshot]:
+    codes = np.arange(len(values), dtype=np.uint64)
     snapshots = []
     for night, label in enumerate(values.columns):
         own, ones = values[label].to_numpy()[asked[:, night]], np.ones(int(asked[:, night].sum()))
         snapshots.append(Snapshot(label, codes[asked[:, night]], own, own, ones, ones))
-    found = panels(snapshots, BASELINE, times, PairCodes.of(labels, SUBJECT))
-    return Standing.of(
-        *([Judged(one, labels, SUBJECT, times, 0.0, math.log10(20)) for one in part] for part in found)
-    ).shown.word
+    return snapshots
 
 
 def judged(found: Mapping[str, Scores], clusters: Sequence[str], until: int, threshold: float) -> dict[str, Verdict]:
@@ -186,16 +195,18 @@ class Rates:
     """The first model's drift was said to be one of the parse rate."""
     ten: float
     """Any series had `drift` at the odds that are needed where ten series share alpha."""
+    dated: float
+    """The first model's shift had a first snapshot: its evidence reached the odds, and only a control may lack for `drift`."""
 
 
 def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
     """Of panels judged after so many equally spaced nights, the last one included. The series share alpha."""
     rng, options = np.random.default_rng(seed), WatchOptions()
     threshold, ten = options.threshold(panel.models * panel.ways), options.threshold(10)
-    seen = np.zeros(5)
+    seen = np.zeros(6)
     all_parsed = not (panel.unparsed or panel.bad or panel.parse_shift)
     for _ in range(sets):
-        found, said = answers(panel, rng), np.zeros(5, dtype=bool)
+        found, said = answers(panel, rng), np.zeros(6, dtype=bool)
         if all_parsed:  # the parsed scores are the same, and judging them again would be twice the time
             found = {name: Scores(one.policy) for name, one in found.items()}
         for until in np.linspace(panel.nights / looks, panel.nights, looks).round().astype(int).tolist():
@@ -209,60 +220,47 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
             )
             in_parsing = verdicts["m0"].drifts_in == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
-            said |= [first, other, night.night_verdict == "drift", in_parsing, as_ten]
+            dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
+            said |= [first, other, night.night_verdict == "drift", in_parsing, as_ten, dated]
         seen += said
     return Rates(*(seen / sets).tolist())
 
 
-WOBBLE = Panel(wobble=0.02)
-SHARED = Panel(models=2, wobble=0.02)
-BLOCKS = Panel(batteries=GD3, of_battery=0.03)
+SHARED = Panel(models=2, nights=60, wobble=0.02)
+BLOCKS = Panel(models=2, nights=60, batteries=GD3, of_battery=0.03)
 """A wobble of .03 of each battery is one of .012 of the night's mean."""
 NO_DRIFT: Mapping[str, Panel] = {
-    **{f"wobble .02, AR {r}": replace(WOBBLE, autocorrelation=r) for r in (0.0, 0.3, 0.5, 0.8)},
-    **{f"wobble .015, AR {r}": Panel(wobble=0.015, autocorrelation=r) for r in (0.3, 0.8)},
-    "wobble .02, t of 3 degrees": replace(WOBBLE, degrees=3),
-    "weekends .02 lower, wobble .01": Panel(weekly=0.02, wobble=0.01),
-    "weekends .06 lower": Panel(weekly=0.06),
-    "3 % unparsed": Panel(unparsed=0.03),
-    "3 % unparsed, 5 % bad nights": Panel(unparsed=0.03, bad=0.05),
-    "3 % unparsed, 15 % bad nights": Panel(unparsed=0.03, bad=0.15),
-    "backend lottery, .04 lower": Panel(lottery=0.04),
-    "backend lottery, .08 lower": Panel(lottery=0.08),
-    "responses wander, AR .6": Panel(wander=0.6),
-    "responses wander, AR .95": Panel(wander=0.95),
-    **{f"an outage of {n} nights": Panel(wobble=0.01, outages=((40, n),)) for n in (1, 2, 3, 5)},
-    "outages of 2, 3 and 5 nights": Panel(wobble=0.01, outages=((20, 2), (45, 5), (70, 3))),
-    "a night of the baseline off": Panel(wobble=0.01, outages=((2, 1),)),
     **{
-        f"{n} models, shared AR {r}": replace(SHARED, models=n, autocorrelation=r)
-        for n, r in ((2, 0.0), (2, 0.5), (2, 0.8), (4, 0.8), (8, 0.8))
+        f"{models} models, own wobble {own}, AR {ar}, t of {degrees} degrees": replace(
+            SHARED, models=models, own=own, autocorrelation=ar, degrees=degrees
+        )
+        for models, own, ar, degrees in (
+            (2, 0.01, 0.8, 3),
+            (2, 0.02, 0.5, 5),
+            (2, 0.02, 0.8, math.inf),
+            (6, 0.01, 0.95, 3),
+            (3, 0.02, 0.8, 5),
+            (2, 0.005, 0.95, 3),
+            (2, 0.02, 0.0, 3),
+            (4, 0.02, 0.5, 3),
+        )
     },
-    "2 models, own wobble too, AR .8": replace(SHARED, own=0.02, autocorrelation=0.8),
-    "2 models, an outage of 5 nights": replace(SHARED, outages=((40, 5),)),
-    **{
-        f"GD3, .03 per battery, wobble .02, AR {r}": replace(BLOCKS, wobble=0.02, autocorrelation=r)
-        for r in (0.0, 0.3, 0.5, 0.8)
-    },
-    **{f"GD3, .06 per battery, AR {r}": replace(BLOCKS, of_battery=0.06, autocorrelation=r) for r in (0.5, 0.8)},
-    "GD3, .03 per battery, 3 % unparsed, 15 % bad nights": replace(BLOCKS, unparsed=0.03, bad=0.15),
-    "GD3, .03 per battery, backend lottery, .08 lower": replace(BLOCKS, lottery=0.08),
-    "GD3, .03 per battery, outages of 2, 3 and 5 nights": replace(BLOCKS, outages=((20, 2), (45, 5), (70, 3))),
-    "GD3, .03 per battery, 2 models, shared AR .8": replace(BLOCKS, models=2, wobble=0.02, autocorrelation=0.8),
-    **{f"1 model in {n} ways, own AR .8": Panel(ways=n, own=0.02, autocorrelation=0.8) for n in (3, 10)},
-    "1 model in 3 ways, shared AR .8": replace(WOBBLE, ways=3, autocorrelation=0.8),
+    "2 models, own wobble .02 with shocks of t3 too, AR .8": replace(
+        SHARED, own=0.02, autocorrelation=0.8, degrees=3, own_degrees=3
+    ),
+    "2 models, GD3, .03 per battery, AR .8": replace(BLOCKS, wobble=0.02, autocorrelation=0.8),
+    "2 models, 3 % unparsed, 15 % bad nights": replace(SHARED, unparsed=0.03, bad=0.15),
+    "2 models, backend lottery, .08 lower": replace(SHARED, lottery=0.08),
+    "2 models, outages of 2, 3 and 5 nights": replace(SHARED, outages=((10, 2), (25, 5), (40, 3))),
+    "2 models, a night of the baseline off": replace(SHARED, outages=((2, 1),)),
+    "2 models in 3 ways, own wobble .01, AR .8": replace(SHARED, ways=3, own=0.01, autocorrelation=0.8),
 }
 MOVED: Mapping[str, Panel] = {
-    "alone, temperature 0": Panel(),
-    "alone, wobble .01": Panel(wobble=0.01),
-    "alone, wobble .02": WOBBLE,
-    "alone, wobble .02, AR .5": replace(WOBBLE, autocorrelation=0.5),
     **{
-        f"{n} models, shared wobble .02, AR {r}": replace(SHARED, models=n, autocorrelation=r)
-        for n in (2, 4)
-        for r in (0.0, 0.5, 0.8)
+        f"{models} models, own wobble {own}, AR {ar}": replace(SHARED, models=models, own=own, autocorrelation=ar)
+        for models, own in ((2, 0.0), (2, 0.01), (4, 0.01), (4, 0.02))
+        for ar in (0.0, 0.5, 0.8)
     },
-    "alone, GD3, .03 per battery": BLOCKS,
     **{
         f"2 models, GD3, {b} per battery, AR .5": replace(SHARED, batteries=GD3, of_battery=b, autocorrelation=0.5)
         for b in (0.01, 0.03)
@@ -271,7 +269,7 @@ MOVED: Mapping[str, Panel] = {
 
 
 def no_drift(sets: int) -> None:
-    print(f"No drift, 100 nights, {sets} panels each: `drift` of any model, if ten series share alpha, of the night")
+    print(f"No drift, 60 nights, {sets} panels each: `drift` of any model, if ten series share alpha, of the night")
     for name, panel in NO_DRIFT.items():
         found = rates(panel, sets, 1)
         print(f"| {name} | {max(found.first, found.other):.1%} | {found.ten:.1%} | {found.night:.1%} |", flush=True)
@@ -297,6 +295,19 @@ def moved(sets: int) -> None:
         print(f"| {name} | {rates(panel, sets, 3, looks=1)} |", flush=True)
 
 
+def alone(sets: int) -> None:
+    print(
+        "A model or judge alone: `drift`, and first snapshot of a shift known; no drift, 60 nights; then a fall of .08 after 20 of 30"
+    )
+    for degrees, ar in ((math.inf, 0.0), (math.inf, 0.5), (math.inf, 0.8), (5, 0.8), (3, 0.8), (3, 0.95)):
+        panel = replace(SHARED, models=1, autocorrelation=ar, degrees=degrees)
+        still, fell = rates(panel, sets, 8), rates(replace(panel, shift=-0.08, since=20, nights=30), sets, 9, looks=1)
+        print(
+            f"| AR {ar}, t of {degrees} degrees | {still.first:.1%}, {still.dated:.1%} | {fell.first:.0%}, {fell.dated:.0%} |",
+            flush=True,
+        )
+
+
 def rule_alone(sets: int) -> None:
     print("Flagged by the rule alone, no drift, wobble .02 around .7, by number of nights")
     for nights in (2, 5, 10, 20, 50, 100):
@@ -309,27 +320,21 @@ def rule_alone(sets: int) -> None:
 
 
 def early_shifts(sets: int) -> None:
-    print(
-        "Found: a shift of .08 within 10 nights, by nights before it from 1 to 10; and within 20 and 30 nights with a wobble of .02"
-    )
-    for name, panel, within in (
-        ("alone, temperature 0", Panel(), 10),
-        ("alone, wobble .01", Panel(wobble=0.01), 10),
-        *((f"alone, wobble .02, within {nights}", WOBBLE, nights) for nights in (10, 20, 30)),
-        ("alone, wobble .02, AR .5", replace(WOBBLE, autocorrelation=0.5), 10),
-        *((f"2 models, shared wobble .02, AR {r}", replace(SHARED, autocorrelation=r), 10) for r in (0.0, 0.5)),
-    ):
-        shifted_panels = (replace(panel, shift=-0.08, since=since, nights=since + within) for since in range(1, 11))
-        found = [rates(shifted, sets, 7, looks=1).first for shifted in shifted_panels]
-        print(f"| {name} | {' | '.join(f'{share:.0%}' for share in found)} |", flush=True)
+    print("Found: a shift of .08 within 10 nights, by nights before it from 1 to 10; two models")
+    for own in (0.0, 0.01):
+        for ar in (0.0, 0.5, 0.8):
+            panel = replace(SHARED, own=own, autocorrelation=ar, shift=-0.08)
+            shifted_panels = (replace(panel, since=since, nights=since + 10) for since in range(1, 11))
+            found = [rates(shifted, sets, 7, looks=1).first for shifted in shifted_panels]
+            print(f"| own wobble {own}, AR {ar} | {' | '.join(f'{share:.0%}' for share in found)} |", flush=True)
 
 
 def unseen(sets: int) -> None:
     print("What is hard to see: share found by night 100")
     for name, panel in {
-        "shift of .08 on night 3, within the baseline": Panel(wobble=0.015, shift=-0.08, since=2),
-        "creep of .001 per night": Panel(wobble=0.015, creep=-0.001),
-        "shift of .08 for 6 nights from night 50": Panel(wobble=0.015, shift=-0.08, since=50, until=56),
+        "shift of .08 on night 3, within the baseline": Panel(models=2, wobble=0.015, shift=-0.08, since=2),
+        "creep of .001 per night": Panel(models=2, wobble=0.015, creep=-0.001),
+        "shift of .08 for 6 nights from night 50": Panel(models=2, wobble=0.015, shift=-0.08, since=50, until=56),
     }.items():
         print(f"| {name} | {rates(panel, sets, 5, looks=1).first:.0%} |", flush=True)
 
@@ -352,6 +357,7 @@ if __name__ == "__main__":
     chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     rule_alone(5 * chosen)
     no_drift(chosen)
+    alone(chosen)
     moved(chosen)
     early_shifts(chosen)
     unseen(chosen)

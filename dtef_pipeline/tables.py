@@ -167,26 +167,33 @@ RULE = (
 """The documented drift rule."""
 _OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
 EVIDENCE = (
-    field("verdict", pa.string(), "Verdict: none, watch (rule alone) or drift (rule and evidence); null: not compared"),
-    field("log10_e", pa.float64(), "Highest e-value against no drift so far, as log10: 2 is 100 to 1; null: too few snapshots"),
+    field(
+        "verdict",
+        pa.string(),
+        "Verdict: none, watch (by the rule; the most without a control) or drift (by the evidence too); null: not compared",
+    ),
+    field(
+        "log10_e",
+        pa.float64(),
+        "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
+    ),
     field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
     field("direction", pa.string(), "Direction of the shift: up or down"),
     field(
         "shift",
         pa.float64(),
-        "Paired change of the mean score since the drift began, else since the baseline; null: too few snapshots",
+        "Paired change of the mean score since first_snapshot, else since the baseline; null: too few snapshots",
     ),
     field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
     field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
-    field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null unless the verdict is drift"),
+    field(
+        "first_snapshot",
+        pa.string(),
+        "Likeliest first snapshot of the shift; null unless the verdict is drift, or log10_e reaches the threshold without a control",
+    ),
     field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
     field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
     field("apart_shift", pa.float64(), "Shift beyond that of the other models of the same nights; null: no control"),
-    field(
-        "apart_log10_e", pa.float64(), "Highest e-value of the difference to the other models alone, as log10; null: no control"
-    ),
-    field("alone_log10_e", pa.float64(), "Highest e-value of the model alone, as log10; null: too few snapshots"),
-    field("autocorrelation", pa.float64(), "Correlation of a snapshot with the next that was allowed for, 0-1"),
     field("outage", pa.list_(pa.string()), "Snapshots that were off for a while and came back: no drift"),
     field("parsed_verdict", pa.string(), "Verdict on the responses alone that could be parsed; null: not compared"),
     field(
@@ -216,7 +223,11 @@ TIMELINE = (
     field("n_shared", pa.int64(), "Prompts shared with the baseline"),
     field("n_prompts", pa.int64(), "Prompts of the snapshot"),
     field("apart", pa.float64(), "Mean paired difference beyond that of the other models of the night; null: no control"),
-    field("log10_e", pa.float64(), "Evidence against no drift after this snapshot: the e-value as log10, 2 means 100 to 1"),
+    field(
+        "log10_e",
+        pa.float64(),
+        "The e-value of the difference to the control (none: of the series) after this snapshot as log10: 2 is 100 to 1",
+    ),
     field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
     field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),
 )

@@ -29,7 +29,7 @@ _SHOWN_VERDICT = ["verdict", "model", "persona", "opponent", "metric", "n_snapsh
 _SHOWN_RULE = ["scenario", "model", "persona", "opponent", "metric", "lowest_snapshot", "highest_snapshot", "lowest", "highest"]
 
 
-@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("games_drift", code_version="2"), **GAMES_GROUP})
+@dg.asset(deps=[dg.AssetKey("episode_scores")], **{**roll_up("games_drift", code_version="3"), **GAMES_GROUP})
 def games_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether players play the same games as well as before: one row per scenario, version, model variant, persona, opponent and metric.
 

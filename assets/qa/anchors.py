@@ -36,7 +36,7 @@ class QaAnchorsConfig(JudgeConfigured):
 
 @dg.asset(
     deps=[qa_judgements],
-    **{**roll_up("qa_anchors", code_version="1", kinds={"litellm", "parquet"}), **QA_GROUP},
+    **{**roll_up("qa_anchors", code_version="2", kinds={"litellm", "parquet"}), **QA_GROUP},
 )
 def qa_anchors(context: dg.AssetExecutionContext, config: QaAnchorsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the judge says of the same answers when it is shown them again: one row per night, anchor and evaluator.

@@ -23,7 +23,7 @@ from dtef_pipeline.qa.watched_scores import QA_DRIFT_READS, QA_WATCHED, qa_drift
 _QA_VERDICTS = "qa_model_drift"
 
 
-@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="3"), **QA_GROUP})
+@dg.asset(deps=OF_SCORES, **{**roll_up("qa_drift", code_version="4"), **QA_GROUP})
 def qa_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether scores of the same items moved between snapshots: one row per part, model variant, condition, metric and what it was measured by.
 
@@ -87,11 +87,11 @@ def qa_verdicts_were_told(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=qa_drift)
 def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
-    """Warns of a judge that drifted: what it says of the same stored answers is not what it said before."""
+    """Warns of a judge that moved, alone or beside others: what it says of the same stored answers is not what it said before."""
     rows = store.warehouse.read_or_empty("qa_judge_drift").to_pylist()
-    drifted = [
-        f"{row['judge_model']}, {row['evaluator']}, since {row['first_snapshot']}: {row['shift']:+.4f}"
+    moved = [
+        f"{row['judge_model']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
         for row in rows
-        if row["verdict"] == "drift"
+        if row["first_snapshot"] is not None
     ]
-    return verdict(drifted, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
+    return verdict(moved, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)

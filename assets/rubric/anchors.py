@@ -50,7 +50,7 @@ class AnchorsConfig(RolesConfig):
 
 @dg.asset(
     deps=[rubric_responses],
-    **{**roll_up("rubric_anchors", code_version="1", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
+    **{**roll_up("rubric_anchors", code_version="2", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
 )
 def rubric_anchors(context: dg.AssetExecutionContext, config: AnchorsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What judges say of stored responses when they are shown them again: one row per snapshot, anchor and judge.

@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, documented_
 _RUBRIC_VERDICTS = "rubric_model_drift"
 
 
-@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_drift", code_version="3"), **RUBRIC_GROUP})
+@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_drift", code_version="4"), **RUBRIC_GROUP})
 def rubric_drift(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether hybrid scores moved between runs of the same test: one row per blueprint, run label and model variant at temperature 0.
 

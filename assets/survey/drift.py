@@ -44,7 +44,7 @@ _PREVIEWED_CHECKS = [
 
 
 @dg.asset(
-    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="11")
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="12")
 )
 def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).

@@ -38,7 +38,7 @@ _PREVIEWED_VERDICTS = [
 _MOST_PANELS = 12
 
 
-@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="8"))
+@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="9"))
 def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's responses moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
 

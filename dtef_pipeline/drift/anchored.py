@@ -15,6 +15,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import base_selector
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import drift_verdict
@@ -42,6 +43,7 @@ class JudgeDrift:
 
     @property
     def moved(self) -> bool:
+        """Whether its range reaches the thresholds of the rule. A judge without a control is to watch at most, however far it moved."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
     def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:
@@ -74,17 +76,23 @@ def drifts_of_judges(
     `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
     `point` (0-1; NaN: none) and the columns `by`. A shift below 0 says that the judge became stricter. `times`: of all nights, in their order in
     time, when each was (`night_times`). The chance of a false `drift` anywhere is `options.alpha`, split evenly over the judges with two nights
-    or more. Nights before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its
-    variant, by what it is called, and by the name of its model, where `judged` has a column `judge_model`: with settings or without.
+    or more; judges by other models are the controls of one. Nights before a date of `options.since` that is the judge's, or that of all who are
+    not named, are left out. A judge goes by its variant, by what it is called, and by the name of its model, where `judged` has a column
+    `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
     groups = judged.groupby(list(by), sort=True)
-    series = {key: _grid(own, _since(times, _names_of_judge(str(key[0]), own), options)) for key, own in groups}
+    names = {key: _names_of_judge(str(key[0]), own) for key, own in groups}
+    series = {key: _grid(own, _since(times, names[key], options)) for key, own in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
-    return [
-        _judged(dict(zip(by, key, strict=True)), values, clusters, times, options, threshold)
-        for key, (values, clusters) in series.items()
-    ]
+    verdicts = []
+    for key, (values, clusters) in series.items():
+        # A judge with other settings, or that judges by another evaluator, is the same model.
+        peers = [other for other in series if names[other][-1] != names[key][-1]]
+        others = {" ".join(map(str, (peer[0], *peer[2:]))): Scores(series[peer][0]) for peer in peers}
+        named = dict(zip(by, key, strict=True))
+        verdicts.append(_judged(named, values, clusters, times, options, threshold, others))
+    return verdicts
 
 
 def night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
@@ -118,6 +126,7 @@ def _judged(
     times: Mapping[str, datetime | None],
     options: WatchOptions,
     threshold: float,
+    others: Mapping[str, Scores],
 ) -> JudgeDrift:
     judge = str(next(iter(named.values())))
     rule = drift_verdict(values, times, temperature=0.0)
@@ -125,7 +134,7 @@ def _judged(
     row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
     if not rule.is_comparable:
         return JudgeDrift(judge, row, None, None)
-    found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold)
+    found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
     row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
     row["reason"] = "; ".join([rule.reason, *found.notes])
     return JudgeDrift(judge, row, found, found.pairs)

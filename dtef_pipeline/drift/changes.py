@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.drift.autocorrelation import RESOLUTION
+from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys

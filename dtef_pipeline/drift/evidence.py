@@ -1,55 +1,66 @@
-"""Evidence that a series of snapshots has shifted: a mixture of Bayes factors over shifts and change points, whitened for autocorrelation.
+"""Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid for nights that resemble each other.
 
-Under "no drift" the means of the snapshots vary around one unknown mean with one unknown spread: sampling of the model, and whatever is common
-to a night. For each change point c the two-sample Bayes factor of the snapshots from c on against those before it, with a normal prior on the
-shift in units of that spread (Gönen et al. 2005, The American Statistician 59:252), is under the right Haar prior on mean and spread a test
-martingale whatever the two are (Hendriksen, de Heide & Grünwald 2021, Bayesian Analysis 16:961), if it is known how the snapshots hang
-together. A mixture of such is an e-process; by Ville's inequality the chance that it ever reaches 1 / alpha without drift is at most alpha.
-
-How they hang together is estimated, so with autocorrelation the chance is not proven but simulated (docs/drift.md): each of the ways in which
-the snapshots may hang together counts by how well it fits once a shift is allowed for, in a harmonic mean of their e-values, which goes by the
-least favourable ones.
+Without a shift the means are Gaussian with an unknown mean, an unknown spread and one of several correlations (`ways`), nobody knows which.
+The e-value is a ratio of marginal likelihoods of what neither mean nor spread changes: on top that of a step at any night so far, averaged
+over its night, its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; below, the largest of those
+without a step. Whichever correlation holds, the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian Analysis
+16:961), and is so an e-process: universal inference (Wasserman, Ramdas & Balakrishnan 2020, PNAS 117:16880). By Ville's inequality the chance
+that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent from night to night: the share
+of the variance that it explains is estimated, and the rest may be correlated. Correlation is removed by generalised least squares (Greene,
+Econometric Analysis, ch. 9).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.autocorrelation import (
-    RESOLUTION,
-    Dependence,
-    Fits,
-    effective_size,
-    fits,
-    log_bayes_factor,
-    shift_at,
-    weight,
-)
 from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 
 BASELINE = 5
 """Snapshots of the frozen baseline."""
 ALPHA = 0.05
-_INDEPENDENT = Dependence(0.0, 1.0)
-_LAGS = (0.2, 0.4, 0.6, 0.75, 0.85)
+RESOLUTION = 0.005
+"""Spread of snapshot means below which they are not told apart: a tenth of the smallest gap the documented rule looks at."""
+HALF_BY = 5
+"""Nights by which a step has happened with a prior weight of one half."""
+PRIOR_VARIANCE = 25.0
+"""Of the shift, in units of the spread: five spreads are what a shift is expected to be."""
+_NO_FLOOR = 1e-6
+"""A spread that no scores have."""
+_DESIGN_ROWS = 32
+"""Designs are made for so many snapshots, or a multiple, and cut: the first rows do not depend on how many follow."""
+
+
 _ROUNDED = 0.0625
 """Shares are rounded to quarters, a quarter of one downwards."""
-_SHARPNESS = 1.75
-"""Power of the likelihood by which a way to hang together counts. Simulated: with 2 the rate of false drifts is 5 % where nights have an
-autocorrelation of .8; with 1, shifts of nights that are independent are found less often."""
-_SHARPNESS_OF_MANY, _ODDS_OF_ONE = 1.5, -math.log(ALPHA)
-"""The power from the odds on that a series of its own needs. Several series that share alpha need more, and with autocorrelation of .8 odds of
-200 to 1 are reached without a shift in .7 % of series with the power above, and in .5 % with this one."""
-_SURPRISING = 1.0
-"""Log likelihood that it costs that more of the variance hangs together than differs from the sampling of the items."""
+
+
+class Dependence(NamedTuple):
+    """How the means vary: `share` of their variance hangs together as `lag` to the power of the distance, the rest is independent."""
+
+    lag: float
+    share: float
+
+
+def ways(share: float) -> tuple[Dependence, ...]:
+    """How the means may hang together where at most this share of their variance does."""
+    whole, half = ((0.5, 0.8, 0.95), (0.8, 0.95)) if share > 0 else ((), ())
+    return (
+        Dependence(0.0, 1.0),
+        *(Dependence(lag, share) for lag in whole),
+        *(Dependence(lag, share / 2) for lag in half),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +71,7 @@ class Evidence:
     that they are no outage. `first`: the likeliest first snapshot of a shift, or the first after the baseline. `shift`: mean from `first` on
     less the mean before it, without outages, and a 95 % confidence sequence of it (`low`, `high`; None: too few snapshots to bound it).
     `until`: how many snapshots the shift is of: all, but of a shift that was found those up to the highest e-value, since what came after may
-    be another change. `autocorrelation`: of the means of two snapshots that follow each other, as it was allowed for. `off`: what was off
-    for a while up to the latest snapshot. All None or 0 when there is no snapshot after the baseline.
+    be another change. `off`: what was off for a while up to the latest snapshot. All None or 0 when there is no snapshot after the baseline.
     """
 
     log10_e: Floats
@@ -70,7 +80,6 @@ class Evidence:
     low: float | None = None
     high: float | None = None
     until: int | None = None
-    autocorrelation: float | None = None
     off: Off = NOT_OFF
 
     @property
@@ -79,137 +88,203 @@ class Evidence:
         return float(self.log10_e.max()) if self.first is not None else None
 
 
-class _Kept:
-    """The snapshots of a series without those that are off: what they say, after each."""
-
-    def __init__(
-        self, means: Floats, spread: Floats, sampling: Floats, baseline: int, off: frozenset[int], seen: Sequence[int]
-    ) -> None:
-        """`off`: places of the snapshots that are left out. `seen`: after how many of all snapshots one looks.
-
-        A baseline keeps two snapshots, so that the rest has something to differ from.
-        """
-        self.places = np.array([place for place in range(len(means)) if place not in off])
-        self.baseline = max(sum(place < baseline for place in self.places.tolist()), 2)
-        self.means = means[self.places]
-        # What the items of a cluster have in common in a night may hang together from night to night: only single responses are taken not to.
-        single = np.minimum(_usual(spread), _usual(sampling))
-        self._floors, self._shares = _floors(spread)[self.places], _shares(self.means, single[self.places])
-        self._rows = np.unique(np.searchsorted(self.places, seen).clip(min=1))
-        self._fits: dict[Dependence, Fits] = {}
-
-    def fit(self, noise: Dependence) -> Fits:
-        if noise not in self._fits:
-            self._fits[noise] = fits(self.means, self.baseline, self._floors, noise, self._rows)
-        return self._fits[noise]
-
-    def noise(self, n: int) -> Dependence:
-        """How the first `n` hang together: of the ways that fit, the one that speaks most against a shift."""
-        doubts = self._doubts(n, _SHARPNESS)
-        return max(doubts, key=lambda noise: doubts[noise])
-
-    def _doubts(self, n: int, sharpness: float) -> dict[Dependence, float]:
-        """By the ways in which the first `n` may hang together: log of how well the way fits, with a shift allowed for, over its e-value."""
-        row, ways = self._row(n), dict(self._ways(n))
-        fitting = sharpness * np.array([float(self.fit(noise).shifted[row]) - cost for noise, cost in ways.items()])
-        factors = np.array([float(self.fit(noise).factor[row]) for noise in ways])
-        return dict(zip(ways, (fitting - np.logaddexp.reduce(fitting) - factors).tolist(), strict=True))
-
-    def _row(self, n: int) -> int:
-        return int(np.searchsorted(self._rows, n))
-
-    def _ways(self, n: int) -> Iterator[tuple[Dependence, float]]:
-        """Each with what it costs in log likelihood."""
-        yield _INDEPENDENT, 0.0
-        share = float(self._shares[n - 1])
-        for lag in _LAGS:
-            if share < 1:
-                yield Dependence(lag, 1.0), _SURPRISING
-            if share > 0:
-                yield Dependence(lag, share), 0.0
-
-    def log_e(self, n: int) -> float:
-        """The harmonic mean of the e-values of all ways, by how well they fit: near the lowest of those that do.
-
-        Beyond the odds that one series needs, ways that fit less well count for more.
-        """
-        one = self._harmonic(n, _SHARPNESS)
-        return one if one <= _ODDS_OF_ONE else min(one, max(self._harmonic(n, _SHARPNESS_OF_MANY), _ODDS_OF_ONE))
-
-    def _harmonic(self, n: int, sharpness: float) -> float:
-        return -float(np.logaddexp.reduce(list(self._doubts(n, sharpness).values())))
-
-    def likeliest(self, n: int) -> int:
-        """The change point that explains the first `n` best, as a place among them."""
-        return int(self.fit(self.noise(n)).terms[self._row(n), :n].argmax())
-
-    def shift(self, change: int, n: int) -> tuple[float, float | None, float | None]:
-        """The shift of the first `n` at a change point, and the shifts that its Bayes factor does not rule out."""
-        from scipy.optimize import brentq
-
-        noise, means = self.noise(n), self.means[:n]
-        shift = float(means[change:].mean() - means[:change].mean())
-        estimate, left = shift_at(means, change, noise)
-        size, within = effective_size(n, change, noise), max(left, n * float(self._floors[n - 1]) ** 2)
-        wanted = -math.log(ALPHA) - float(weight(change, self.baseline))
-
-        def lacking(ratio: float) -> float:
-            return float(log_bayes_factor(ratio, size, n)) - wanted
-
-        most = 1e12
-        if lacking(most) < 0:
-            return shift, None, None
-        half = math.sqrt(brentq(lacking, 0.0, most) * within / size)
-        return shift, min(estimate - half, shift), max(estimate + half, shift)
-
-
 def evidence(
     means: Floats, spread: Floats, sampling: Floats | None = None, *, baseline: int = BASELINE, threshold: float | None = None
 ) -> Evidence:
     """Evidence of a shift in `means`: (snapshots,) mean paired differences to the baseline, in the order they were taken.
 
     `spread`: (snapshots,) standard error of each mean as the clusters' own differences show it (0: unknown); the spread between snapshots is
-    never taken for smaller than the median of those so far or than RESOLUTION, which can only lower the e-values. `sampling`: (snapshots,) the
-    part of it that single responses explain and that does not hang together from night to night; None: all of it. `threshold`: log10 of the
-    e-value that counts as found; below it the shift is that since the baseline. Means and spreads are in units of the score. The e-value
-    after a snapshot does not depend on later snapshots.
+    never taken for smaller than the median of those so far or than RESOLUTION. `sampling`: (snapshots,) the part of it that single responses
+    explain, which is independent from night to night; None: none of it. `threshold`: log10 of the e-value that counts as found; below it
+    the shift is that since the baseline. Means and spreads are in units of the score. The e-value after a snapshot does not depend on later
+    snapshots.
     """
-    sampling = spread if sampling is None else sampling
     path = np.zeros(len(means))
     if len(means) <= baseline:
         return Evidence(path)
+    sampling = np.zeros(len(means)) if sampling is None else sampling
     floors = _floors(spread)
     offs = {n: off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
     looks: dict[frozenset[int], list[int]] = {}
-    for n, off in offs.items():
-        looks.setdefault(off.all, []).append(n)
-    without = {off: _Kept(means, spread, sampling, baseline, off, seen) for off, seen in looks.items()}
-    seen = []
-    for n, off in offs.items():
-        kept = without[off.all]
-        seen.append((kept, int(np.searchsorted(kept.places, n))))
-        path[n - 1] = kept.log_e(seen[-1][1]) / math.log(10) if seen[-1][1] > kept.baseline else 0.0
-    after = np.where([n > kept.baseline for kept, n in seen], path[baseline:], -np.inf)
-    is_found = threshold is not None and after.max() >= threshold
-    off = offs[len(means)]
-    if is_found:
-        until = baseline + int(after.argmax()) + 1
-        kept, n = seen[int(after.argmax())]
-        first = kept.likeliest(n)
-    else:
-        until = n = len(means)
-        kept, first = _Kept(means, spread, sampling, baseline, frozenset(), [n]), baseline
-    noise = kept.noise(n)
-    return Evidence(path, int(kept.places[first]), *kept.shift(first, n), until, noise.lag * noise.share, off)
+    for n, known in offs.items():
+        looks.setdefault(known.all, []).append(n)
+    for off, seen in looks.items():
+        kept = _kept(len(means), off)
+        rows = np.searchsorted(kept, seen)
+        # A baseline keeps two snapshots, so that the rest has something to differ from.
+        counts = rows > max(int((kept < baseline).sum()), 2)
+        if counts.any():
+            path[np.array(seen)[counts] - 1] = _log_e(means[kept], floors[kept], sampling[kept], rows[counts]) / math.log(10)
+    is_found = threshold is not None and path.max() >= threshold
+    until = int(path.argmax()) + 1 if is_found else len(means)
+    off = offs[until].all if is_found else frozenset[int]()
+    kept = _kept(until, off)
+    first = int(kept[_likeliest(means[kept], sampling[kept])]) if is_found else baseline
+    shift = shift_between(means[:until], spread[:until], sampling[:until], first, off)
+    return Evidence(path, first, *shift, until, offs[len(means)])
 
 
 def shift_between(
-    means: Floats, spread: Floats, sampling: Floats, baseline: int, first: int, off: frozenset[int]
+    means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
     """The shift at place `first` and its interval, as in `Evidence`; `off`: places that are left out; else as for `evidence`."""
-    off = off - {first}
-    kept = _Kept(means, spread, sampling, baseline, off, [len(means)])
-    return kept.shift(int(np.searchsorted(kept.places, first)), len(kept.places))
+    kept = _kept(len(means), off - {first})
+    floor, at = float(_floors(spread)[-1]), int(np.searchsorted(kept, first))
+    after, before = means[kept[at:]], means[kept[:at]]
+    shift = float(after.mean() - before.mean())
+    low, high = _interval(means[kept], at, floor, ways(float(_shares(means[kept], sampling[kept])[-1])))
+    return shift, None if low is None else min(low, shift), None if high is None else max(high, shift)
+
+
+def _log_e(means: Floats, floors: Floats, sampling: Floats, n: Places) -> Floats:
+    """As `log_e`, in the ways that the sampling leaves."""
+    shares, found = _shares(means, sampling)[n - 1], np.empty(len(n))
+    for share in np.unique(shares):
+        found[shares == share] = log_e(means, floors, n[shares == share], ways(float(share)))
+    return found
+
+
+def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> Floats:
+    """(rows,) log of the e-value of the first n means, for some `n`. `noise`: the ways in which they may hang together.
+
+    e(n) = [mean over ways of (sum over c of w(c) s(way, c) + w(later) m(way))] / max over ways of m(way), where m is the marginal likelihood
+    without a step, s that with a step at c, and w the weights of `log_weight`. `floors`: (snapshots,) the smallest spread believed after each.
+    """
+    still, terms = _densities(means, floors, n, noise)
+    later = _log_mean(still) + np.log(HALF_BY / (n - 1 + HALF_BY))
+    return np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), later) - still.max(axis=0))
+
+
+def _likeliest(means: Floats, sampling: Floats) -> int:
+    """The place of the step that explains the means best; where the smallest spread that is believed exceeds theirs, all places near it do."""
+    share, floors = float(_shares(means, sampling)[-1]), np.full(len(means), _NO_FLOOR)
+    return int(_densities(means, floors, np.array([len(means)]), ways(share))[1][0].argmax())
+
+
+def log_weight(change: Places | int) -> Floats:
+    """log prior weight of a step at place 1, 2, ...: 5 / ((c + 4)(c + 5)), which sum to 1."""
+    place = np.asarray(change, dtype=float) + HALF_BY
+    return np.asarray(np.log(HALF_BY / ((place - 1) * place)))
+
+
+def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: Places | int) -> Floats:
+    """Log Bayes factor of a shift that is Normal(0, PRIOR_VARIANCE) in units of the spread.
+
+    `ratio`: t squared over its degrees of freedom, n - 2.
+    `effective`: n1 n2 / n of the two sides. Rises with `ratio`. Shapes are those of the arguments broadcast.
+    """
+    gain = 1 + np.asarray(effective, dtype=float) * PRIOR_VARIANCE
+    half = (np.asarray(n) - 1) / 2
+    return np.asarray(half * (np.log1p(ratio) - np.log1p(ratio / gain)) - 0.5 * np.log(gain))
+
+
+class _Design(NamedTuple):
+    """Of a whitened regression on a mean and a step; rows are snapshots, columns the change points. Sums are up to and with the row's."""
+
+    whiten: Floats
+    steps: Floats
+    """(snapshots, changes) a step of 1 from the change on, whitened; the first column is the mean's."""
+    ones: Floats
+    """(snapshots,) sum of squares of the mean's column."""
+    crossed: Floats
+    """(snapshots, changes) sum of products of the two."""
+    effective: Floats
+    """(snapshots, changes) sum of squares of the step without what the mean explains: n1 n2 / n where nothing hangs together."""
+    constant: Floats
+    """(snapshots,) log marginal likelihood without a step, but for the sum of squares."""
+
+
+@lru_cache(maxsize=64)
+def _whole_design(snapshots: int, way: Dependence) -> _Design:
+    place = np.arange(snapshots)
+    factor = np.linalg.cholesky(way.share * way.lag ** np.abs(place[:, None] - place) + (1 - way.share) * np.eye(snapshots))
+    whiten = np.linalg.inv(factor)
+    steps = np.asarray(whiten @ np.tril(np.ones((snapshots, snapshots))))
+    ones = np.cumsum(steps[:, 0] ** 2)
+    crossed = np.cumsum(steps * steps[:, :1], axis=0)
+    effective = np.cumsum(steps**2, axis=0) - crossed**2 / ones[:, None]
+    return _Design(whiten, steps, ones, crossed, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(ones))
+
+
+def _design(snapshots: int, way: Dependence) -> _Design:
+    whole = _whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
+    return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in whole))
+
+
+class _Regression(NamedTuple):
+    """Of the first n means, a row each. `total`: (rows,) sum of squares that the mean leaves; `gained`: (rows, changes) the step's share of it
+    times its size, and `effective` that size."""
+
+    total: Floats
+    gained: Floats
+    effective: Floats
+    constant: Floats
+
+
+def _regression(means: Floats, way: Dependence, n: Places) -> _Regression:
+    design, at = _design(len(means), way), n - 1
+    white = design.whiten @ (means - means[0])
+    sums = np.cumsum(white * design.steps[:, 0])
+    total = (np.cumsum(white**2) - sums**2 / design.ones)[at]
+    gained = np.cumsum(design.steps * white[:, None], axis=0)[at] - design.crossed[at] * (sums / design.ones)[at, None]
+    return _Regression(total, gained, design.effective[at], design.constant[at])
+
+
+def _densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
+    """(ways, rows) log marginal likelihood without a step; (rows, changes) with one, averaged over ways and times its prior weight."""
+    change, least = np.arange(len(means)), n * floors[n - 1] ** 2
+    known = (change >= 1) & (change < n[:, None])
+    still, stepped = [], []
+    for way in noise:
+        fit = _regression(means, way, n)
+        effective = np.where(known, fit.effective, 1.0)
+        total = np.maximum(fit.total, least)
+        within = np.maximum(fit.total[:, None] - np.where(known, fit.gained**2 / effective, 0.0), least[:, None])
+        factor = log_bayes_factor(total[:, None] / within - 1, effective, n[:, None])
+        still.append(fit.constant - (n - 1) / 2 * np.log(total))
+        stepped.append(np.where(known, still[-1][:, None] + factor, -np.inf))
+    return np.array(still), _log_mean(np.array(stepped)) + log_weight(np.maximum(change, 1))
+
+
+def _interval(means: Floats, change: int, floor: float, noise: Sequence[Dependence]) -> tuple[float | None, float | None]:
+    """The shifts at a place whose e-value, with the weight of that place, is below 1 / ALPHA."""
+    from scipy.optimize import brentq
+
+    n = len(means)
+    fits = [_regression(means, way, np.array([n])) for way in noise]
+    totals, gained, effective, constant = (
+        np.array([float(part) for part in parts])
+        for parts in zip(
+            *((fit.total[0], fit.gained[0, change], fit.effective[0, change], fit.constant[0]) for fit in fits), strict=True
+        )
+    )
+    estimates, least = gained / effective, n * floor**2
+    left = totals - gained**2 / effective
+
+    def excess(shift: float) -> float:
+        total = np.maximum(left + effective * (shift - estimates) ** 2, least)
+        still = constant - (n - 1) / 2 * np.log(total)
+        stepped = still + log_bayes_factor(total / np.maximum(left, least) - 1, effective, n)
+        return float(_log_mean(stepped) + log_weight(change) - still.max()) + math.log(ALPHA)
+
+    centre = min(estimates.tolist(), key=excess)
+    return _root(excess, centre, -1.0, brentq), _root(excess, centre, 1.0, brentq)
+
+
+def _root(excess: Callable[[float], float], centre: float, way: float, solve: Callable[..., float]) -> float | None:
+    """Where `excess` rises above 0 on one side of the centre; None: nowhere."""
+    end = centre + way * 1e6
+    return float(solve(excess, centre, end)) if excess(centre) < 0 < excess(end) else None
+
+
+def _log_mean(logs: Floats) -> Floats:
+    """Log of the mean over the first axis."""
+    return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)), dtype=float)
+
+
+def _kept(snapshots: int, off: frozenset[int]) -> Places:
+    """The places that are not off."""
+    return np.array([place for place in range(snapshots) if place not in off], dtype=np.int64)
 
 
 def _usual(spread: Floats) -> Floats:
@@ -227,7 +302,7 @@ def _shares(means: Floats, sampling: Floats) -> Floats:
 
     The variance is that within the two sides of the change that explains the means best, so that a shift is not taken for a wandering level.
     """
-    centred = means - means[0]
+    sampling, centred = _usual(sampling), means - means[0]
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     shares = np.ones(len(means))
     for n in range(4, len(means) + 1):

@@ -218,7 +218,7 @@ class _Compared:
         return [*self._verdict.notes, *self._options.lacking(self.name, self._verdict.controls)] if self._verdict else []
 
     def _changes(self) -> list[Change]:
-        """What changed at the first snapshot of a drift, else since the baseline; then what made earlier snapshots another test."""
+        """What changed at the first snapshot of a shift, else since the baseline; then what made earlier snapshots another test."""
         labels = self._pairs.snapshots
         compared = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
         verdict = self._verdict

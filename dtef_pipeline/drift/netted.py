@@ -47,8 +47,7 @@ def shift_on_anchors(judge: JudgeDrift, first: str, without: Collection[str] = (
         return None
     at, kept = sides.after[0], {*sides.before, *sides.after}
     off = frozenset(range(len(pairs.snapshots))) - kept
-    # It is known at which night to look, and the judge may have been shown fewer than a baseline before it.
-    return Shift(*shift_between(pairs.means, pairs.spread, pairs.sampling, min(pairs.baseline, at), at, off))
+    return Shift(*shift_between(pairs.means, pairs.spread, pairs.sampling, at, off))
 
 
 def other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:

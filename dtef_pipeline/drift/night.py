@@ -38,11 +38,12 @@ class Control:
     """The other models of the same nights. `models`: their names.
 
     `apart`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the night:
-    the middle over them (`_beyond`); NaN where none was asked.
+    the middle over them; NaN where none was asked. `beyond`: (snapshots,) the same, but of two others the distance to the nearer one.
     """
 
     models: tuple[str, ...]
     apart: Floats
+    beyond: Floats
 
     def spread(self, own: Floats) -> Floats:
         """(snapshots,) standard error of `apart`, if the others' responses scatter as those of the series do (`own`)."""
@@ -61,7 +62,8 @@ def control_of(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.Data
         known = np.isfinite(path)
         if known.mean() >= _PRESENT and known[: pairs.baseline].mean() >= _PRESENT:
             moved[model] = path
-    return Control(tuple(moved), _beyond(np.array(list(moved.values())))) if moved else None
+    paths = np.array(list(moved.values()))
+    return Control(tuple(moved), _middle(paths), _beyond(paths)) if moved else None
 
 
 def _beyond(paths: Floats) -> Floats:

@@ -29,7 +29,7 @@ class Paired:
 
     `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
     that mean from how much whole clusters differ, without the baseline's own share of it; 0 where there is one cluster or one snapshot in
-    the baseline. `sampling`: (snapshots,) the same if each item were a cluster: what the scatter of single responses explains.
+    the baseline. `sampling`: (snapshots,) the same if each item were a cluster, but no more: what the scatter of single responses explains.
     `by_item`: (items, snapshots) mean differences, NaN where an item has none. `baseline`: how many of the snapshots, from the first, are the
     baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
     """
@@ -106,10 +106,10 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, item
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
     means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
     kept = _without_baseline(len(labels), frozen)
-    spread, sampling = _standard_error(sums, counts, means) * kept, _standard_error(parts[0], parts[1], means) * kept
+    spread, single = (_standard_error(*values, means) * kept for values in ((sums, counts), (parts[0], parts[1])))
     by_item = pd.DataFrame(_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
-    return Paired(labels, means, spread, sampling, by_item, min(frozen, len(labels)), level)
+    return Paired(labels, means, spread, np.minimum(spread, single), by_item, min(frozen, len(labels)), level)
 
 
 def _added_up(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -24,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
 """Shares of a difference to the other models: from the first on the series itself moved, up to the second the others did."""
 _MOST_NAMED = 3
+_NO_CONTROL = "at most watch without a control, since nobody can tell its drift from that of the nights: ask another {} in the same nights"
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
@@ -37,9 +37,8 @@ class Verdict:
     First what is published: a field for each column of EVIDENCE, under the column's name and described there. Then what it was made of:
 
     `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
-    snapshot of what changed. Of a drift this is its first snapshot; of a series to watch the place where one change explains the means best,
-    since only evidence dates a change; else the first snapshot after the baseline. `off`: places of outages, where it is a drift: `moved` is
-    without them.
+    snapshot of what changed. Where the evidence dates a shift this is its first snapshot; of other series to watch the place where one change
+    explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -53,9 +52,6 @@ class Verdict:
     baseline: tuple[str, ...]
     control: str
     apart_shift: float | None
-    apart_log10_e: float | None
-    alone_log10_e: float | None
-    autocorrelation: float | None
     outage: tuple[str, ...] = ()
     parsed_verdict: Literal["none", "watch", "drift"] | None = None
     parsed_shift: float | None = None
@@ -77,15 +73,19 @@ class Verdict:
 
 
 class _Found(NamedTuple):
-    """What the scores of one kind say. `seen`: the evidence alone and against the others together; its shift is the series' own."""
+    """What the scores of one kind say.
+
+    `seen`: the evidence against the others, without others that of the series; its shift is the series' own. `is_dated`: whether range and
+    evidence say since when the series has moved. With others that is `drift`; without, nobody can tell whether the series or its nights moved.
+    """
 
     verdict: Literal["none", "watch", "drift"]
     pairs: Paired
     seen: Evidence
-    alone: Evidence
-    against: Evidence | None
-    control: Control | None
-    own_share: float | None
+    is_dated: bool
+    control: Control | None = None
+    apart_shift: float | None = None
+    own_share: float | None = None
     """Of a change that was found: which share of the difference to the other models is the series' own move."""
 
     @property
@@ -102,13 +102,15 @@ def verdict_on(
     parsed: pd.DataFrame | None = None,
     others: Mapping[str, Scores] | None = None,
     items: Sequence[str] | None = None,
+    peer: str = "model",
 ) -> Verdict:
-    """The verdict on a series: `drift` if its range reaches the rule's thresholds, the highest e-value so far the one needed, and the series
-    itself moved, not the others.
+    """The verdict on a series: `drift` if its range reaches the rule's thresholds, the highest e-value so far of its difference to the others
+    the one needed, and the series itself moved, not the others. Without others it is `watch` at most.
 
     The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
     there are fewer with every failed call. `values`, `clusters`, `baseline`, `items`: as for `paired`. `threshold`: log10 of the e-value
-    needed. `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights.
+    needed. `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights. `peer`: the word
+    for one of them.
     """
     others = others or {}
     found = _found(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold, items)
@@ -120,7 +122,7 @@ def verdict_on(
     parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
     drifts_in = _drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
     if is_begin_unparsed := drifts_in == "parse rate" and (seen.shift or 0.0) > 0 and (seen.first or 0) < pairs.baseline:
-        found, drifts_in = found._replace(verdict="watch"), None
+        found, drifts_in = found._replace(verdict="watch", is_dated=False), None
     off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
         _of_scores(found, threshold, frozenset(off.over)),
@@ -128,14 +130,15 @@ def verdict_on(
         parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
         parsed_shift=parsed_shift,
         drifts_in=drifts_in,
-        notes=(*_notes(found, off, baseline=baseline, threshold=threshold), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
+        notes=(*_notes(found, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 
 def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
     """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
-    pairs, seen, drifted = found.pairs, found.seen, found.drifted
-    since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
+    pairs, seen = found.pairs, found.seen
+    dated = seen.first if found.is_dated else None
+    since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(
         verdict=found.verdict,
         log10_e=seen.highest,
@@ -144,13 +147,10 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
         shift=seen.shift,
         shift_low=seen.low,
         shift_high=seen.high,
-        first_snapshot=pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
+        first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(found.control.models) if found.control else "none",
-        apart_shift=found.against.shift if found.against else None,
-        apart_log10_e=found.against.highest if found.against else None,
-        alone_log10_e=found.alone.highest,
-        autocorrelation=seen.autocorrelation,
+        apart_shift=found.apart_shift,
         moved=pairs.moved(since, seen.until, without=off) if seen.first is not None else None,
         pairs=pairs,
         seen=seen,
@@ -170,58 +170,58 @@ def _found(
     items: Sequence[str] | None = None,
 ) -> _Found:
     pairs = paired(values, clusters, baseline=baseline, items=items)
-    # Without a large range there is no drift to date: the shift is then that since the baseline.
+    control = control_of(values, pairs, others) if others and len(pairs.snapshots) > baseline else None
+    # Without a large range there is no shift to date: it is then that since the baseline.
     needed = threshold if pairs.is_large else None
-    alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
-    control = control_of(values, pairs, others) if others and alone.first is not None else None
     if control is None:
-        drifted = pairs.is_large and alone.highest is not None and alone.highest >= threshold
-        return _Found(_word(pairs, drifted=drifted), pairs, alone, alone, None, None, None)
+        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
+        return _Found(_word(pairs, drifted=False), pairs, alone, _is_found(pairs, alone, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
-    # The mean of two e-values is one.
-    both = np.asarray(np.logaddexp(alone.log10_e * math.log(10), against.log10_e * math.log(10)) - math.log(2)) / math.log(10)
-    both[:baseline] = 0.0
-    decisive = against if (against.highest or 0.0) >= threshold else alone
-    is_found = pairs.is_large and float(both.max()) >= threshold
-    share = _own_share(pairs.means, control.apart, decisive, is_of_both=decisive is alone) if is_found else None
-    seen = replace(_own(pairs, decisive, baseline), log10_e=both)
-    return _Found(_word(pairs, drifted=share is not None and share >= _OWN), pairs, seen, alone, against, control, share)
+    is_found = _is_found(pairs, against, threshold)
+    share = _own_share(pairs.means, control, against) if is_found else None
+    drifted = share is not None and share >= _OWN
+    own = _own(pairs, against, is_found)
+    return _Found(_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
+
+
+def _is_found(pairs: Paired, seen: Evidence, threshold: float) -> bool:
+    return pairs.is_large and seen.highest is not None and seen.highest >= threshold
 
 
 def _word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
     return "drift" if drifted else "watch" if pairs.is_large else "none"
 
 
-def _own(pairs: Paired, seen: Evidence, baseline: int) -> Evidence:
-    """The evidence with the shift of the series itself."""
-    if seen.first is None or seen.until is None:
-        return seen
-    off = off_nights(pairs.means[: seen.until], 0.0).all
-    means, spread, sampling = (part[: seen.until] for part in (pairs.means, pairs.spread, pairs.sampling))
-    shift, low, high = shift_between(means, spread, sampling, baseline, seen.first, off)
-    return replace(seen, shift=shift, low=low, high=high)
+def _own(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
+    """The evidence against the others with the shift of the series itself: at the change that was found, else since the baseline."""
+    begin, end = pairs.baseline, len(pairs.snapshots)
+    first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
+    off = off_nights(pairs.means[:until], 0.0)
+    means, spread, sampling = (part[:until] for part in (pairs.means, pairs.spread, pairs.sampling))
+    shift = shift_between(means, spread, sampling, first, off.all if is_found else frozenset())
+    return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
 
 
-def _own_share(own: Floats, apart: Floats, seen: Evidence, *, is_of_both: bool) -> float | None:
+def _own_share(own: Floats, control: Control, seen: Evidence) -> float | None:
     """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
 
-    `is_of_both`: the evidence is of the series alone, and may be of a move that all made: then the others must not have moved along.
+    Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
+    beyond both did not move itself.
     """
     if seen.first is None or seen.until is None:
         return None
     # What was off by itself or beside the others is of neither side.
     off = seen.off.all | off_nights(own[: seen.until], 0.0).all
-    known = np.isfinite(apart[: seen.until]) & [place not in off for place in range(seen.until)]
+    known = np.isfinite(control.apart[: seen.until]) & [place not in off for place in range(seen.until)]
     later = np.arange(seen.until) >= seen.first
     if not (known & ~later).any() or not (known & later).any():
         return None
-    move, beyond = (
-        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean()) for path in (own, apart)
+    move, apart, beyond = (
+        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean())
+        for path in (own, control.apart, control.beyond)
     )
-    if not move or not beyond:
-        return 0.0
-    return min(move / beyond, beyond / move) if is_of_both else move / beyond
+    return move / beyond if apart and beyond / apart > _OTHERS else 0.0
 
 
 def _same_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
@@ -242,21 +242,21 @@ def _drifts_in(
     return "parse rate" if parsed is None or abs(parsed) < abs(shift or 0.0) / 2 else "score"
 
 
-def _notes(found: _Found, off: Off, *, baseline: int, threshold: float) -> tuple[str, ...]:
+def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
     """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end; what was
-    off and came back; and who moved, where it is not the series alone."""
+    off and came back; and who moved, where it is not the series alone, or that nobody can tell."""
     pairs, seen = found.pairs, found.seen
     if seen.first is None:
         return (early_words(len(pairs.snapshots), baseline + 1),)
     notes = []
-    lasts = found.drifted and seen.until == len(pairs.snapshots)
+    lasts = found.is_dated and seen.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
     if found.drifted and _is_back(pairs.means, seen):
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
     notes += _outages(pairs, off)
-    if found.control and not found.drifted and pairs.is_large:
-        notes += _who_moved(found, found.control.models, threshold)
+    if pairs.is_large and not found.drifted:
+        notes.append(_who_moved(found, found.control.models) if found.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
 
@@ -276,11 +276,10 @@ def _outages(pairs: Paired, off: Off) -> list[str]:
     return [*notes, f"off up to the latest, an outage or a shift: {and_more(pending, _MOST_NAMED)}"] if pending else notes
 
 
-def _who_moved(found: _Found, models: Sequence[str], threshold: float) -> list[str]:
+def _who_moved(found: _Found, models: Sequence[str]) -> str:
     names = and_more(list(models), _MOST_NAMED)
-    alone, apart = (one is not None and (one.highest or 0.0) >= threshold for one in (found.alone, found.against))
-    if not apart:
-        return [f"no more than the other models of these nights ({names})"] if alone else []
-    if found.own_share is not None and found.own_share > _OTHERS:
-        return [f"this model or {names} moved: the two cannot be told apart"]
-    return [f"moved apart from {names}, but not by a move of its own"]
+    if found.own_share is None:
+        return f"not shown to move apart from the other models of these nights ({names})"
+    if found.own_share > _OTHERS:
+        return f"this model or {names} moved: the two cannot be told apart"
+    return f"moved apart from {names}, but not by a move of its own"

@@ -114,8 +114,6 @@ def about_words(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"not settled on parsed responses alone, which moved by {_signed(row['parsed_shift'])}")
     if row["verdict"] in NEWS and row["control"] not in (None, "none"):
         lines.append(f"beyond the other models of these nights ({row['control']}): {_signed(row['apart_shift'])}")
-    if row["verdict"] == "drift" and row["control"] == "none":
-        lines.append("no other model was asked in these nights: the model moved, or what it has in common with others")
     if row["night_verdict"] == "drift":
         lines.append(f"the night: {night_words(row)}; look for what they share (provider, network, prompts, parser)")
     return lines

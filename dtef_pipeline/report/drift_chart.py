@@ -112,11 +112,8 @@ def _titles(rows: Rows, names: Names, check: Mapping[Any, Any]) -> list[str]:
 def _verdict(check: Mapping[Any, Any]) -> str:
     if check.get("verdict") is None:
         return "not compared" if check else ""
-    if check["verdict"] == "drift":
-        return f"drift: {check['shift']:+.4f} since {check['first_snapshot']}"
-    return (
-        f"{check['verdict']}: {check['shift']:+.4f} since the baseline" if _is_known(check["shift"]) else str(check["verdict"])
-    )
+    since = check["first_snapshot"] or "the baseline"
+    return f"{check['verdict']}: {check['shift']:+.4f} since {since}" if _is_known(check["shift"]) else str(check["verdict"])
 
 
 def _ends(rows: Rows, at: Mapping[str, float]) -> list[str]:

@@ -120,9 +120,9 @@ def _told(cause: Literal["model", "judges", "both"], shift: float, part: float, 
     names = and_more(list(moved), _JUDGES_NAMED)
     numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
     if cause == "judges":
-        return f"a drift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
+        return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
     if cause == "both":
         return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
     if moved:
-        return f"a drift of the model: on stored answers {names} moved too, which makes only {numbers}"
-    return f"a drift of the model: on stored answers the judges did not move ({part:+.4f})"
+        return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
+    return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"

@@ -38,9 +38,10 @@ class Nights:
         self.patch.setenv("DTEF_PANEL", str(self.folder / "panel.yaml"))
 
     def serve(self, server: FakeLLM) -> None:
-        """Make the model `mine` known: the server, without a wait between attempts."""
-        spec = {"model": "openai/mine", "api_base": server.base_url, "retries": 0, "input_price": 1.0, "output_price": 1.0}
-        (self.folder / "models.yaml").write_text(yaml.safe_dump({"models": {"mine": spec}}), encoding="utf-8")
+        """Make the models `mine` and `beside` known: the server, without a wait between attempts."""
+        spec = {"api_base": server.base_url, "retries": 0, "input_price": 1.0, "output_price": 1.0}
+        models = {name: {"model": f"openai/{name}", **spec} for name in ("mine", "beside")}
+        (self.folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         self.patch.setenv("DTEF_MODELS", str(self.folder / "models.yaml"))
 
     def ask(self, night: int = 0) -> dg.RunRequest | dg.SkipReason:

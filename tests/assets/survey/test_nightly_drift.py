@@ -42,7 +42,7 @@ class Weeks:
 
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterator[Weeks]:
-    """Nights of one model, the third one missed, whose answers are others from the fifth on, for longer than an outage.
+    """Nights of two models, the third one missed; the answers of one are others from the fifth on, for longer than an outage.
 
     Boards without a webhook, with one that is down, with one that answers, again, and once the drift is accepted.
     """
@@ -53,10 +53,11 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterato
         patch.delenv("DTEF_WEBHOOK", raising=False)
         with dagster_instance() as instance, Receiver(400, 200) as receiver:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
-            nights.panel(models=["mine"], rounds=["T1"], drift={"baseline": 3})
+            nights.panel(models=["mine", "beside"], rounds=["T1"], drift={"baseline": 3})
             runs = []
             for night in (0, 1, *range(3, 10)):
-                with FakeLLM(reply=lambda call, reply=STEADY if night < 4 else MOVED: reply) as server:  # type: ignore[misc]
+                moved = STEADY if night < 4 else MOVED
+                with FakeLLM(reply=lambda call, moved=moved: moved if call.body["model"] == "mine" else STEADY) as server:  # type: ignore[misc]
                     nights.serve(server)
                     runs.append(nights.run(night))
             others = [key for key in nights.pipeline.keys if key.startswith("T2/")]

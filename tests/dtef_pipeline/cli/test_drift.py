@@ -82,11 +82,11 @@ class TestModels:
 class TestExitCodes:
     @pytest.fixture
     def drifted(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Twelve nights, of which the last six score .2 less."""
+        """Twelve nights, of which the last six score .2 less, and another model that stays."""
         use(state, monkeypatch)
         house = Warehouse(state / "warehouse")
         for night in range(12):
-            rows = nights([0.8 if night < 6 else 0.6], first=night)
+            rows = [*nights([0.8 if night < 6 else 0.6], first=night), *nights([0.7], first=night, model="steady")]
             house.write("scores", scores_table(rows), round="S1", segment="country:kenya", snapshot=rows[0]["snapshot"])
         return state
 
@@ -112,7 +112,7 @@ class TestExitCodes:
         """It ended with 0, as if all were well."""
         result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
         assert result.exit_code == 5
-        assert "warning: --fail-on watch says nothing about 1 of 1 series, which could not be compared: m" in result.stderr
+        assert "warning: --fail-on watch says nothing about 2 of 2 series, which could not be compared: m" in result.stderr
         assert "ask the same again: the same `dtef run` on another day" in result.stdout
         assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
 
@@ -123,7 +123,7 @@ class TestExitCodes:
             Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
-        said = "warning: --fail-on drift says nothing about 1 of 2 series, which could not be compared: warm at context 0"
+        said = "warning: --fail-on drift says nothing about 1 of 3 series, which could not be compared: warm at context 0"
         assert said in result.stderr
         assert "ask the same again" not in result.output
 
@@ -160,7 +160,9 @@ class TestExitCodes:
         assert said in refused("drift")
 
     def test_a_date_after_the_last_night_hides_no_model(self, drifted: Path) -> None:
-        assert "no snapshot of a language model since 2099-01-01" in refused("drift", "--since", "m=2099-01-01")
+        assert "no snapshot of a language model since 2099-01-01" in refused(
+            "drift", "--since", "m=2099-01-01", "--since", "steady=2099-01-01"
+        )
 
     @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:
@@ -169,7 +171,7 @@ class TestExitCodes:
         at = {"round": "S1", "segment": "country:kenya", "question_text": text}
         observed = pa.Table.from_pylist([{**at, "question_id": f"q{number}"} for number in range(10)], SURVEY_RESPONSES)
         Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
-        (row,) = strict(ok("drift", "--by", by, "--format", "json"))
+        row, _ = strict(ok("drift", "--by", by, "--format", "json"))
         assert {one["text"] for one in row["moved"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))

@@ -250,12 +250,13 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
     (judged,) = (row for row in house.read("qa_model_drift").to_pylist() if row["metric"] == "judged")
+    assert (judged["verdict"], judged["control"]) == ("watch", "none")
     assert (judged["shift"], judged["judges_shift"], judged["net_shift"]) == pytest.approx((-0.5, -0.2, -0.3), abs=0.01)
     said = " ".join(ok("drift", "--family", "qa").split())
     assert "good, judged: net of the judge: -0.30" in said
     assert "on the same stored answers the judge moved by -0.20" in said
-    assert "judge j, semantic: drift since" in said
-    assert "judge j, semantic: drift" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
+    assert "judge j, semantic: watch since 2026-01-06" in said
+    assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
     assert "middling; judges of stored answers: j" in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
     parts = strict(ok("drift", "--family", "qa", "--by", "part", "--format", "json"))
     gaps = [row["gap"] for row in parts]
@@ -268,7 +269,7 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
-    from assets.qa.drift import qa_drift, qa_no_drift, qa_verdicts_were_told
+    from assets.qa.drift import qa_drift, qa_judge_stands_still, qa_no_drift, qa_verdicts_were_told
 
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
@@ -277,7 +278,8 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
         """Its checks, and what came of sending."""
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-        assets, run_config = [qa_drift, qa_no_drift, qa_verdicts_were_told], {"ops": {"qa_drift": {"config": config or {}}}}
+        assets = [qa_drift, qa_no_drift, qa_verdicts_were_told, qa_judge_stands_still]
+        run_config = {"ops": {"qa_drift": {"config": config or {}}}}
         result = dg.materialize(assets, resources={"store": SurveyStore()}, run_config=run_config)
         (event,) = result.asset_materializations_for_node("qa_drift")
         return {one.check_name: one for one in result.get_asset_check_evaluations()}, event.metadata["webhook"].value
@@ -288,21 +290,27 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
         assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
         assert not checks["qa_verdicts_were_told"].passed
         assert sent.startswith("failed, and sent again the next time")
+        assert not checks["qa_judge_stands_still"].passed, "a judge alone is to watch at most, and was not told"
         checks, sent = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
         assert checks["qa_no_drift"].metadata["drift"].value == 0
         rows = Warehouse(tmp_path / "warehouse").read("qa_model_drift").to_pylist()
         assert {len(row["baseline"]) for row in rows if row["verdict"]} == {3}
         assert checks["qa_verdicts_were_told"].passed
         assert sent == "nothing new to send"
-        checks, sent = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
+        checks, sent = rolled_up("drift: {tell: [watch, drift], severity: {watch: OFF, drift: OFF}}\n")
         assert checks["qa_no_drift"].passed
-        assert sent == "sent the verdicts of 2 series"
+        assert sent == "sent the verdicts of 3 series"
     body = receiver.bodies[-1][1]
     assert (body["table"], body["event"]) == ("qa_model_drift", "drift")
-    assert {series["metric"] for series in body["series"]} == {"exact_choice", "judged"}
-    for series in body["series"]:
-        assert (series["model"], series["condition"], series["verdict"], series["was"]) == ("good", "letters", "drift", "none")
-    chosen, judged = sorted(body["series"], key=lambda series: str(series["metric"]))
+    own = [series for series in body["series"] if series["model"] == "good"]
+    chosen, judged = sorted(own, key=lambda series: str(series["metric"]))
+    assert (chosen["metric"], chosen["condition"], chosen["verdict"], chosen["was"]) == (
+        "exact_choice",
+        "letters",
+        "drift",
+        "none",
+    )
+    assert (judged["metric"], judged["condition"], judged["verdict"], judged["was"]) == ("judged", "letters", "watch", "none")
     assert chosen["net_shift"] is chosen["judges_shift"] is chosen["told_of_judges"] is None
     assert (judged["judges_shift"], judged["net_shift"]) == pytest.approx((-0.2, -0.3), abs=0.01)
     assert f"semantic: {judged['told_of_judges']}." in body["text"], (
@@ -314,7 +322,7 @@ def test_the_panel_says_how_loud_drift_is_who_hears_of_it_and_from_when_on_it_is
     assert {len(row["baseline"] or ()) for row in rows if row["verdict"]} == {4}
     assert "drift" not in {row["verdict"] for row in rows}
     (tmp_path / "panel.yaml").write_text("drift: {since: {j: 2026-01-06}}\n", encoding="utf-8")
-    assert "judge j, semantic: drift" not in " ".join(ok("drift", "--family", "qa").split())
+    assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa").split())
 
 
 def test_a_board_that_scores_are_newer_than_says_so(

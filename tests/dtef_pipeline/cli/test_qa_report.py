@@ -84,11 +84,11 @@ def test_the_command_writes_the_pages_that_the_roll_up_keeps(folder: Path, tmp_p
     assert "(6 pages)" in ok("report", "--family", "qa", "--out", tmp_path / "out")
 
 
-def test_a_model_that_moved_is_told_with_its_nights(folder: Path) -> None:
+def test_a_model_that_moved_is_to_watch_without_another_and_told_with_its_nights(folder: Path) -> None:
     text = ReadPage((folder / "warehouse" / "qa_report" / "index.html").read_text(encoding="utf-8")).text
     assert "Verdict on each model" in text
     assert "2026-01-06" in text
-    assert "Drift in 1 of 1 series." in text
+    assert "1 of 1 series to watch." in text
     assert "Parts that the documented rule flags" in text
     assert "Not compared, and why (" in text
     assert "No drift checks" not in text

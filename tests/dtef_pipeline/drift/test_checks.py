@@ -20,6 +20,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from dtef_pipeline.tables import EVIDENCE, RULE
+from tests.dtef_pipeline.drift.model_drift_rows import beside
 from tests.made.scores import scores_table
 from tests.made.snapshots import label
 
@@ -41,7 +42,9 @@ def stepped(count: int, since: int, by: float, *, questions: int = 4, start: flo
 
 
 def only(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
-    (row,) = drift_checks(scores_table(rows), SUBJECT, **options).to_pylist()
+    """The row of the only model of the rows, beside one that does not move."""
+    checks = drift_checks(scores_table([*rows, *beside(rows)]), SUBJECT, **options).to_pylist()
+    (row,) = (row for row in checks if row["model"] != "steady")
     return dict(row)
 
 
@@ -58,7 +61,7 @@ class TestVerdict:
         assert row["moved"][0]["question"] == "q2"
         assert row["moved"][0]["shift"] == pytest.approx(0.3, abs=0.02)
         assert len(row["moved"]) == 4
-        assert row["log10_e"] > row["threshold"] == pytest.approx(math.log10(20))
+        assert row["log10_e"] > row["threshold"] == pytest.approx(math.log10(40))
 
     def test_a_flag_without_evidence_is_to_watch_and_its_shift_is_that_since_the_baseline(self) -> None:
         values = stepped(12, 12, 0)
@@ -105,8 +108,8 @@ class TestVerdict:
         values = stepped(15, 9, 0.1)
         row = only(nights(values))
         pairs = paired(pd.DataFrame(np.array(values).T), [f"q{q}" for q in range(4)], baseline=BASELINE)
-        seen = evidence(pairs.means, pairs.spread, threshold=math.log10(20))
-        assert (row["log10_e"], row["shift_low"]) == (pytest.approx(seen.highest), pytest.approx(seen.low))
+        seen = evidence(pairs.means, pairs.spread * math.sqrt(2), pairs.sampling * math.sqrt(2), threshold=math.log10(40))
+        assert (row["log10_e"], row["shift"]) == (pytest.approx(seen.highest), pytest.approx(seen.shift))
 
     def test_draws_of_an_item_count_once(self) -> None:
         values = stepped(15, 9, 0.1)
@@ -132,8 +135,12 @@ class TestWatching:
 
     def test_since_of_one_model_leaves_the_others_as_they_are(self) -> None:
         rows = [row for m in "ab" for row in nights(stepped(24, 12, 0.1), model=m, model_variant=f"{m}[temperature=0]")]
+        rows += [row for m in "cd" for row in nights(stepped(24, 24, 0.1), model=m, model_variant=m)]
         checks = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(since={"a": label(12)})).to_pylist()
-        assert [(row["model"], row["verdict"], row["n_snapshots"]) for row in checks] == [("a", "none", 12), ("b", "drift", 24)]
+        assert [(row["model"], row["verdict"], row["n_snapshots"]) for row in checks][:2] == [
+            ("a", "none", 12),
+            ("b", "drift", 24),
+        ]
 
     def test_base_is_before_all_dates_and_where_no_time_is_known(self) -> None:
         answered = datetime(2025, 12, 31, tzinfo=UTC)

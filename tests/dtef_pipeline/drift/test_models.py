@@ -11,13 +11,14 @@ from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check, found, whats
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, whats
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
 
 def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:
-    (row,), series = found(nights([*STEADY, 0.8, 0.65, 0.652, 0.648, 0.65, 0.65, 0.65]))
+    rows = nights([*STEADY, 0.8, 0.65, 0.652, 0.648, 0.65, 0.65, 0.65])
+    (row, _), series = found([*rows, *beside(rows)])
     assert (row["verdict"], row["direction"], row["first_snapshot"]) == ("drift", "down", label(6))
     # Before the change 6 nights of mean .8, after it 6 of mean .65.
     assert row["shift"] == pytest.approx(-0.15)
@@ -27,8 +28,8 @@ def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:
     assert (row["latest_snapshot"], row["metric"], row["rounds"], row["told"]) == (label(11), "js", ["S1"], None)
     assert [one["score"] for one in series[5:8]] == pytest.approx([0.8, 0.65, 0.652])
     assert [one["difference"] for one in series[5:8]] == pytest.approx([0.0, -0.15, -0.148])
-    assert [one["in_baseline"] for one in series] == [True] * 5 + [False] * 7
-    assert series[-1]["log10_e"] == pytest.approx(row["log10_e"])
+    assert [one["in_baseline"] for one in series[:12]] == [True] * 5 + [False] * 7
+    assert series[11]["log10_e"] == pytest.approx(row["log10_e"])
     changed = whats(row)
     assert set(changed) == {"answers"}
     assert changed["answers"]["before"] == "parsed answers score 0.8000"
@@ -127,10 +128,16 @@ def test_since_of_one_model_leaves_the_others_as_they_are(name: str) -> None:
     """A model is called by its variant, its name, or its name without settings."""
     fell = [*nights([0.8] * 6), *nights([0.6] * 8, first=6)]
     rows = [*fell, *({**row, "model": "a@temperature=0", "model_variant": "v/a[temperature=0]"} for row in fell)]
-    checks, _ = found(rows, since={name: label(6)})
-    assert {row["model"]: row["verdict"] for row in checks} == {"a@temperature=0": "none", "m": "drift"}
-    checks, _ = found(rows, since={name: label(0), "": label(6)})
-    assert {row["model"]: row["verdict"] for row in checks} == {"a@temperature=0": "drift", "m": "none"}
+    rows += [row for at in "12" for row in nights([0.7] * 14, model=f"steady{at}")]
+
+    def verdicts(since: dict[str, str]) -> dict[str, str]:
+        return {row["model"]: row["verdict"] for row in found(rows, since=since)[0] if "steady" not in row["model"]}
+
+    assert verdicts({name: label(6)}) == {"a@temperature=0": "none", "m": "drift"}
+    assert verdicts({name: label(0), "": label(6), "steady1": label(0), "steady2": label(0)}) == {
+        "a@temperature=0": "drift",
+        "m": "none",
+    }
 
 
 def test_a_model_without_a_snapshot_that_counts_is_said_to_be_not_compared() -> None:

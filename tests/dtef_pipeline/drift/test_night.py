@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,12 @@ class TestControl:
         control = control_of(steady, own, {"x": moved, "y": steady})
         assert control is not None
         assert control.models == ("x", "y")
-        assert control.apart == pytest.approx(np.zeros(10))
+        assert control.beyond == pytest.approx(np.zeros(10))
+        assert control.apart == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
+
+    def test_of_three_models_the_one_that_moves_alone_has_the_drift(self) -> None:
+        found = verdicts(Panel(models=3, nights=30, wobble=0.01, shift=-0.1, since=15))
+        assert [one.verdict == "drift" for one in found.values()] == [True, False, False]
 
     def test_is_paired_item_by_item_where_both_have_a_score(self) -> None:
         rng = np.random.default_rng(0)
@@ -125,7 +131,7 @@ class TestOutage:
         assert any(note.startswith("off up to the latest, an outage or a shift: ") for note in said[0].notes)
 
     def test_one_that_lasted_is_a_drift_that_reverted(self) -> None:
-        said = verdicts(Panel(nights=45, outages=((20, 10),)))["m0"]
+        said = verdicts(Panel(models=2, nights=45, outages=((20, 10),)))["m0"]
         assert said.verdict == "drift"
         assert "a drift that reverted: the latest snapshots are back at the level before" in said.notes
 
@@ -138,12 +144,11 @@ class TestRates:
     @pytest.mark.parametrize(
         "panel",
         [
-            Panel(wobble=0.02, autocorrelation=0.8),
-            WOBBLE,
-            Panel(unparsed=0.03, bad=0.15),
-            Panel(wobble=0.01, outages=((10, 2), (30, 5))),
+            replace(WOBBLE, degrees=3, own=0.01),
+            Panel(models=2, nights=60, unparsed=0.03, bad=0.15),
+            Panel(models=2, nights=60, wobble=0.01, outages=((10, 2), (30, 5))),
         ],
-        ids=["nights that take after the night before", "and two models", "bad nights", "outages"],
+        ids=["nights that take after the night before", "bad nights", "outages"],
     )
     def test_drift_is_rarely_said_of_a_model_that_did_not_change(self, panel: Panel) -> None:
         found = rates(panel, 8, 3, looks=1)

@@ -13,7 +13,7 @@ import pytest
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check, found
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found
 from tests.made.snapshots import label, nights
 
 FELL = [*STEADY, *[0.6] * 6]
@@ -164,8 +164,8 @@ def test_two_equal_snapshots_of_one_day_after_a_larger_one_say_that_hours_are_mi
 def test_many_odd_snapshots_of_another_model_on_one_day_retire_no_series() -> None:
     at = datetime(2026, 1, 12, 9, tzinfo=UTC)
     tried = [{**row, "snapshot": f"try-{n}", "answered_at": at} for n in range(6) for row in nights([0.5], model="new")]
-    checks, _ = found([*nights(FELL), *tried])
-    assert {row["model"]: row["verdict"] for row in checks} == {"m": "drift", "new": None}
+    checks, _ = found([*nights(FELL), *tried, *beside(nights(FELL))])
+    assert {row["model"]: row["verdict"] for row in checks} == {"m": "drift", "new": None, "steady": "none"}
 
 
 def test_two_panels_in_turn_stay_with_the_first() -> None:

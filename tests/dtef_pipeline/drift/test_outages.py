@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dtef_pipeline.drift.evidence import BASELINE, evidence
+from dtef_pipeline.drift.evidence import evidence
 from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NOT_OFF, Off, off_nights
 
 FLOOR = 0.005
@@ -124,4 +124,4 @@ def test_a_shift_on_any_of_the_first_ten_nights_is_found_within_ten_nights(befor
     assert found.highest is not None
     assert found.highest > math.log10(20)
     assert found.first == before
-    assert (found.log10_e[: before + (LONGEST_OUTAGE if before >= BASELINE else 2 * BASELINE - 1)] < 0.5).all()
+    assert (found.log10_e[: before + LONGEST_OUTAGE] < 0.5).all()

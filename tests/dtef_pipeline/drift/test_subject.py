@@ -17,6 +17,7 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, MODEL_DRIFT
+from tests.dtef_pipeline.drift.model_drift_rows import beside
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -90,12 +91,13 @@ def test_verdicts_do_not_depend_on_what_a_family_calls_its_columns(rows: list[di
 
 
 def test_texts_name_things_as_the_family_does() -> None:
-    checks = models(as_games(FELL), GAMES)
-    assert headline(checks, GAMES).startswith("Drift in 1 of 1 series. Largest: m at adapter 0 against distribution")
+    fell = as_games([*FELL, *beside(FELL)])
+    checks = models(fell, GAMES)
+    assert headline(checks, GAMES).startswith("Drift in 1 of 2 series. Largest: m at adapter 0 against distribution")
     assert set(message(checks, GAMES)["series"][0]) >= {"adapter", "opponent"}
     assert checks["moved"][0][0]["deal"].as_py().startswith("S1/q")
-    (row,) = drift_checks(as_games(FELL), GAMES).to_pylist()
-    assert headline(drift_checks(as_games(FELL), GAMES), GAMES).count("m on S1/country:kenya at adapter 0") == 1
+    row = drift_checks(fell, GAMES).to_pylist()[0]
+    assert headline(drift_checks(fell, GAMES), GAMES).count("m on S1/country:kenya at adapter 0") == 1
     assert (row["league"], row["scenario"]) == ("S1", "country:kenya")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -25,7 +26,9 @@ def scores(nights: int, *, seed: int = 0, noise: float = 0.1, missing: float = 0
 
 
 def judge(values: pd.DataFrame) -> Verdict:
-    return verdict_on(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD)
+    """Beside another model that does not move."""
+    others = {"steady": Scores(pd.DataFrame(0.6, index=values.index, columns=values.columns))}
+    return verdict_on(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, others=others)
 
 
 def test_a_verdict_has_one_field_per_published_column_of_the_evidence() -> None:

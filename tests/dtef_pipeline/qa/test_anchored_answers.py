@@ -124,14 +124,16 @@ class TestNight:
         }
 
 
-def judged_nights(shift: float, nights: int, *, since: int, evaluator: str = "semantic") -> list[dict[str, Any]]:
+def judged_nights(
+    shift: float, nights: int, *, since: int, evaluator: str = "semantic", judge: str = "j"
+) -> list[dict[str, Any]]:
     """50 anchors, judged every night; from the night `since` on by `shift` higher."""
     rng = np.random.default_rng(0)
     level = rng.uniform(0.4, 0.6, 50)
-    judge = {"judge_model": "j", "judge_variant": "j[t=0]", "evaluator": evaluator}
+    named_judge = {"judge_model": judge, "judge_variant": f"{judge}[t=0]", "evaluator": evaluator}
     rows = []
     for number in range(nights):
-        named = {**judge, "snapshot": night(number)["snapshot"]}
+        named = {**named_judge, "snapshot": night(number)["snapshot"]}
         points = level + rng.normal(0, 0.02, 50) + shift * (number >= since)
         rows += [{**of(f"i{at // 2}"), **named, "anchor": f"a{at}", "score": point} for at, point in enumerate(points.tolist())]
     return rows
@@ -140,7 +142,8 @@ def judged_nights(shift: float, nights: int, *, since: int, evaluator: str = "se
 class TestDrift:
     def test_a_judge_that_became_stricter_is_told_with_its_interval(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, evaluator="factuality")
-        steady, moved = qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist()
+        rows += judged_nights(0, 16, since=8, judge="other")
+        steady, moved, _ = qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist()
         assert (moved["evaluator"], moved["verdict"], moved["direction"]) == ("semantic", "drift", "down")
         assert moved["first_snapshot"] == night(8)["snapshot"]
         assert moved["shift_low"] < moved["shift"] < moved["shift_high"] < 0
@@ -156,7 +159,7 @@ class TestDrift:
         assert len(qa_judge_drift_rows(empty)) == 0
 
     def test_what_is_told_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
-        rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, evaluator="factuality")
+        rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, judge="other")
         (told,) = moved_judges(qa_judge_drift_rows(table_of(rows, QA_ANCHORS)).to_pylist())
         assert told.startswith(f"judge j, semantic: drift since {night(8)['snapshot']} on 50 stored answers, shift -0.1")
         (of_two_nights,) = moved_judges(qa_judge_drift_rows(table_of(judged_nights(-0.3, 2, since=1), QA_ANCHORS)).to_pylist())

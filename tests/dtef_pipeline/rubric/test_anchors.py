@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.rubric.anchors import anchors, judge_drifts, net_of_judges
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import rubric_tables
@@ -58,14 +60,15 @@ def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift
 
 
 def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() -> None:
-    (found,) = judge_drifts(nights_of(-0.15), NIGHTS)
+    rows = pd.concat([nights_of(-0.15), nights_of(0, judge="standard(other)", seed=1)])
+    (found,) = (one for one in judge_drifts(rows, NIGHTS) if one.judge == "standard(j)")
     assert found.row["verdict"] == "drift"
     assert found.row["first_snapshot"] == LABELS[8]
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
     assert found.shift_since("2030-01-01") is None
     assert found.row["n_anchors"] == 120
-    accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "drift", "standard": "drift"}
+    accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
         (accepted,) = judge_drifts(nights_of(-0.15), NIGHTS, WatchOptions(since={name: LABELS[8]}))
         assert accepted.row["verdict"] == verdict
@@ -86,7 +89,44 @@ def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> N
     assert found.cause == "judges"
     assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
-    assert found.text.startswith("a drift of the judges, not of the model: on stored answers standard(j) moved too")
+    assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
+
+
+def model_verdict(shift: float, *, beside: float | None) -> Verdict:
+    """Of a model whose scores move by `shift`, beside another whose scores move by `beside`; None: alone."""
+    rng = np.random.default_rng(3)
+    fell = np.arange(len(LABELS)) >= 8
+    own, other = (
+        pd.DataFrame(0.6 + by * fell + rng.normal(0, 0.03, (40, len(LABELS))), columns=LABELS) for by in (shift, beside or 0.0)
+    )
+    others = {} if beside is None else {"other": Scores(other)}
+    return verdict_on(own, [f"c{at // 2}" for at in range(40)], baseline=5, threshold=np.log10(40), others=others)
+
+
+def as_row(found: Verdict) -> dict[str, Any]:
+    return model_row(found.shift or 0.0, found.first_snapshot, found.verdict)
+
+
+def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
+    """The verdict on a judge without another is watch at most, and models were then no longer netted of its move."""
+    judges = judge_drifts(nights_of(-0.15), NIGHTS)
+    assert [(one.row["verdict"], one.row["control"], one.row["first_snapshot"]) for one in judges] == [
+        ("watch", "none", LABELS[8])
+    ]
+    assert "ask another judge" in judges[0].row["reason"]
+    alone = model_verdict(-0.1, beside=None)
+    assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
+    found = net_of_judges(as_row(alone), judges)
+    assert (found.cause, found.net_shift) == ("judges", pytest.approx(0.0, abs=0.02))
+    beside = model_verdict(-0.1, beside=-0.1)
+    assert beside.verdict == "watch"
+    assert "drift" not in net_of_judges(as_row(beside), judges).text
+
+
+def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
+    found = model_verdict(-0.1, beside=0.0)
+    assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
+    assert net_of_judges(as_row(found), judge_drifts(nights_of(0), NIGHTS)).cause == "model"
 
 
 @pytest.mark.parametrize(
