@@ -226,7 +226,7 @@ TIMELINE = (
     field(
         "log10_e",
         pa.float64(),
-        "The e-value of the difference to the control (none: of the series) after this snapshot as log10: 2 is 100 to 1",
+        "E-value of the difference to the control (none: of the series) after this snapshot as log10: 2 is 100 to 1",
     ),
     field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
     field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),
