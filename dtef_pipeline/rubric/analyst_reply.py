@@ -20,10 +20,11 @@ _FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.
 _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
 _REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
 _BARE_ID = re.compile(
-    r"(?<!\w)(?:(?:(MK_\d+)\s?/\s?)?(MD_\d+)(?:\s?\((?:sys:\s?(S_\d+))?,?\s?(?:temp:\s?(T_\d+))?\))?|(MK_\d+))(?!\w)",
+    r"(?<![^\W_])(?:(?:(MK\\?_\d+)\s?/\s?)?(MD\\?_\d+)(?:\s?\((?:sys:\s?(S\\?_\d+))?,?\s?(?:temp:\s?(T\\?_\d+))?\))?|(MK\\?_\d+))"
+    r"(?!_*[^\W_])",
     re.IGNORECASE,
 )
-"""An id as the report writes it, outside of a `<ref>`."""
+"""An id as the report writes it, outside of a `<ref>`; markdown may stand around it (`_MD_6001_`) and in it (`MD\\_6001`)."""
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
 
@@ -136,7 +137,7 @@ def _ids_in(text: str) -> dict[str, str]:
         return _attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
     given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
-    return {name: one for name, one in given.items() if one is not None}
+    return {name: one.replace("\\", "") for name, one in given.items() if one is not None}
 
 
 def _mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:

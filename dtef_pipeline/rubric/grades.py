@@ -32,6 +32,10 @@ _GRADE_NUMBER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`, `8 points (of ten)`."""
+_BEFORE_NO_GRADE = re.compile(r"(?:[-\u2212/\u2044\u2215]|\b(?:of|over))[\s*_`]*\Z", re.IGNORECASE)
+"""What makes the number that follows negative, or the highest grade."""
+_HIGHEST_NAMED = re.compile(r"[^\n]*?(?<![\d.,])(?:10|ten)(?![\d.,]*\d)", re.IGNORECASE)
+"""The highest grade in other words, in the rest of the line: `11 stars, on a scale of 10`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +52,18 @@ class DimensionGrade:
 def score_in(text: str) -> float | None:
     """The grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number behind the last `SCORE:`, from 1 to 10.
 
-    A grade out of another number than 10 is scaled to 10. A number above 10 that is out of nothing is taken for a percentage and divided by
-    10. None: no number, N/A, below 1, or higher than the highest grade.
+    A grade out of another number than 10 is scaled to 10. A number above 10 that is out of nothing, in a line that has no 10 behind it, is
+    taken for a percentage and divided by 10. None: no number, N/A, below 1, or higher than the highest grade.
     """
     *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
     if not end or _NO_GRADE.match(text, end) or (found := _GRADE_NUMBER.search(text, end)) is None:
         return None
-    if text[: found.start()].rstrip(" *_`").endswith(("-", "−")):
+    if _BEFORE_NO_GRADE.search(text, end, found.start()):
         return None
     value, highest = _number(found[1]), _number(found[2] or "0")
     if highest:
         value *= HIGHEST_GRADE / highest
-    elif value > HIGHEST_GRADE:
+    elif value > HIGHEST_GRADE and not _HIGHEST_NAMED.match(text, found.end()):
         value /= 10
     return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
 

@@ -119,6 +119,10 @@ class TestNames:
         assert as_text(with_names(text, IDS)) == named
         assert as_text(with_names(text.lower(), IDS)) == named
 
+    def test_markdown_around_an_id_and_in_it_hides_no_name(self) -> None:
+        text = f"_{MODEL}_, __{MODEL}__, {MODEL.replace('_', '&_')}".replace("&", chr(92))
+        assert as_text(with_names(text, IDS)) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
+
     def test_ids_are_read_in_lower_case_too(self) -> None:
         lower = MODEL.lower()
         assert as_text(with_names(f'<ref maker="{MAKER.lower()}" model="{lower}"/>', IDS)) == "openai/gpt-4o"
