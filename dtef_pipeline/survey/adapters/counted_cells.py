@@ -13,7 +13,10 @@ _COUNTS_ALLOWED = (
     "whole counts of people; or weighted counts with the column `n` (people asked, unweighted) or `n_effective`; "
     "or `percent` in place of `count`"
 )
-_WEIGHTED = "Counts are fractions or above n, so they are weighted: shares are those of the weighted counts, and n is as stated"
+_WEIGHTED = (
+    "Counts are fractions or above n, so they are weighted: shares are those of the weighted counts, and n is as stated (if they count people, "
+    "correct n; if n_effective is known, add it as a column)"
+)
 _COUNTS_BELOW_N = "The counts sum to less than n: their sum is taken for n"
 _COUNTS_ABOVE_N = (
     "In some segments the counts of these questions sum to more than n: write weighted counts as `percent`, with `n` beside it; a "
