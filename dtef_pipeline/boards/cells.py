@@ -56,9 +56,14 @@ class BoardOptions:
             raise ConfigError(f"seed {self.seed!r}: allowed: a whole number of 0 or more")
 
     @property
-    def people(self) -> Sequence[str]:
+    def people(self) -> list[str]:
         """The key columns that tell apart whose answers a cell is scored against: cells that are equal in them share people."""
-        return self.subject.keys.space[:1]
+        return [self.subject.keys.space[0]]
+
+    @property
+    def item_of_people(self) -> list[str]:
+        """The key columns of an item as the same people answered it."""
+        return list(dict.fromkeys([*self.subject.keys.shared_item, *self.people]))
 
     @property
     def chosen(self) -> Mapping[str, Sequence[object]]:

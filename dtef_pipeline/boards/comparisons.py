@@ -103,8 +103,7 @@ def _grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float
     cell, _ = places(rows, list(keys.pair))
     first = rows.iloc[np.unique(cell, return_index=True)[1]]
     cluster_of, item_of = (places(first, [name])[0] for name in ("cluster", "same_item"))
-    of_part = list(dict.fromkeys([*keys.shared_item, *options.people]))
-    part, sample = (places(first, names)[0] for names in (of_part, list(options.people)))
+    part, sample = (places(first, names)[0] for names in (options.item_of_people, options.people))
     order = np.lexsort((part, cluster_of))
     place = np.argsort(order)[cell]
     scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))

@@ -41,7 +41,7 @@ def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence
     for code in range(len(ways)):
         rows = np.flatnonzero(way == code)
         part, of_part = (cells, noise) if len(ways) == 1 else (cells.iloc[rows], None if noise is None else noise.of(rows))
-        frames.append(_intervals(grid_of(subject, part, of_part, names, options.people)))
+        frames.append(_intervals(grid_of(options, part, of_part, names)))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.cells import identify
+from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios
 from dtef_pipeline.statistics.shared_noise import shared_variance
@@ -123,20 +123,14 @@ class Grid:
         return np.asarray(summed.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
-def grid_of(
-    subject: Scored, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str], people: Sequence[str] | None = None
-) -> Grid:
-    """The cells as sums for rows told apart by the columns `names`; `noise` is aligned with the cells.
-
-    `people`: of the board's options; None: as the subject has them.
-    """
+def grid_of(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
+    """The cells of a board as sums for rows told apart by the columns `names`; `noise` is aligned with the cells."""
+    subject = options.subject
     row, rows = identify(cells, names)
     cluster, clusters = identify(cells, ["cluster"])
     if noise is None or subject.keys.item in names:
         return Grid(subject, cells, None, rows, row, cluster, len(clusters), row, Parts(row, row, row))
-    people = subject.keys.space[:1] if people is None else people
-    of_part = list(dict.fromkeys([*subject.keys.shared_item, *people]))
-    (item, items), (sample, _) = identify(cells, of_part), identify(cells, people)
+    (item, items), (sample, _) = identify(cells, options.item_of_people), identify(cells, options.people)
     flat = cluster * len(rows) + row
     part = flat * len(items) + item
     order = np.argsort(part, kind="stable")

@@ -6,7 +6,6 @@ and small segments are so in every level, and drop out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -92,7 +91,7 @@ def responsiveness(
     lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
     `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
     """
-    where, rows, groups, clusters = _paired(cells, shown, noise, options.people)
+    where, rows, groups, clusters = _paired(cells, shown, options, noise)
     if not len(groups):
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
@@ -125,7 +124,7 @@ def _readable(rows: _Rows) -> _Rows:
 
 
 def _paired(
-    cells: pd.DataFrame, shown: pd.DataFrame, noise: npt.NDArray[np.float32] | None, same_people: Sequence[str]
+    cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
     """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
     pair = cells.groupby(_AT_LEVELS, observed=True, sort=False).ngroup().to_numpy()
@@ -134,8 +133,7 @@ def _paired(
     kept = cells.iloc[where]
     group, groups = places(kept, _MODEL_CONDITION)
     (cluster, clusters), (question, _) = places(kept, ["cluster"]), places(kept, ["same_item"])
-    asked, _ = places(kept, list(dict.fromkeys([*KEYS.shared_item, *same_people])))
-    people, _ = places(kept, list(same_people))
+    (asked, _), (people, _) = places(kept, options.item_of_people), places(kept, options.people)
     level, levels = places(kept, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
     score = kept["score"].to_numpy(dtype=np.float64)

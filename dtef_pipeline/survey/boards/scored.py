@@ -73,9 +73,9 @@ class SurveyBoardOptions(BoardOptions):
         return " AND ".join(filter(None, (self.of_answers, self.sample.pairs_sql))) or None
 
     @property
-    def people(self) -> Sequence[str]:
+    def people(self) -> list[str]:
         """All segments of a round are of the same people. Where each question is asked of a few, two questions share them in equal segments."""
-        return self.subject.keys.space[: 1 if self.sample_segments is None else 2]
+        return list(self.subject.keys.space[: 1 if self.sample_segments is None else 2])
 
     @property
     def sample(self) -> Sample:
