@@ -40,8 +40,6 @@ _NO_FLOOR = 1e-6
 """A spread that no scores have."""
 _DESIGN_ROWS = 32
 """Designs are made for so many snapshots, or a multiple, and cut: the first rows do not depend on how many follow."""
-
-
 _ROUNDED = 0.0625
 """Shares are rounded to quarters, a quarter of one downwards."""
 
@@ -248,8 +246,6 @@ def _densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Depende
 
 def _interval(means: Floats, change: int, floor: float, noise: Sequence[Dependence]) -> tuple[float | None, float | None]:
     """The shifts at a place whose e-value, with the weight of that place, is below 1 / ALPHA."""
-    from scipy.optimize import brentq
-
     n = len(means)
     fits = [_regression(means, way, np.array([n])) for way in noise]
     totals, gained, effective, constant = (
@@ -268,13 +264,15 @@ def _interval(means: Floats, change: int, floor: float, noise: Sequence[Dependen
         return float(_log_mean(stepped) + log_weight(change) - still.max()) + math.log(ALPHA)
 
     centre = min(estimates.tolist(), key=excess)
-    return _root(excess, centre, -1.0, brentq), _root(excess, centre, 1.0, brentq)
+    return _root(excess, centre, -1.0), _root(excess, centre, 1.0)
 
 
-def _root(excess: Callable[[float], float], centre: float, way: float, solve: Callable[..., float]) -> float | None:
+def _root(excess: Callable[[float], float], centre: float, way: float) -> float | None:
     """Where `excess` rises above 0 on one side of the centre; None: nowhere."""
+    from scipy.optimize import brentq
+
     end = centre + way * 1e6
-    return float(solve(excess, centre, end)) if excess(centre) < 0 < excess(end) else None
+    return float(brentq(excess, centre, end)) if excess(centre) < 0 < excess(end) else None
 
 
 def _log_mean(logs: Floats) -> Floats:

@@ -133,7 +133,7 @@ def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = N
 
 def _ids_in(text: str) -> dict[str, str]:
     """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
-    if (bare := _BARE_ID.fullmatch(text.upper())) is None:
+    if (bare := _BARE_ID.fullmatch(text)) is None:
         return _attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
     given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}

@@ -47,7 +47,7 @@ class Estimates(NamedTuple):
         return self.value - reach, self.value + reach
 
     def p(self) -> Floats:
-        """(columns,) two-sided p of the value being 0, 0-1; NaN where there is no interval.
+        """(columns,) two-sided p of the value being 0, 0-1; 1 where it is 0, NaN where there is no interval.
 
         Where all clusters have the same number, other than 0, t is infinite; p is then that of the sign test, 2 / 2^clusters.
         """

@@ -180,14 +180,18 @@ def test_an_embedder_is_sent_no_settings(store: ResponseStore) -> None:
     assert (said, len(server.calls)) == ([], 1)
 
 
+def serve_from(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every response of the fake server says that this host served it."""
+    monkeypatch.setattr("tests.fake_llm_server.completion", lambda call, text: {**completion(call, text), "provider": host})
+
+
 class TestHosts:
     @pytest.mark.parametrize("way", ["direct", "litellm"])
     def test_the_host_is_recorded_and_can_be_pinned(
         self, store: ResponseStore, way: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Hosts of one model differ, and which served was nowhere to be read."""
-        served = lambda call, text: {**completion(call, text), "provider": "DeepInfra"}  # noqa: E731
-        monkeypatch.setattr("tests.fake_llm_server.completion", served)
+        serve_from("DeepInfra", monkeypatch)
         with FakeLLM() as server:
             spec = model(server, transport=way, provider="deepinfra/fp8")
             asked = requests(spec)
@@ -208,8 +212,7 @@ class TestHosts:
     def test_a_response_of_another_host_than_the_pinned_one_is_told_once(
         self, store: ResponseStore, pinned: str | None, host: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        served = lambda call, text: {**completion(call, text), "provider": host}  # noqa: E731
-        monkeypatch.setattr("tests.fake_llm_server.completion", served)
+        serve_from(host, monkeypatch)
         said: list[str] = []
         with FakeLLM() as server:
             assert not gateway(store, tell=said.append).answer(requests(model(server, provider=pinned), 3)).failures
