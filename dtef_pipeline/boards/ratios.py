@@ -96,13 +96,13 @@ class Grid:
         chosen = np.isfinite(top) & np.isfinite(bottom)
         counts = self._sums(np.ones(len(chosen)), chosen)
         below = counts if (bottom[chosen] == 1).all() else self._sums(bottom, chosen)
-        shared = np.maximum(self.shared_noise(terms, self.ratio(top, bottom), chosen, correlation), least)
+        shared = np.maximum(self.variance_of_people(terms, self.ratio(top, bottom), chosen, correlation), least)
         with np.errstate(divide="ignore", invalid="ignore"):
             return estimate_ratios(
                 self._sums(top, chosen), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
             )
 
-    def shared_noise(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
+    def variance_of_people(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
         """(rows,) the variance of the sums over the chosen cells that the same people make; 0 where their answers are not known."""
         if self.noise is None:
             return np.zeros(len(self.rows))

@@ -107,7 +107,7 @@ def evidence(
     for n, known in offs.items():
         looks.setdefault(known.all, []).append(n)
     for off, seen in looks.items():
-        kept = _kept(len(means), off)
+        kept = _places_without(len(means), off)
         rows = np.searchsorted(kept, seen)
         # A baseline keeps two snapshots, so that the rest has something to differ from.
         counts = rows > max(int((kept < baseline).sum()), 2)
@@ -116,7 +116,7 @@ def evidence(
     is_found = threshold is not None and path.max() >= threshold
     until = int(path.argmax()) + 1 if is_found else len(means)
     off = offs[until].all if is_found else frozenset[int]()
-    kept = _kept(until, off)
+    kept = _places_without(until, off)
     first = int(kept[_likeliest(means[kept], sampling[kept])]) if is_found else baseline
     shift = shift_between(means[:until], spread[:until], sampling[:until], first, off)
     return Evidence(path, first, *shift, until, offs[len(means)])
@@ -126,7 +126,7 @@ def shift_between(
     means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
     """The shift at place `first` and its interval, as in `Evidence`; `off`: places that are left out; else as for `evidence`."""
-    kept = _kept(len(means), off - {first})
+    kept = _places_without(len(means), off - {first})
     floor, at = float(_floors(spread)[-1]), int(np.searchsorted(kept, first))
     after, before = means[kept[at:]], means[kept[:at]]
     shift = float(after.mean() - before.mean())
@@ -280,7 +280,7 @@ def _log_mean(logs: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)), dtype=float)
 
 
-def _kept(snapshots: int, off: frozenset[int]) -> Places:
+def _places_without(snapshots: int, off: frozenset[int]) -> Places:
     """The places that are not off."""
     return np.array([place for place in range(snapshots) if place not in off], dtype=np.int64)
 

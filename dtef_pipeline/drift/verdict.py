@@ -179,9 +179,9 @@ def _found(
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
     is_found = _is_found(pairs, against, threshold)
-    share = _own_share(pairs.means, control, against) if is_found else None
+    share = _share_of_own_move(pairs.means, control, against) if is_found else None
     drifted = share is not None and share >= _OWN
-    own = _own(pairs, against, is_found)
+    own = _evidence_with_own_shift(pairs, against, is_found)
     return _Found(_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
 
 
@@ -193,7 +193,7 @@ def _word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
     return "drift" if drifted else "watch" if pairs.is_large else "none"
 
 
-def _own(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
+def _evidence_with_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
     """The evidence against the others with the shift of the series itself: at the change that was found, else since the baseline."""
     begin, end = pairs.baseline, len(pairs.snapshots)
     first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
@@ -203,7 +203,7 @@ def _own(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
     return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
 
 
-def _own_share(own: Floats, control: Control, seen: Evidence) -> float | None:
+def _share_of_own_move(own: Floats, control: Control, seen: Evidence) -> float | None:
     """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
 
     Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
@@ -256,7 +256,7 @@ def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
     notes += _outages(pairs, off)
     if pairs.is_large and not found.drifted:
-        notes.append(_who_moved(found, found.control.models) if found.control else _NO_CONTROL.format(peer))
+        notes.append(_say_who_moved(found, found.control.models) if found.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
 
@@ -276,7 +276,7 @@ def _outages(pairs: Paired, off: Off) -> list[str]:
     return [*notes, f"off up to the latest, an outage or a shift: {and_more(pending, _MOST_NAMED)}"] if pending else notes
 
 
-def _who_moved(found: _Found, models: Sequence[str]) -> str:
+def _say_who_moved(found: _Found, models: Sequence[str]) -> str:
     names = and_more(list(models), _MOST_NAMED)
     if found.own_share is None:
         return f"not shown to move apart from the other models of these nights ({names})"

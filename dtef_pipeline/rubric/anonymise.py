@@ -65,7 +65,7 @@ class Pseudonyms:
 
     def model_of(self, maker: str | None, model: str) -> str | None:
         """The model that ids stand for; None where there is none, or where it is not of that maker."""
-        found = _of_id(self.models, model)
+        found = _look_up(self.models, model)
         if found is None or (maker is not None and maker.upper() != self.makers[_maker(found)]):
             return None
         return found
@@ -73,13 +73,13 @@ class Pseudonyms:
     def participant_of(self, maker: str | None, model: str, system: str | None, temperature: str | None) -> Participant | None:
         """The variant that ids stand for; None where any of them is unknown."""
         found = self.model_of(maker, model)
-        place, heat = _of_id(self.systems, system or ""), _of_id(self.temperatures, temperature or "")
+        place, heat = _look_up(self.systems, system or ""), _look_up(self.temperatures, temperature or "")
         if found is None or (system and place is None) or (temperature and heat is None):
             return None
         return Participant(found, heat, place)
 
     def maker_of_id(self, maker: str) -> str | None:
-        return _of_id(self.makers, maker)
+        return _look_up(self.makers, maker)
 
     def table(self, blueprint: str, snapshot: str, names: Mapping[str, str]) -> pa.Table:
         """`ANALYST_IDS`, sorted by kind and id. `names`: by model string, what tables call the model."""
@@ -129,6 +129,6 @@ def _maker(model: str) -> str:
     return maker_of(model) or model
 
 
-def _of_id(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
+def _look_up(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
     """What the id stands for, in whatever case an analyst writes it."""
     return next((name for name, one in ids.items() if one == wanted.upper()), None)

@@ -228,7 +228,7 @@ class Dispatch:
             queue.state.learn(reply, job.request)
             used = used_by(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
-            if line := queue.state.unpinned_host(reply.host):
+            if line := queue.state.host_warning(reply.host):
                 self._tell(line)
             self._end_undecided(queue)
             await self._writer.commit(response_of(job, reply, latency, self._scrub, used))

@@ -132,7 +132,7 @@ class ModelState:
         known = self._bound or bound
         self._bound = self.price = Price(min(known.prompt, bound.prompt), min(known.completion, bound.completion))
 
-    def unpinned_host(self, host: str | None) -> str | None:
+    def host_warning(self, host: str | None) -> str | None:
         """The line to tell when, for the first time, the host that served the model is not the pinned one."""
         pinned = self.spec.provider
         if self._told_of_host or pinned is None or host is None or _is_same_host(pinned, host):

@@ -165,7 +165,7 @@ def _change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     contrast = most.astype(np.float64) - least
     sums = _cluster_sums(rows, contrast, shape)
     counts = cluster_sums(rows.cluster, rows.group, most, shape)
-    shared = _shared_noise(rows, contrast, counts.sum(axis=0))
+    shared = _variance_of_people(rows, contrast, counts.sum(axis=0))
     statistics = paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
     for name, level in (("least", least), ("most", most)):
         pairs = counts.sum(axis=0)
@@ -184,7 +184,7 @@ def _slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     centred = np.where(known, rows.shown - means[rows.pair], 0.0)
     numerators = _cluster_sums(rows, centred, shape)
     denominators = cluster_sums(rows.cluster, rows.group, centred**2, shape)
-    slope = estimate_ratios(numerators, denominators, shared=_shared_noise(rows, centred, denominators.sum(axis=0)))
+    slope = estimate_ratios(numerators, denominators, shared=_variance_of_people(rows, centred, denominators.sum(axis=0)))
     low, high = slope.interval()
     return pd.DataFrame({"slope": slope.value, "slope_low": low, "slope_high": high})
 
@@ -195,7 +195,7 @@ def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floa
     return without_rounding(sums, cluster_sums(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
 
 
-def _shared_noise(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
+def _variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
     """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question to the same people."""
     if rows.noise is None:
         return np.zeros(len(total))

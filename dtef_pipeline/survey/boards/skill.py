@@ -73,7 +73,7 @@ def _skill(grid: Grid) -> dict[str, Floats]:
 
     # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
     # over questions the noise of the score averages out, and that of the marginal does not.
-    of_marginal = grid.shared_noise(part_of_marginal, grid.ratio(top, bottom), known, OF_OBSERVED)
+    of_marginal = grid.variance_of_people(part_of_marginal, grid.ratio(top, bottom), known, OF_OBSERVED)
     found = grid.estimate(top, bottom, terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
     low, high = _widen(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
     between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), terms_of_room, OF_OBSERVED)
