@@ -256,7 +256,7 @@ def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
     notes += _outages(pairs, off)
     if pairs.is_large and not found.drifted:
-        notes.append(_say_who_moved(found, found.control.models) if found.control else _NO_CONTROL.format(peer))
+        notes.append(_say_who_moved(found, found.control.models, peer) if found.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
 
@@ -276,10 +276,10 @@ def _outages(pairs: Paired, off: Off) -> list[str]:
     return [*notes, f"off up to the latest, an outage or a shift: {and_more(pending, _MOST_NAMED)}"] if pending else notes
 
 
-def _say_who_moved(found: _Found, models: Sequence[str]) -> str:
+def _say_who_moved(found: _Found, models: Sequence[str], peer: str) -> str:
     names = and_more(list(models), _MOST_NAMED)
     if found.own_share is None:
-        return f"not shown to move apart from the other models of these nights ({names})"
+        return f"not shown to move apart from the other {peer}s of these nights ({names})"
     if found.own_share > _OTHERS:
-        return f"this model or {names} moved: the two cannot be told apart"
+        return f"this {peer} or {names} moved: the two cannot be told apart"
     return f"moved apart from {names}, but not by a move of its own"

@@ -78,6 +78,15 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert none.verdict is None
 
 
+def test_judges_that_move_together_are_compared_with_judges_not_with_models() -> None:
+    rows = pd.concat([nights_of(-0.15), nights_of(-0.15, judge="standard(other)", seed=1)])
+    for found, other in zip(judge_drifts(rows, NIGHTS), ("standard(other)", "standard(j)"), strict=True):
+        assert found.row["verdict"] == "watch"
+        assert "the other judges" in found.row["reason"]
+        assert other in found.row["reason"]
+        assert "model" not in found.row["reason"]
+
+
 def test_a_judge_that_did_not_move_has_no_drift() -> None:
     (found,) = judge_drifts(nights_of(0), NIGHTS)
     assert found.row["verdict"] == "none"
