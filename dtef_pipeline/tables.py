@@ -205,10 +205,10 @@ EVIDENCE = (
 )
 """The evidence of drift beside the rule."""
 NIGHT = (
-    field("night_verdict", pa.string(), "Verdict on the night: whether all models moved together; null: fewer than two models"),
-    field("night_shift", pa.float64(), "Common shift of the models since the night's drift began, else since the baseline"),
+    field("night_verdict", pa.string(), "Verdict on what all models did together: none or watch; null: fewer than two models"),
+    field("night_shift", pa.float64(), "Common shift of the models since night_first_snapshot, else since the baseline"),
     field(
-        "night_first_snapshot", pa.string(), "Likeliest first snapshot of the common shift; null unless night_verdict is drift"
+        "night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null without strong evidence"
     ),
     field("night_log10_e", pa.float64(), "Highest e-value of a common shift so far, as log10; null: too few snapshots"),
 )

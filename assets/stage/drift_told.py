@@ -13,7 +13,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, beside_judges, by_verdict, moved_words, night_words, place_words
+from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, by_verdict, moved_words, night_words, place_words
 from dtef_pipeline.text.counted import counted
 
 
@@ -25,7 +25,7 @@ def counted_verdicts(rows: pa.Table) -> dict[str, int]:
 
 def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
     """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
-    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | (pc.field("night_verdict") == "drift")).to_pylist()
+    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
     found.sort(key=by_verdict(subject.keys))
     levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
     levels -= {"OFF"}
@@ -36,7 +36,7 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subj
             "checked": checked,
             "drift": sum(row["verdict"] == "drift" for row in found),
             "watch": sum(row["verdict"] == "watch" for row in found),
-            "night_drift": sum(row["night_verdict"] == "drift" for row in found),
+            "all_models_moved": sum(map(all_moved, found)),
             "first": dg.MetadataValue.json([_said(row, subject) for row in found[:10]]),
         },
     )
@@ -46,7 +46,7 @@ def _said(row: Mapping[str, Any], subject: Subject) -> str:
     """One offender: who, where, how much, since when, what the judges made of it, what changed besides, and what all models did."""
     besides = "".join(f", {row[name]}" for name in subject.keys.asked if f"{{{name}}}" not in subject.way)
     who = f"{row['verdict']}: {row['model']}{place_words(row, subject.keys)}{subject.at(row)}{besides}"
-    night = f"; the night: {night_words(row)}" if row["night_verdict"] == "drift" else ""
+    night = f"; the night: {night_words(row)}" if all_moved(row) else ""
     judged = f"; {told}" if (told := beside_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judged}{night}"

@@ -94,7 +94,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
         ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
         found = connection.sql(
-            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_verdict = 'drift'"
+            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_first_snapshot IS NOT NULL"
         ).to_arrow_table()
         return checked, found
 

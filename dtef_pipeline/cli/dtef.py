@@ -256,7 +256,8 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     A row without a verdict was not compared, and says why.
 
     The verdict is about the model: where other models were asked in the same nights, it is of what this one did beyond them. The column night
-    has the verdict on what all of them did together, such as when a provider, the network or the prompts changed; --fail-on counts both.
+    has the verdict on what all of them did together, such as when a provider, the network or the prompts changed: watch at most, since no model
+    stood still to compare them with. --fail-on counts both.
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one;

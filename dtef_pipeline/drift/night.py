@@ -117,7 +117,7 @@ def evidence_where_known(
 class Night:
     """What all models of a panel did together: a field for each column of NIGHT, under the column's name and described there."""
 
-    night_verdict: Literal["none", "watch", "drift"] | None = None
+    night_verdict: Literal["none", "watch"] | None = None
     night_shift: float | None = None
     night_first_snapshot: str | None = None
     night_log10_e: float | None = None
@@ -129,8 +129,9 @@ class Night:
 def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
     """Whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
 
-    The evidence is that on the middle of the models (`_middle`), of the snapshots that have two or more. `drift` needs besides that more than
-    two thirds of the models moved that way, by half of the common shift at least: else it is the drift of some.
+    The verdict is `watch` at most: nothing of these nights stood still to compare them with. The shift is dated where the evidence on the middle
+    of the models (`_middle`), of the snapshots that have two or more, reaches the threshold, and more than two thirds of the models moved that
+    way, by half of the common shift at least: else it is the drift of some.
     """
     if len(models) < 2:
         return Night()
@@ -148,18 +149,18 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
         for part in (lambda one: one.spread, lambda one: one.sampling)
     )
     seen = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
+    verdict: Literal["none", "watch"] = "watch" if large else "none"
     if seen.first is None or seen.until is None or seen.shift is None:
-        return Night("watch" if large else "none")
-    found = large and seen.highest is not None and seen.highest >= threshold
+        return Night(verdict)
+    reached = large and seen.highest is not None and seen.highest >= threshold
     own = frame.to_numpy(dtype=np.float64)[: seen.until].T
     moved = (
         (_means(own[:, seen.first :], axis=1) - _means(own[:, : seen.first], axis=1)) / seen.shift
         if seen.shift
         else np.zeros(1)
     )
-    drifted = found and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
-    word: Literal["none", "watch", "drift"] = "drift" if drifted else "watch" if large else "none"
-    return Night(word, seen.shift, str(frame.index[seen.first]) if drifted else None, seen.highest)
+    dated = reached and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
+    return Night(verdict, seen.shift, str(frame.index[seen.first]) if dated else None, seen.highest)
 
 
 def _nightly(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:

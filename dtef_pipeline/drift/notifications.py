@@ -10,7 +10,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, beside_judges
+from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges
 from dtef_pipeline.keys import Keys
 
 VERSION = 1
@@ -56,7 +56,7 @@ def carry_over(checks: pa.Table, earlier: pa.Table, keys: Keys) -> pa.Table:
 def unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     """The series whose verdict, or that on their night, differs from the one that was sent last.
 
-    `tell`: the verdicts to send; others count as none.
+    `tell`: the verdicts to send; others count as none. That all models moved together is sent under any choice.
 
     A series that cannot be compared has no verdict to send, unless one was sent before: then it is reported as not compared any more.
     """
@@ -115,7 +115,8 @@ def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
 
 
 def _night_to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
-    return row["night_verdict"] if row["night_verdict"] in tell else "none"
+    """That all models moved is told under any choice: no single one has a `drift` that would tell it."""
+    return row["night_verdict"] if all_moved(row) or row["night_verdict"] in tell else "none"
 
 
 def _with(checks: pa.Table, column: str, told: Sequence[str | None]) -> pa.Table:

@@ -89,15 +89,20 @@ def early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(filter(None, map(told_too_early, rows)))
 
 
+def all_moved(row: Mapping[str, Any]) -> bool:
+    """Whether all models of the nights moved together from one snapshot on."""
+    return row["night_first_snapshot"] is not None
+
+
 def night_words(row: Mapping[str, Any]) -> str:
-    """`all models together moved down by 0.0812 since 2026-03-06`: of a row whose night has the verdict `drift`."""
+    """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `all_moved` is true."""
     way = "up" if row["night_shift"] > 0 else "down"
     return f"all models together moved {way} by {abs(row['night_shift']):.4f} since {row['night_first_snapshot']}"
 
 
 def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
-    """What all models did together, where that is a drift: the largest."""
-    moved = [row for row in rows if row["night_verdict"] == "drift"]
+    """What all models did together: the largest shift."""
+    moved = list(filter(all_moved, rows))
     if not moved:
         return []
     worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
@@ -114,8 +119,9 @@ def about_words(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"not settled on parsed responses alone, which moved by {_signed(row['parsed_shift'])}")
     if row["verdict"] in NEWS and row["control"] not in (None, "none"):
         lines.append(f"beyond the other models of these nights ({row['control']}): {_signed(row['apart_shift'])}")
-    if row["night_verdict"] == "drift":
+    if all_moved(row):
         lines.append(f"the night: {night_words(row)}; look for what they share (provider, network, prompts, parser)")
+        lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")
     return lines
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import is_equal
-from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds, place_words
+from dtef_pipeline.drift.verdict_text import NEWS, about_words, all_moved, by_verdict, change_words, moved_words, odds, place_words
 from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.fitting import Fit
@@ -83,7 +83,7 @@ def _shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:
     """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in NEWS and row["night_verdict"] != "drift":
+    if not changes and row["verdict"] not in NEWS and not all_moved(row):
         return ""
     lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, names))
     return "\n".join([in_width(_title(row, names), width, 2), *lines])

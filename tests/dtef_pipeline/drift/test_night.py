@@ -100,12 +100,12 @@ class TestWhoMoved:
         panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)
         assert {one.verdict for one in verdicts(panel).values()} == {"watch"}
         night = common(panel)
-        assert (night.night_verdict, night.night_first_snapshot) == ("drift", label(15))
+        assert (night.night_verdict, night.night_first_snapshot) == ("watch", label(15))
         assert night.night_shift == pytest.approx(-0.1, abs=0.01)
 
     @pytest.mark.parametrize("models", [2, 4])
     def test_one_that_moves_is_no_night(self, models: int) -> None:
-        assert common(Panel(models=models, nights=30, shift=-0.16, since=15)).night_verdict != "drift"
+        assert common(Panel(models=models, nights=30, shift=-0.16, since=15)).night_first_snapshot is None
 
     def test_a_single_model_has_no_verdict_on_the_night(self) -> None:
         assert common(Panel(nights=20)) == Night()

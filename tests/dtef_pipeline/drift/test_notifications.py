@@ -132,10 +132,11 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
     assert (back["model_variant"], back["verdict"], back["was"], back["shift"]) == ("x", "none", "watch", None)
 
 
-def test_a_drift_of_the_night_is_sent_once_though_no_model_has_one() -> None:
-    night = {"night_verdict": "drift", "night_shift": -0.08, "night_first_snapshot": "2026-03-07"}
+@pytest.mark.parametrize("tell", [["drift"], ["watch", "drift"]])
+def test_that_all_models_moved_is_sent_once_under_any_choice_of_verdicts(tell: list[str]) -> None:
+    night = {"night_verdict": "watch", "night_shift": -0.08, "night_first_snapshot": "2026-03-07"}
     table = checks({"verdict": "watch", **night}, {"model_variant": "w", "verdict": "watch", **night})
-    sent = message(table, SUBJECT, ["drift"])
-    assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [("none", "drift")] * 2
+    sent = message(table, SUBJECT, tell)
+    assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [("watch" if "watch" in tell else "none", "watch")] * 2
     assert "All models together moved down by 0.0800 since 2026-03-07 at context 0." in sent["text"]
-    assert not len(unsent(after_sending(table, ["drift"]), ["drift"]))
+    assert not len(unsent(after_sending(table, tell), tell))
