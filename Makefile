@@ -84,10 +84,9 @@ format: setup ## format the code and mend what lint can
 ui: $(BIN)/.runs ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
 
-docs: setup ## write what is generated of docs/ again: reference.md, house.svg, openapi.json, the table of api.md
+docs: setup ## write docs/reference.md and docs/openapi.json, which are not committed, and docs/house.svg, which is
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/house.py
-	$(BIN)/python docs/api_reference.py
 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \

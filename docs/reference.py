@@ -1,15 +1,22 @@
-"""Writes docs/reference.md from the code: commands, assets, checks, tables. `tests/test_docs.py` fails when the page is stale."""
+"""Writes docs/reference.md and docs/openapi.json from the code: commands, assets, checks, tables, HTTP endpoints. Neither file is committed."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import dagster as dg
 import pyarrow as pa
 
 from assets.definitions import defs
+from dtef_pipeline.api.app import make_app
+from dtef_pipeline.api.description import ROLE_MEMBER, operations
+from dtef_pipeline.api.services import Services
+from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.options import VIEWS_SHOWN
@@ -17,20 +24,32 @@ from dtef_pipeline.rubric.board_views import BOARD_VIEWS, BOARD_VIEWS_SHOWN
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
+from resources.settings import Settings
 from resources.warehouse import TABLES
 
 NOT_STORED = ("estimate", "experiment")
 """Commands that show columns of no table."""
 PAGE = Path(__file__).with_name("reference.md")
+OPENAPI = Path(__file__).with_name("openapi.json")
 
 
-def reference() -> str:
-    """The page as it should be."""
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of the application."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings.from_environment({"DTEF_RESPONSES": f"{folder}/responses.sqlite"})
+        services = Services.opened(settings, Tokens(None))
+        document: dict[str, Any] = make_app(services).openapi()
+        services.close()
+    return document
+
+
+def reference(api: dict[str, Any]) -> str:
+    """The page in Markdown. `api`: the OpenAPI document."""
     return "\n".join(
         [
             "# Reference",
             "",
-            "Generated from the code by `make docs`; do not edit.",
+            "`make docs` writes this page from the code.",
             "",
             "## Commands",
             "",
@@ -48,6 +67,10 @@ def reference() -> str:
             "",
             *_tables(),
             *_boards(),
+            "",
+            "## HTTP endpoints",
+            "",
+            *_endpoints(api),
             "",
         ]
     )
@@ -147,6 +170,15 @@ def _boards() -> list[str]:
     return lines
 
 
+def _endpoints(api: dict[str, Any]) -> list[str]:
+    lines = ["| request | role | answers | what it does |", "| --- | --- | --- | --- |"]
+    for method, path, operation in operations(api):
+        meaning = _first_paragraph(operation.get("description") or operation.get("summary") or "").replace("|", "\\|")
+        statuses = ", ".join(sorted(status for status in operation["responses"] if status[0] != "4"))
+        lines.append(f"| `{method} {path}` | {operation.get(ROLE_MEMBER, '-')} | {statuses} | {meaning} |")
+    return lines
+
+
 def _files(levels: Sequence[str]) -> str:
     if not levels:
         return "One file."
@@ -162,4 +194,6 @@ def _first_paragraph(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(reference(), encoding="utf-8")
+    document = openapi()
+    OPENAPI.write_text(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(reference(document), encoding="utf-8")

@@ -13,7 +13,16 @@ import pyarrow as pa
 from dtef_pipeline.drift.grouped_reasons import grouped_reasons
 from dtef_pipeline.drift.headline import headline
 from dtef_pipeline.drift.rule import is_equal
-from dtef_pipeline.drift.verdict_text import NEWS, about_words, all_moved, by_verdict, change_words, moved_words, odds, place_words
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    about_words,
+    all_moved,
+    by_verdict,
+    change_words,
+    moved_words,
+    odds,
+    place_words,
+)
 from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.fitting import Fit

@@ -1,38 +1,26 @@
-"""The description of the API is what the application says, every operation takes a role, and operators are served it."""
+"""Every operation of the API's description takes a role, and operators are served the description."""
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 from dtef_pipeline.api.description import ROLE_MEMBER, operations
 from dtef_pipeline.api.tokens import TOKEN_ROLES
-from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import client_in
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("api_reference", ROOT / "docs" / "api_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    with client_in(tmp_path_factory.mktemp("api"), None) as client:
+        yield client.app.openapi()  # type: ignore[attr-defined]
 
 
-def test_the_description_and_the_table_of_endpoints_are_what_the_application_says(script: ModuleType) -> None:
-    found = script.described()
-    assert script.DESCRIPTION.read_text(encoding="utf-8") == script.as_text(found), "stale: run `make docs`"
-    page = script.GUIDE.read_text(encoding="utf-8")
-    assert page == script.with_table(page, script.endpoints(found)), "stale: run `make docs`"
-
-
-def test_every_operation_takes_a_role_and_reviewers_have_theirs(script: ModuleType) -> None:
-    roles = {f"{method} {path}": one.get(ROLE_MEMBER) for method, path, one in operations(script.described())}
+def test_every_operation_takes_a_role_and_reviewers_have_theirs(document: dict[str, Any]) -> None:
+    roles = {f"{method} {path}": one.get(ROLE_MEMBER) for method, path, one in operations(document)}
     assert {name for name, role in roles.items() if role not in TOKEN_ROLES} <= {"GET /healthz"}
     assert {name for name, role in roles.items() if role == "reviewer"} <= {
         "GET /api/feedback/next",
@@ -41,19 +29,19 @@ def test_every_operation_takes_a_role_and_reviewers_have_theirs(script: ModuleTy
     }
 
 
-def test_every_operation_says_what_it_does(script: ModuleType) -> None:
-    assert [path for _, path, one in operations(script.described()) if not one.get("description", "").strip()] == []
+def test_every_operation_says_what_it_does(document: dict[str, Any]) -> None:
+    assert [path for _, path, one in operations(document) if not one.get("description", "").strip()] == []
 
 
-def test_errors_are_described_as_problem_json(script: ModuleType) -> None:
-    for method, path, operation in operations(script.described()):
+def test_errors_are_described_as_problem_json(document: dict[str, Any]) -> None:
+    for method, path, operation in operations(document):
         for status, answer in operation["responses"].items():
             if status[0] in "45":
                 assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
 
 
-def test_refusals_are_described_per_operation_and_so_are_headers(script: ModuleType) -> None:
-    found = {f"{method} {path}": one for method, path, one in operations(script.described())}
+def test_refusals_are_described_per_operation_and_so_are_headers(document: dict[str, Any]) -> None:
+    found = {f"{method} {path}": one for method, path, one in operations(document)}
     refused = {name: {int(status) for status in one["responses"] if status[0] == "4"} for name, one in found.items()}
     assert refused["GET /api/health"] == {401, 403}
     assert refused["GET /api/personas/{persona_id}"] == {401, 403, 404, 422}
