@@ -1,8 +1,8 @@
 """Who may bet what, and what it costs, as a state that never changes.
 
 pokerkit could drive a hand with streets of its own, but its states change in place: a state that stays as it was would have to be played anew
-for each question, at 1 ms for each action. So the betting is written here, and pokerkit says who wins at the showdown. Tests and
-`benchmarks/holdem.py` play random hands at both tables: the same commands are allowed in every state, and the stacks are the same in the end.
+for each question, at 1 ms for each action. So the betting is written here, and pokerkit says who wins at the showdown. Tests
+play random hands at both tables: the same commands are allowed in every state, and the stacks are the same in the end.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from tests.made.holdem_hands import after_commands, limit_holdem, walk
 from tests.made.pokerkit_table import same_at_both_tables
 
 HANDS = 700
-"""More of them are played by benchmarks/holdem.py."""
 
 
 def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
