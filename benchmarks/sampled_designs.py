@@ -35,7 +35,6 @@ MODELS = {"a": 0.80, "b": 0.76, "c": 0.76, "d": 0.71, "e": 0.65}
 PAIRS = list(combinations(MODELS, 2))
 ALL = "all questions, all segments"
 _NAMES = ["round", "segment", "attribute", "question_id"]
-_RESAMPLES = 200  # intervals are not looked at
 
 
 def read_round(folder: Path) -> pd.DataFrame:
@@ -65,7 +64,7 @@ def designs(pairs: pd.DataFrame) -> Iterator[tuple[str, SurveyBoardOptions, pd.S
 
 
 def _options(questions: int | None = None, segments: int | None = None) -> SurveyBoardOptions:
-    return SurveyBoardOptions(questions=questions, sample_segments=segments, resamples=_RESAMPLES)
+    return SurveyBoardOptions(questions=questions, sample_segments=segments)
 
 
 def made_scores(pairs: pd.DataFrame, components: Components, rng: np.random.Generator) -> pa.Table:

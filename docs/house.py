@@ -16,7 +16,7 @@ DRAWING = ROOT / "docs" / "house.svg"
 HOLDS = {
     "dtef": "errors · identity · documents · keys · tables",
     "text": "reading what a model wrote",
-    "statistics": "resampling, tests, intervals",
+    "statistics": "intervals, tests",
     "asking": "models, requests, calls",
     "boards": "cells, means, ranks, costs",
     "judging": "judges, their prompts and replies, consensus",

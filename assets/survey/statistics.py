@@ -17,9 +17,8 @@ from assets.survey.views import BoardConfig, of_views, publish_views
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
-    Tested by flipping the signs of whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is adjusted
-    over the confirmatory family (Holm), or over the exploratory rows of a context level and condition (Benjamini-Hochberg). `verdict` is
-    `better`, or `not told apart`; `parsed_verdict` is by readable responses alone.
+    Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
+    a row (`family`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     return dg.MaterializeResult(

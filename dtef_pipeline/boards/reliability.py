@@ -6,11 +6,13 @@ something of the deviation.
 
 from __future__ import annotations
 
+import math
+
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from dtef_pipeline.boards.cells import (
     BoardOptions,
@@ -28,8 +30,6 @@ from dtef_pipeline.text.counted import counted
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
-DETECTABLE = float(ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER))
-"""Standard errors of a detectable difference: 2.80 (Bloom 1995)."""
 _NOT_REPEATED = "no icc: no prompt was asked repeatedly"
 _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
@@ -108,23 +108,28 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     return found | {"icc": icc, "low": low, "high": high, "between_sd": float(np.sqrt(ratio.value * within))}
 
 
+def detectable_difference(se: float, degrees: float) -> float:
+    """Difference with this standard error that a two-sided t test at 5 % finds in 80 % of cases: (t.975 + t.80) se (Bloom 1995), 2.80 se with
+    infinitely many degrees of freedom."""
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2) + stdtrit(degrees, POWER)) * se
+
+
 def rerun_detectable(within: float, cells: int) -> float:
     """Difference of the mean scores of two reruns that is found in 80 % of cases, each with one draw of each of the same cells.
 
-    DETECTABLE sqrt(2 within / cells), `within` the variance between draws of a cell: for the same prompts only the draws differ.
+    `within` is the variance between draws of a cell: for the same prompts only the draws differ.
     """
-    return float(DETECTABLE * np.sqrt(2 * within / cells))
+    return detectable_difference(math.sqrt(2 * within / cells), math.inf)
 
 
 def model_detectable(differences: Floats, counts: Floats) -> float:
     """Difference of two models' mean scores on as many clusters that is found in 80 % of cases, from cluster sums (clusters,).
 
-    (t.975 + t.80) s, with the cluster-robust standard error s of the mean difference and its degrees of freedom. The differences at
-    hand are the model's to the reference (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to
-    cluster as much as these.
+    By the cluster-robust standard error of the mean difference and its degrees of freedom. The differences at hand are the model's to the
+    reference (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to cluster as much as these.
     """
     found = estimate_ratios(differences[:, None], counts[:, None])
-    return float(((stdtrit(found.degrees, (1 + CONFIDENCE) / 2) + stdtrit(found.degrees, POWER)) * found.se)[0])
+    return detectable_difference(float(found.se[0]), float(found.degrees[0]))
 
 
 def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]:

@@ -11,12 +11,12 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.cells import has_table, policy_sql
-from dtef_pipeline.boards.reliability import DETECTABLE
+from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.expected_error import Components, expected_error, of_difference, variance_components
+from dtef_pipeline.survey.expected_error import Components, expected_degrees, expected_error, of_difference, variance_components
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import what_it_tells
 from resources.table_reader import TableReader
@@ -69,9 +69,10 @@ def _lines(name: str, pairs: pd.DataFrame, chosen: Selection, spread: _Spread | 
     told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
     if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
         score, difference = (expected_error(of, asked) for of in (spread.score, spread.difference))
+        found = detectable_difference(difference, expected_degrees(asked))
         told += (
             f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
-            f"{DETECTABLE * difference:.3f} is found with 80 % power (by {spread.source})"
+            f"{found:.3f} is found with 80 % power (by {spread.source})"
         )
     yield told
 

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.statistics.cluster_robust import degrees_of_freedom
+
 
 class Components(NamedTuple):
     """Variances of the scores of pairs, 0 or more: between batteries, between questions of a battery, between pairs of a question."""
@@ -60,6 +62,11 @@ def expected_error(components: Components, pairs: pd.DataFrame) -> float:
     battery, question = (_shares_squared(_codes(pairs, name)) for name in ("cluster", "question"))
     variance = components.battery * battery + components.question * question + components.pair / len(pairs)
     return float(np.sqrt(variance))
+
+
+def expected_degrees(pairs: pd.DataFrame) -> float:
+    """Degrees of freedom of the test of a mean over the pairs that are asked, 1 or more. `pairs`: one row per pair, with its `cluster`."""
+    return float(degrees_of_freedom(np.bincount(_codes(pairs, "cluster"))[:, None])[0])
 
 
 def of_difference(scores: pd.DataFrame) -> pd.DataFrame:

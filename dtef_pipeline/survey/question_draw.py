@@ -56,7 +56,7 @@ def draw_order(
     return found
 
 
-_BATTERY_STEP, _QUESTION_STEP, _SEGMENT_STEP = math.sqrt(3), (math.sqrt(5) - 1) / 2, math.sqrt(2) - 1
+_QUESTION_STEP, _SEGMENT_STEP = (math.sqrt(5) - 1) / 2, math.sqrt(3) - 1
 """Steps between neighbours, as parts of the circle of segments: irrational, so that any number of them is spread evenly (Weyl 1916)."""
 
 
@@ -64,31 +64,28 @@ def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDAr
     """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` asks the first S places.
 
     A systematic sample (Madow & Madow 1944). The segments of a question stand on a circle, those of one attribute side by side. The hash of the
-    round's name and the seed says where the first question of the first battery begins; the segments of a question, the questions of a battery
-    and the batteries follow in steps that are each spread evenly over the circle. So every S segments have attributes in proportion to their
-    numbers of segments, the questions of a battery are asked of different segments, and each segment of a question is as likely as another.
-    Pairs that no board needs come last.
+    round's name and the seed says where the first question begins; the other questions, battery by battery, and the segments of a question
+    follow in steps that are each spread evenly over the circle. So the pairs of a sample have attributes in proportion to their numbers of
+    segments, in the whole round and in a battery, and each segment of a question is as likely as another. Pairs that no board needs come last.
 
     Args:
         round_id: the round's name.
         pairs: one row per pair in any order: `battery`, `question_id`, `attribute`, `segment`, `put_off` (it comes last).
         seed: another one is another draw.
     """
-    lot = _places(pairs["battery"], "draw", round_id)
-    turn = {
-        question: place
-        for _, questions in pairs["question_id"].groupby(pairs["battery"], sort=False)
-        for question, place in _places(questions, "draw", round_id).items()
-    }
+    batteries, questions = (_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
+    named = pairs[["battery", "question_id"]].drop_duplicates().itertuples(index=False, name=None)
+    in_battery_order = sorted(named, key=lambda one: (batteries[one[0]], questions[one[1]]))
+    turn = {question: place for place, (_, question) in enumerate(in_battery_order)}
     attributes, segments = (_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
     circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
     begin = int(digest("segments", round_id, seed), 16) / 16**32
     order = np.empty(len(pairs), dtype=np.int32)
     in_turn = pairs.iloc[circle]
     for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
-        places, battery = circle[rows], in_turn["battery"].iloc[rows[0]]
+        places = circle[rows]
         needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
-        first = begin + lot[battery] * _BATTERY_STEP + turn[str(question)] * _QUESTION_STEP
+        first = begin + turn[str(question)] * _QUESTION_STEP
         order[places] = np.arange(len(places))
         order[places[_around(needed, first % 1)]] = np.arange(needed)
     return order

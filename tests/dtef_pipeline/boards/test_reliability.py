@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import duckdb
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 from scipy.stats import f, norm, t
 
-from dtef_pipeline.boards.reliability import model_detectable, reliability, rerun_detectable
+from dtef_pipeline.boards.reliability import detectable_difference, model_detectable, reliability, rerun_detectable
+from dtef_pipeline.statistics.cluster_robust import degrees_of_freedom, estimate_ratios
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_table
@@ -174,6 +176,19 @@ def test_reruns_differ_by_their_draws_alone() -> None:
     means = 0.2 * rng.standard_normal((2, 20_000, 50)).mean(axis=2)
     differ = np.abs(means[0] + size - means[1]) / (0.2 * np.sqrt(2 / 50)) > norm.ppf(0.975)
     assert differ.mean() == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize("sizes", [(13, 7, 5, 5, 4, 2, *[1] * 7), (1,) * 5, (2,) * 10])
+def test_the_test_of_the_boards_finds_a_detectable_difference_in_80_percent_of_cases(sizes: tuple[int, ...]) -> None:
+    """With 2.80 standard errors it found .57 (five batteries) and .61 (those of GD3)."""
+    counts = np.repeat(np.array(sizes, dtype=float)[:, None], 3_000, axis=1)
+    rng, shares = np.random.default_rng(5), np.array(sizes) / sum(sizes)
+    error = math.sqrt(float((shares**2).sum()) * 0.5 + 0.5 / sum(sizes))
+    of_questions = rng.normal(size=counts.shape) / np.sqrt(counts)
+    means = math.sqrt(0.5) * (rng.normal(size=counts.shape) + of_questions)
+    size = detectable_difference(error, float(degrees_of_freedom(counts[:, :1])[0]))
+    found = estimate_ratios((means + size) * counts, counts)
+    assert ((found.p() < 0.05) & (found.value > 0)).mean() == pytest.approx(0.79, abs=0.04)
 
 
 def test_two_models_are_as_hard_to_tell_apart_as_this_one_from_the_reference() -> None:

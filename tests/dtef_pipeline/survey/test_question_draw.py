@@ -100,6 +100,7 @@ def of_round(batteries: Sequence[int], **segments: int) -> pd.DataFrame:
 
 GD4_SIZES = (13, 12, 10, 8, 7, 7, 6, 5, 5, 5, 2, 2, 2, 2, 2, *[1] * 28)
 GD4 = of_round(GD4_SIZES, country=29, religion=7, age=5, concern=3, environment=3, gender=2)
+GD3 = of_round((13, 7, 5, 5, 4, 2, *[1] * 7), country=27, religion=7, age=5, concern=3, environment=3, gender=2)
 
 
 class TestSegments:
@@ -113,11 +114,17 @@ class TestSegments:
 
     @pytest.mark.parametrize("number", [1, 2, 4, 8])
     @pytest.mark.parametrize("seed", range(3))
-    def test_attributes_have_their_share_of_the_pairs(self, number: int, seed: int) -> None:
-        drawn = GD4[segment_order("GD4", GD4, seed) < number]
-        shares = drawn["attribute"].value_counts(normalize=True) - GD4["attribute"].value_counts(normalize=True)
-        assert shares.abs().max() < 0.03
+    @pytest.mark.parametrize("pairs", [GD3, GD4], ids=["GD3", "GD4"])
+    def test_attributes_and_segments_have_their_share_of_the_pairs(self, pairs: pd.DataFrame, number: int, seed: int) -> None:
+        drawn = pairs[segment_order("GD", pairs, seed) < number]
+        shares = drawn["attribute"].value_counts(normalize=True) - pairs["attribute"].value_counts(normalize=True)
+        assert shares.abs().max() < 0.04
         assert (drawn.groupby("question_id").size() == number).all()
+        expected = len(drawn) / pairs["segment"].nunique()
+        chi_squared = (
+            (drawn["segment"].value_counts().reindex(pairs["segment"].unique(), fill_value=0) - expected) ** 2 / expected
+        ).sum()
+        assert chi_squared < 35  # a random draw has 46 or 48 on average
 
     @pytest.mark.parametrize("seed", range(3))
     def test_questions_of_a_battery_are_asked_of_different_segments(self, seed: int) -> None:
