@@ -19,7 +19,8 @@ from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import line_of_non_answers, reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import ContextLevel
@@ -202,7 +203,7 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
             return
         fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
         click.echo(render(frame, output, columns=columns, fit=fit))
-        click.echo(column_lines(columns_that_fit(frame, columns, None, fit), COST_COLUMNS, fit.width))
+        click.echo(column_lines(shown_columns(columns, fit), COST_COLUMNS, fit.width))
     else:
         click.echo(render(frame, output))
 
@@ -320,7 +321,7 @@ def _echo_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
     for levels, rows in _by_level(chosen, frame):
         shown = _for_people(rows)
         click.echo(f"\ncontext {levels}:\n{render(shown, 'table', columns=columns, ends=ENDS, fit=fit)}")
-        told |= dict.fromkeys(columns_that_fit(shown, columns, ENDS, fit))
+        told |= dict.fromkeys(shown_columns(columns, fit))
     click.echo(column_lines([name for name in columns if name in told], EXPERIMENT, fit.width))
 
 

@@ -12,11 +12,10 @@ from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_unranked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
-from dtef_pipeline.report.drift_terminal import VERDICT_ENDS, drift_text, verdict_table
-from dtef_pipeline.report.fitting import Fit
+from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
+from dtef_pipeline.report.fitting import Fit, shown_columns
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import (
-    columns_that_fit,
     intervals,
     intervals_of,
     named_apart,
@@ -91,7 +90,7 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     fit = _fit(by)
     told, tables = dict(meanings(by)), [_laid_out(by, frame, fit) for frame in frames]
     columns = {name: None for laid in tables for name in (*laid.above, *laid.columns)}
-    fitting = {name for laid in tables for name in (*laid.above, *columns_that_fit(laid.shown, laid.columns, ENDS, fit))}
+    fitting = {name for laid in tables for name in (*laid.above, *shown_columns(laid.columns, fit))}
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
     reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
@@ -150,7 +149,7 @@ def render_drift(checks: pa.Table, names: Names = NAMES, told: Mapping[str, str]
     whose = ("verdict", "night", *keys.space, "model", *keys.asked, "shift")
     fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = drift_text(checks, names, fit)
-    shown = columns_that_fit(verdicts, (), VERDICT_ENDS, fit)
+    shown = shown_columns([*map(str, verdicts)], fit)
     return "\n".join([text, column_lines(shown, told, fit.width)] if shown else [text])
 
 

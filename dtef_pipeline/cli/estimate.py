@@ -27,7 +27,8 @@ from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
@@ -69,7 +70,7 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     called = set(frame.loc[frame["calls"] > 0, "model_variant"])
     for line in sent_lines([model for model in models if model.variant in called]):
         say(line)
-    click.echo(column_lines(columns_that_fit(shown, (), None, fit), ESTIMATED, fit.width))
+    click.echo(column_lines(shown_columns([*map(str, shown)], fit), ESTIMATED, fit.width))
 
 
 def _estimate(

@@ -14,7 +14,8 @@ from dtef_pipeline.cli.started_runs import say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
@@ -73,4 +74,4 @@ def print_judge_drift(frame: pd.DataFrame, schema: pa.Schema, who: Sequence[str]
     fit = terminal_fit([*who, "verdict", "shift"], ["latest_snapshot", "reason"])
     click.echo(render(shown, "table", columns=columns, fit=fit))
     meanings = {column.name: description(column) for column in schema} | {"interval": "95 % interval of shift"}
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+    click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))

@@ -195,7 +195,7 @@ of_wide = click.option(
     is_flag=True,
     expose_value=False,
     callback=_keep_wide,
-    help="Show all columns of a table, even if the terminal has no room for them.",
+    help="Show all columns of a table, not only the most important eight.",
 )
 
 

@@ -16,7 +16,8 @@ from dtef_pipeline.cli.estimate import DOLLARS
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.judging.call_ledger import NOTHING_STORED, PLANNED, PLANNED_ROLES, PlannedCalls, StoredResponses
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import render
 from resources.gateway.prices import Price, price
 from resources.responses.store import ResponseStore
 from resources.table_reader import TableReader
@@ -40,7 +41,7 @@ def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[s
     click.echo(render(shown, "table", fit=fit))
     for line in lines:
         say(line)
-    click.echo(column_lines(columns_that_fit(shown, (), None, fit), {**PLANNED, **meanings}, fit.width))
+    click.echo(column_lines(shown_columns([*map(str, shown)], fit), {**PLANNED, **meanings}, fit.width))
 
 
 def lines_of_run_budgets(config: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:

@@ -20,7 +20,8 @@ from dtef_pipeline.qa.policies.outcomes import OUTCOMES_READ, scored_outcomes
 from dtef_pipeline.qa.policies.replay import POLICY_NAMES, POLICY_RESULTS, PolicyReplay, replay_policies
 from dtef_pipeline.qa.policies.stream import OutcomeStream, outcome_stream
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.table_reader import TableReader
@@ -72,7 +73,7 @@ def replay(reader: TableReader, options: ReplayOptions, output: str) -> None:
     fit = terminal_fit(_ALWAYS_SHOWN, _SHOWN_WITH_ROOM)
     click.echo(render(frame, "table", fit=fit))
     meanings = {column.name: description(column) for column in POLICY_RESULTS} | {"quality_in_tenths": _QUALITY_SPREAD_TOLD}
-    click.echo(column_lines(columns_that_fit(frame, (), None, fit), meanings, fit.width))
+    click.echo(column_lines(shown_columns([*map(str, frame)], fit), meanings, fit.width))
     if options.out is not None:
         say(f"written to {options.out}: policies.csv, regret.csv and pareto.svg")
 

@@ -13,7 +13,8 @@ from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.counted import counted
 from resources.responses.files import export_responses, import_responses
 from resources.responses.forgotten import ChosenResponses, chosen_keys, forget, forgotten_cost
@@ -71,7 +72,7 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
     if output == "table":
         for line in lines:
             click.echo(line)
-        click.echo(column_lines(columns_that_fit(frame, (), None, fit), STORED, fit.width))
+        click.echo(column_lines(shown_columns([*map(str, frame)], fit), STORED, fit.width))
 
 
 def forget_responses(which: ChosenResponses, family: str | None, *, confirmed: bool) -> None:

@@ -15,7 +15,8 @@ from dtef_pipeline.cli.rubric_stored_run import known_snapshot, printable_frame,
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
 from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
@@ -160,7 +161,7 @@ def _print(reader: TableReader, blueprint: str, pair: tuple[str, str], models: p
     moved = printable_frame(prompts)
     click.echo(f"\n{counted(len(moved), 'prompt')} that moved most\n")
     click.echo(render(moved, "table", fit=terminal_fit(["prompt", "difference"], ["n_pairs"])))
-    told = [*columns_that_fit(shown, _COLUMNS_OF_TWO_RUNS, ends, fit), "moved_model", "model_difference"]
+    told = [*shown_columns(_COLUMNS_OF_TWO_RUNS, fit), "moved_model", "model_difference"]
     click.echo(column_lines(told, _COMPARISON_WORDS, fit.width))
 
 

@@ -20,7 +20,8 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
 from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.tables import description
@@ -153,7 +154,7 @@ def show(reader: TableReader, output: str) -> None:
         fit = terminal_fit(["judge", "said", "n", "same"], ["note"])
         click.echo(f"\njudges against people:\n{render(known, 'table', columns=columns, fit=fit)}")
         meanings = {column.name: description(column) for column in RUBRIC_KNOWN_CLASSES}
-        click.echo(column_lines(columns_that_fit(known, columns, None, fit), meanings, fit.width))
+        click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))
     for line in _needed_lines(reader.rows("rubric_corrected").to_pandas()):
         say(line)
 
@@ -182,7 +183,7 @@ def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
         "interval": "95 % interval of corrected, other prompts being possible",
         "interval_here": "95 % interval of the score on these very prompts, had people judged all",
     }
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+    click.echo(column_lines(shown_columns(columns, fit), meanings, fit.width))
 
 
 def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> dict[str, pd.DataFrame]:

@@ -8,15 +8,15 @@ import click
 
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.column_lines import in_width
-from dtef_pipeline.report.fitting import HOW, Fit
+from dtef_pipeline.report.fitting import HOW, MOST_COLUMNS, Fit
 
 
 def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
-    """What a table has to fit into: the terminal, or nothing where there is none or `--wide` is given. The rest as in `Fit`."""
+    """What a table has to fit into: the terminal where there is one, and eight columns unless `--wide` is given. The rest as in `Fit`."""
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
-    width = None if is_wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
-    return Fit(width, kept, first_out, how or HOW)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
+    return Fit(width, kept, first_out, how or HOW, None if is_wide else MOST_COLUMNS)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.report.fitting import shown_columns
+from dtef_pipeline.report.terminal import intervals_of, render
 from dtef_pipeline.text.counted import and_more
 
 _ROWS_NAMED = 5
@@ -73,7 +74,7 @@ def print_rows(
     for line in (*_notes(view, frame), *lines):
         say(line)
     told = {"interval": f"95 % interval of {view.estimate}", **meanings}
-    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), told, fit.width))
+    click.echo(column_lines(shown_columns(columns, fit), told, fit.width))
 
 
 def _notes(view: ShownView, frame: pd.DataFrame) -> Iterator[str]:

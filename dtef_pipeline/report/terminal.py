@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -15,8 +15,7 @@ from rich.table import Table
 
 from dtef_pipeline.report.column_lines import heading, in_width
 from dtef_pipeline.report.digits import cost_decimals, decimals, first_digit, p_value, written
-from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, broken, fitted
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.report.fitting import WIDE, Fit, shown_columns
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
@@ -27,6 +26,8 @@ DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
+_GAP = 2
+"""Blanks between two columns."""
 _OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
@@ -43,36 +44,32 @@ def render(
 ) -> str:
     """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
 
-    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals. A table that does not `fit` the
-    terminal ends with a line that says which columns are left out.
+    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals. A table of more columns than `fit`
+    shows ends with a line that names the others.
     """
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
         nested = {str(name): frame[name].map(_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
-    chosen = fitted(_text_columns(frame, columns, as_named, ends), fit)
-    return "\n".join([_drawn(chosen, range(len(frame))), *_left_out(chosen, fit)])
+    names = list(columns or map(str, frame.columns))
+    shown = _text_columns(frame, shown_columns(names, fit), as_named, ends)
+    return "\n".join([_drawn(shown, range(len(frame)), fit), *_hidden(frame, names, fit)])
 
 
 def render_blocks(frame: pd.DataFrame, titles: Sequence[str], columns: Sequence[str], ends: Ends, fit: Fit) -> str:
     """Rows under one title as a table of their own, beneath that title, in the order in which titles come first.
 
-    All blocks have the same columns, equally wide; what none has room for is said once, at the end. No heading stands over rows whose title is
-    empty.
+    All blocks have the same columns; those that are hidden are named once, at the end. No heading stands over rows whose title is empty.
     """
-    chosen, rows = fitted(_text_columns(frame, columns, False, ends), fit), dict[str, list[int]]()
+    shown, rows = _text_columns(frame, shown_columns(columns, fit), False, ends), dict[str, list[int]]()
     for at, title in enumerate(titles):
         rows.setdefault(title, []).append(at)
     blocks = (
-        "\n".join([*([in_width(title, fit.width)] if title else []), _drawn(chosen, block)]) for title, block in rows.items()
+        "\n".join([*([in_width(title, fit.width)] if title else []), _drawn(shown, block, fit)])
+        for title, block in rows.items()
     )
-    return "\n".join(["\n\n".join(blocks), *_left_out(chosen, fit)])
-
-
-def columns_that_fit(frame: pd.DataFrame, columns: Sequence[str], ends: Ends | None, fit: Fit) -> list[str]:
-    """The columns that `render` shows of these (without any: of all), for what is said of them beneath the table."""
-    return [column.name for column in fitted(_text_columns(frame, columns, False, ends), fit).columns]
+    return "\n".join(["\n\n".join(blocks), *_hidden(frame, columns, fit)])
 
 
 def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
@@ -154,38 +151,60 @@ def _csv_value(value: Any) -> Any:
     return json.dumps(_json_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
-def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[TextColumn]:
+class _TextColumn(NamedTuple):
+    """A column as it is shown."""
+
+    heading: str
+    cells: list[str]
+    is_number: bool
+
+    @property
+    def width(self) -> int:
+        """The width in which every cell fits on one line."""
+        return max(len(line) for cell in (self.heading, *self.cells, "") for line in (cell.splitlines() or [""]))
+
+
+def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[_TextColumn]:
     return [
-        TextColumn(
-            str(name),
-            str(name) if as_named else heading(str(name)),
-            [_cell(str(name), value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)],
+        _TextColumn(
+            name if as_named else heading(name),
+            [_cell(name, value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)],
             pd.api.types.is_numeric_dtype(frame[name]),
         )
-        for name in columns or frame.columns
+        for name in columns
     ]
 
 
-def _drawn(chosen: Fitted, rows: Sequence[int]) -> str:
-    table = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
-    for column, width in zip(chosen.columns, chosen.widths, strict=True):
-        table.add_column(broken(column.heading, width), justify="right" if column.is_number else "left", width=width)
+def _drawn(columns: Sequence[_TextColumn], rows: Sequence[int], fit: Fit) -> str:
+    room = fit.width or WIDE
+    # Where all fit on one line, the tables of several blocks are equally wide.
+    is_narrow = sum(column.width + _GAP for column in columns) <= room
+    table = Table(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
+    for column in columns:
+        table.add_column(
+            column.heading,
+            justify="right" if column.is_number else "left",
+            width=column.width if is_narrow else None,
+            no_wrap=column.is_number,
+            overflow="fold",
+        )
     for row in rows:
-        table.add_row(*(broken(column.cells[row], width) for column, width in zip(chosen.columns, chosen.widths, strict=True)))
+        table.add_row(*(column.cells[row] for column in columns))
     buffer = io.StringIO()
-    # Wide enough that rich takes no width for too much.
-    room = sum(chosen.widths) + 4 * len(chosen.widths)
     Console(file=buffer, width=room, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def _left_out(chosen: Fitted, fit: Fit) -> list[str]:
-    """A line on what there is no room for; none where all is shown."""
-    if not chosen.left_out:
-        return []
-    wide = counted(fit.width or 0, "column")
-    line = f"left out, as the terminal is {wide} wide: {', '.join(chosen.left_out)}; {fit.how}"
-    return [in_width(line, fit.width)]
+def _hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
+    """A line that names the columns that are not shown, with the value where all rows have the same; none where all are shown."""
+    shown = shown_columns(columns, fit)
+    hidden = [f"{heading(name)}{_shared(frame[name])}" for name in columns if name not in shown]
+    return [in_width(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
+
+
+def _shared(values: pd.Series) -> str:
+    cells = {_cell(str(values.name), value, _DECIMALS_WITHOUT_ENDS) for value in values}
+    return f" (always {cells.pop()})" if len(cells) == 1 else ""
 
 
 def _places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:

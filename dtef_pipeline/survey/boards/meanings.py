@@ -79,7 +79,7 @@ FIRST_OUT = (
         "interval",
     ),
 )
-"""Columns that a narrow terminal has no room for, in the order in which they are left out."""
+"""Columns that are hidden first where a table has more than it shows, in this order."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),

@@ -1,18 +1,17 @@
-"""Tables fit the terminal: no word is cut, and what there is no room for is named."""
+"""Tables show their most important columns, name the others, and fit the terminal."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.report.fitting import Fit, shown_columns
+from dtef_pipeline.report.terminal import render, render_blocks
 
-QUESTION_ID = "015a07c1-b996-4bde-b412-e79c314cf761"
 QUESTION = "Do you think the increased use of AI across society is likely to make the cost of living better or worse?"
 BOARD = pd.DataFrame(
     {
-        "question_id": [QUESTION_ID, QUESTION_ID.replace("0", "9")],
+        "question_id": ["015a07c1-b996-4bde-b412-e79c314cf761", "915a97c1-b996-4bde-b412-e79c314cf761"],
         "model": ["baseline/leave-one-out-marginal", "b"],
         "condition": ["distribution/attribute-label+cot", "shift/narrative"],
         "context_level": ["0", "0"],
@@ -21,66 +20,50 @@ BOARD = pd.DataFrame(
         "question": [QUESTION, "Short?"],
     }
 )
-KEPT = ("question_id", "model", "condition")
-FIRST_OUT = ("context_level", "adjusted_score")
+KEPT, FIRST_OUT = ("question_id", "model"), ("context_level", "adjusted_score")
 
 
-def drawn(width: int | None) -> list[str]:
-    return render(BOARD, "table", fit=Fit(width, KEPT, FIRST_OUT)).splitlines()
-
-
-@pytest.mark.parametrize("width", [None, 200, 160, 130, 110])
-def test_identifiers_are_whole_at_any_width(width: int | None) -> None:
-    """Beyond 240 columns, question ids and conditions were cut, so that rows could not be told apart."""
-    text = "\n".join(drawn(width))
-    for name in KEPT:
-        assert all(value in text for value in BOARD[name])
-
-
-def test_names_go_over_several_lines_where_even_what_the_table_is_about_has_no_room() -> None:
-    """A table that was wider than the terminal wrapped in every row, so that no column could be followed."""
-    assert [line.split() for line in drawn(60)[3:7]] == [
-        ["015a07c1-b996-", "baseline/leave-", "distribution/"],
-        ["4bde-b412-", "one-out-marginal", "attribute-label+cot"],
-        ["e79c314cf761"],
-        ["915a97c1-b996-", "b", "shift/narrative"],
-    ]
-
-
-@pytest.mark.parametrize("width", [200, 160, 130, 80, 60])
-def test_a_table_is_no_wider_than_the_terminal(width: int) -> None:
-    assert max(map(len, drawn(width))) <= width
-
-
-def test_columns_go_in_the_order_asked_for_and_are_named_with_what_all_rows_have() -> None:
-    lines = drawn(115)
-    assert "adjusted" not in " ".join(lines[:-2])
-    assert " ".join(lines[-2:]) == (
-        "left out, as the terminal is 115 columns wide: context level (always 0), adjusted score, question; "
-        "--wide shows them, --format csv has every column"
-    )
-    assert columns_that_fit(BOARD, list(BOARD), None, Fit(115, KEPT, FIRST_OUT)) == [*KEPT, "n_pairs"]
-
-
-def test_prose_goes_over_several_lines_and_is_whole() -> None:
-    lines = drawn(160)
-    assert not lines[-1].startswith("left out")
-    words = " ".join(line[-30:] for line in lines)
-    assert all(word in words for word in QUESTION.split())
-
-
-def test_where_there_is_no_terminal_nothing_is_left_out() -> None:
-    header, *_ = drawn(None)
-    assert header.split() == [
-        "question",
-        "id",
+def test_columns_are_hidden_in_the_order_asked_for_and_then_from_the_last_one_on() -> None:
+    names = list(BOARD)
+    assert shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=5)) == [
+        "question_id",
         "model",
         "condition",
-        "context",
-        "level",
-        "adjusted",
-        "score",
-        "n",
-        "pairs",
+        "n_pairs",
         "question",
     ]
+    assert shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=3)) == ["question_id", "model", "condition"]
+    assert shown_columns(names, Fit(kept=KEPT, most=1)) == [*KEPT]
+    assert shown_columns(names, Fit()) == names
+
+
+def test_what_is_hidden_is_named_with_what_all_rows_have() -> None:
+    *_, last = render(BOARD, "table", fit=Fit(None, KEPT, FIRST_OUT, most=5)).splitlines()
+    assert "context level (always 0), adjusted score;" in last
+    assert "--wide" in last
+    assert "not shown" not in render(BOARD, "table")
+
+
+@pytest.mark.parametrize("width", [200, 130, 80])
+def test_a_table_is_no_wider_than_the_terminal_and_loses_no_letter(width: int) -> None:
+    lines = render(BOARD, "table", fit=Fit(width)).splitlines()
+    assert max(map(len, lines)) <= width
+    assert letters("\n".join(lines)) == letters(render(BOARD, "table"))
+
+
+def letters(text: str) -> list[str]:
+    return sorted(char for char in text if char.isalnum())
+
+
+def test_numbers_are_never_broken() -> None:
+    frame = pd.DataFrame({"model": ["a" * 200], "cost_usd": [123456.5], "n_pairs": [1234567]})
+    text = render(frame, "table", fit=Fit(60))
+    assert "1,234,567" in text
+    assert "123,456.50" in text or "123456.50" in text
+
+
+def test_blocks_are_equally_wide_where_all_fits() -> None:
+    text = render_blocks(BOARD, ["first", "second"], ["model", "n_pairs"], {}, Fit(120))
+    headings = [line for line in text.splitlines() if "model" in line]
+    assert len(headings) == 2
+    assert len({line.index("n pairs") for line in headings}) == 1
