@@ -38,7 +38,7 @@ REGIMES = {
     "40 questions": Design(SINGLE),
     "100 questions": Design((1,) * 100),
     "GD3: 43 questions in 13 batteries": Design(GD3, **MANY),
-    "GD4: 116 questions in 42 batteries": Design(GD4, **MANY),
+    "GD4: 116 questions in 43 batteries": Design(GD4, **MANY),
 }
 MOST = 60
 """Respondents of the largest country that is judged; ages and genders are judged whatever their size."""

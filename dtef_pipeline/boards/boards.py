@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, scores_by_metric, scores_of_this_version
 from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.boards.scored import Codes, Noise, Scored
@@ -85,7 +86,7 @@ class _Places(NamedTuple):
     group: Codes  # (rows,): what is ranked together
     cell: Codes  # (cells,): equal for all models that were asked the same
     part: Codes  # (cells,): value of the space's second level
-    counts: npt.NDArray[np.bool_]  # (rows,): whether a row may say how easy cells are
+    counts: npt.NDArray[np.bool_]  # (rows,): whether a row says how easy cells are: language models and the reference
     is_reference: npt.NDArray[np.bool_]  # (rows,)
 
 
@@ -96,7 +97,13 @@ def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> _P
     cell, part = (identify(cells, names)[0] for names in (keys.cell, keys.space[1:]))
     model = rows["model"].astype(str)
     return _Places(
-        row, rows, group, cell, part, (model != subject.marginal).to_numpy(), (model == subject.reference).to_numpy()
+        row,
+        rows,
+        group,
+        cell,
+        part,
+        (~model.str.startswith(COMPUTED) | (model == subject.reference)).to_numpy(dtype=bool),
+        (model == subject.reference).to_numpy(),
     )
 
 
@@ -122,7 +129,7 @@ def _rank_rows(places: _Places, score: Floats, subject: Scored) -> dict[str, Any
     of_cell = places.group[places.row]
     n_pairs = np.bincount(places.row[scored], minlength=rows)
     n_parts = _distinct(places.row[scored], places.part[scored], rows)
-    needed = np.minimum(subject.ranked_from, _distinct(of_cell, places.part, groups)[places.group])
+    needed = np.minimum(subject.ranked_from, _shared_parts(places, scored)[places.group])
     is_broad = (n_pairs > 0) & (n_parts >= needed)
     adjusted = adjust_scores(places.row, places.cell, score, places.group, places.counts & is_broad, places.is_reference)
     rank = pd.Series(ranks(np.where(is_broad, adjusted, np.nan), places.group))
@@ -137,6 +144,15 @@ def _rank_rows(places: _Places, score: Floats, subject: Scored) -> dict[str, Any
     }
 
 
+def _shared_parts(places: _Places, scored: npt.NDArray[np.bool_]) -> Codes:
+    """(groups,) parts of the cells that two rows or more that count have; of all cells where there are none."""
+    of_cell, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
+    says = scored & places.counts[places.row]
+    shared = says & (np.bincount(places.cell[says], minlength=int(places.cell.max(initial=-1)) + 1)[places.cell] > 1)
+    parts, every = (_distinct(of_cell[some], places.part[some], groups) for some in (shared, np.ones_like(shared)))
+    return np.where(parts > 0, parts, every)
+
+
 def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: Scored) -> list[str]:
     """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
     notes = []
@@ -146,7 +162,7 @@ def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Code
         elif parts < least:
             notes.append(f"{NO_RANK}: scores in {counted(int(parts), subject.keys.space[1])} only, and {least} are needed")
         elif np.isnan(value):
-            notes.append(f"{NO_RANK}: it shares no pair with the other models")
+            notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
         elif own < _FEW_PAIRS * every:
             notes.append(f"ranked by {own / every:.0%} of the pairs, as if its lead were the same on the others")
         else:
@@ -166,38 +182,48 @@ def adjust_scores(
 
     `row`, `cell` and `score` are (n,), NaN: no score; the others are (rows,). Score = row + cell is fitted by least squares over the rows that
     `counts` (see `fit_effects`), and a row's adjusted score is its effect plus the mean effect of the cells that the group's reference was
-    scored on, or of all, where it has none. A row that does not count is placed among the others and moves none of them. Rows that were scored
-    on the same cells are in the order of their means; two rows differ by their mean difference on the cells that both have. Where a group
-    falls apart into rows that share no cell, those that share cells with the reference are ranked, or those with most scores. Where
-    fewer than two rows of a group count, each keeps its mean.
+    scored on, or of those that several rows have, where it has none. A row that does not count is placed among the others by the effects of
+    cells and moves none of them. Rows that were scored on the same cells are in the order of their means; two rows differ by their mean
+    difference on the cells that both have. Where a group falls apart into rows that share no cell, those that share cells with the reference are
+    ranked, or those with most scores. Where no row of a group counts, each keeps its mean.
     """
     rows, cells, groups = len(group), int(cell.max(initial=-1)) + 1, int(group.max(initial=-1)) + 1
     fit = np.isfinite(score) & counts[row]
     effects = fit_effects(row[fit], cell[fit], score[fit], rows, cells)
-    of_cell, of_group = np.full(cells, -1), np.full(cells, -1)
-    of_cell[cell[fit]], of_group[cell] = effects.component[row[fit]], group[row]
-    main = _main_components(effects.component, np.bincount(row[fit], minlength=rows), group, is_reference & counts, groups)
-    in_main = ~np.isnan(effects.of_cell) & (of_cell == main[of_group])
-    by_reference = np.bincount(cell[fit & is_reference[row]], minlength=cells) > 0
-    has_reference = np.bincount(of_group[in_main & by_reference], minlength=groups) > 0
-    level_cells = np.flatnonzero(in_main & (by_reference | ~has_reference[of_group]))
-    level = _mean(of_group[level_cells], effects.of_cell[level_cells], groups)
-    adjusted = _mean(row, np.where(in_main[cell], score - effects.of_cell[cell], np.nan), rows) + level[group]
-    n_counting = np.bincount(group[np.unique(row[fit])], minlength=groups)
-    return np.where(n_counting[group] <= 1, _mean(row, score, rows), adjusted)
+    n_scores = np.bincount(row[fit], minlength=rows)
+    compared = _compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
+    used = fit & compared[row]
+    of_cell = _mean(cell[used], score[used] - np.nan_to_num(effects.of_row)[row[used]], cells)
+    of_group = np.zeros(cells, dtype=np.int64)
+    of_group[cell] = group[row]
+    by_reference = np.bincount(cell[used & is_reference[row]], minlength=cells) > 0
+    has_reference = np.bincount(of_group[by_reference], minlength=groups) > 0
+    known = by_reference | np.isfinite(effects.of_cell)
+    # Where no cell tells two rows apart, those of the only row do for the others.
+    known |= (np.bincount(of_group[known], minlength=groups) == 0)[of_group]
+    of_cell = np.where(known, of_cell, np.nan)
+    level = _mean(of_group, np.where(by_reference | ~has_reference[of_group], of_cell, np.nan), groups)
+    adjusted = _mean(row, score - of_cell[cell], rows) + level[group]
+    n_counting = np.bincount(group[n_scores > 0], minlength=groups)
+    return np.where(n_counting[group] == 0, _mean(row, score, rows), adjusted)
 
 
-def _main_components(
+def _compared_rows(
     component: Codes, n_scores: Codes, group: Codes, is_reference: npt.NDArray[np.bool_], groups: int
-) -> Codes:
-    """(groups,) the component whose rows are ranked: that of the reference, else that of the row with most scores; -2: none."""
+) -> npt.NDArray[np.bool_]:
+    """(rows,) whether a row is compared with others: it is in the component of its group's reference, else in that with most scores.
+
+    Where no two rows of a group share a cell, the reference stands alone, or the only row that there is.
+    """
     known = component >= 0
     size = np.bincount(component[known], n_scores[known], minlength=1).astype(np.float64)
     size[component[known & is_reference]] = np.inf
     main = np.full(groups, -2)
     order = np.argsort(size[component[known]], kind="stable")
     main[group[known][order]] = component[known][order]
-    return main
+    is_only = (n_scores > 0) & (np.bincount(group[n_scores > 0], minlength=groups)[group] == 1)
+    alone = (main[group] == -2) & (n_scores > 0) & (is_reference | is_only)
+    return np.asarray((component == main[group]) | alone)
 
 
 def _mean(of: Codes, values: Floats, size: int) -> Floats:

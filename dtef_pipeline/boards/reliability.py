@@ -31,6 +31,8 @@ from dtef_pipeline.text.counted import counted
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
 _NOT_REPEATED = "no icc: no prompt was asked repeatedly"
+_EQUAL = 1e-9
+"""Difference of scores below which they differ by rounding only."""
 _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
@@ -141,4 +143,6 @@ def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
         return {"note": why_none(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
+    if (known["score"] - reference[known.index]).abs().max() < _EQUAL:
+        return {"note": "no detectable difference of models: it is the reference that models are compared with"}
     return {"model_detectable": model_detectable(sums, counts)}

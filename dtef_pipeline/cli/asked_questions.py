@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
 _SERIES_OF_SCORES = ["way", "model_variant"]
+_LEAST_READ = 0.5
+"""Parse rate from which a model's scores say how those of another one will differ: unread responses all score alike."""
 
 
 class _Spread(NamedTuple):
@@ -114,7 +116,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.D
 
 
 def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> pd.DataFrame:
-    """Mean scores of language models by pair, of the ways of asking that are chosen."""
+    """Mean scores of language models by pair, of the ways of asking that are chosen, where enough of a model's responses could be read."""
     if not has_table(connection, "scores"):
         return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
     score = policy_sql(SurveyBoardOptions())
@@ -122,14 +124,19 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> p
         f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
             WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
                 AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
-            GROUP BY ALL HAVING avg({score}) IS NOT NULL""",
+            GROUP BY ALL HAVING avg({score}) IS NOT NULL
+            QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
         [list(chosen.rounds), list(chosen.spelled), list(chosen.context_levels)],
     ).df()
 
 
 def _components(scores: pd.DataFrame) -> Components | None:
-    """Means over the models of their variance components; None where none has scores in batteries enough."""
-    series = [own for _, own in scores.groupby(_SERIES_OF_SCORES) if own["cluster"].nunique() >= MIN_CLUSTERS]
+    """Means over the models of their variance components; None where no model has scores in enough batteries, and several of a question."""
+    series = [
+        own
+        for _, own in scores.groupby(_SERIES_OF_SCORES)
+        if own["cluster"].nunique() >= MIN_CLUSTERS and own["question"].duplicated().any()
+    ]
     return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
 
 

@@ -30,7 +30,7 @@ _PREFERENCE_WORDS = {
     "rank": "Place by beta, 1 is best",
     "tier": "Players that are not told apart from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
     "beta": "Score in logits, 0 on average; higher is preferred. A difference of 0.69 is preferred 2 to 1",
-    "interval": "95 % interval of beta, over whole reviewers and prompts",
+    "interval": "95 % interval of beta, over the reviewers and prompts that the votes name; a note says where prompts do not count",
     "share": "exp(beta) as a share of the sum over all players, 0-1",
     "n": "Votes on pairs with the player",
 }

@@ -119,8 +119,9 @@ def fit(file: Path | None, as_json: bool, **given: Any) -> None:
     tie) and, where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
     {"wins": [[winner, loser, count], ...]}.
 
-    Intervals are 95 %, over whole reviewers; without reviewers each vote is taken for independent. Players that were never compared, directly or
-    through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component is finite.
+    Intervals are 95 %, over whole reviewers and prompts; without either each vote counts as independent. Players that were never compared,
+    directly or through others, stand in components of their own. Where nobody else ever beat or tied some players, no score of that component
+    is finite.
 
     \b
     Exit code: 0 done, also where FILE is empty or no score is finite; 2 the store has no such votes, or the file or the options need mending.

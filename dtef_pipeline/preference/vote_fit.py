@@ -208,7 +208,9 @@ def _note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
     known = (
         "the votes have no prompt ids"
         if prompts is None
-        else f"the votes are worth fewer than {counted(MIN_CLUSTERS, 'prompt')} ({prompts})"
+        else f"{counted(prompts, 'prompt')} with unequal votes are worth fewer than {MIN_CLUSTERS}"
+        if prompts >= MIN_CLUSTERS
+        else f"{counted(prompts, 'prompt')}, at least {MIN_CLUSTERS} are needed"
     )
     return f"intervals hold for the prompts of these votes only, not for others like them: {known}"
 

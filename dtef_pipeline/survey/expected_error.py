@@ -66,7 +66,7 @@ def expected_error(components: Components, pairs: pd.DataFrame) -> float:
 
 def expected_degrees(pairs: pd.DataFrame) -> float:
     """Degrees of freedom of the test of a mean over the pairs that are asked, 1 or more. `pairs`: one row per pair, with its `cluster`."""
-    return float(degrees_of_freedom(np.bincount(_codes(pairs, "cluster"))[:, None])[0])
+    return float(degrees_of_freedom(np.bincount(_codes(pairs, "cluster"))[:, None].astype(np.float64))[0])
 
 
 def of_difference(scores: pd.DataFrame) -> pd.DataFrame:

@@ -157,6 +157,9 @@ def _verdict(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
     if batteries >= MIN_CLUSTERS:
         return "enough for intervals, tests and tiers"
-    places = places[np.isfinite(places)]
-    how = f"--questions {int(places.iloc[MIN_CLUSTERS - 1]) + 1} or more" if len(places) >= MIN_CLUSTERS else "there are fewer"
+    asked = places[np.isfinite(places)]
+    if len(asked) >= MIN_CLUSTERS:
+        how = f"--questions {int(asked.iloc[MIN_CLUSTERS - 1]) + 1} or more"
+    else:
+        how = "raise --sample-segments" if len(places) >= MIN_CLUSTERS else "there are fewer"
     return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({how})"

@@ -24,7 +24,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 _COMPONENTS = ("segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
-_VERDICT = ("segment_sd_low", "segment_sd_high", "segment_p")
+_OF_TRUE_SPREAD = ("segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
 _CANNOT_TELL = "too few segments and shared questions to tell segments from noise"
 
 
@@ -85,7 +85,7 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions, noise: Dr
     questions that each answered and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score;
     0 = equally accurate everywhere. `segment_sd_low`, `segment_sd_high`: its 95 % interval. `segment_p`: of the hypothesis that it is 0 (F
     test). `consistency_note`: why something is null, or that ceilings are not known and scores are not adjusted for sample size. A baseline
-    that contains the segments' own answers has neither interval nor p.
+    that contains the segments' own answers has `segment_sd_expected` only.
 
     Segments are those of one round, compared with all others of the round; `noise` (cells, replicates) as of `sampling_noise`.
     """
@@ -106,6 +106,8 @@ def _components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None)
         return unknown | {"consistency_note": "one segment"}
     if batteries < MIN_CLUSTERS:
         return unknown | {"consistency_note": why_none(batteries, KEYS.cluster_noun, "estimate and no test")}
+    # A round of too few batteries says as little beside others as alone.
+    used = used[used.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
     used = compared_cells(used, "level")
     if not len(used):
         return unknown | {"consistency_note": _CANNOT_TELL}
@@ -117,7 +119,11 @@ def _components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None)
     notes += [WHY_NOT_TESTED] if model in CONTAIN_THE_SEGMENT else []
     means = np.bincount(segment, used["score"]) / np.bincount(segment)
     parts = _parts(found, means, used["round"].nunique())
-    return parts | (dict.fromkeys(_VERDICT) if model in CONTAIN_THE_SEGMENT else {}) | {"consistency_note": "; ".join(notes)}
+    return (
+        parts
+        | (dict.fromkeys(_OF_TRUE_SPREAD) if model in CONTAIN_THE_SEGMENT else {})
+        | {"consistency_note": "; ".join(notes)}
+    )
 
 
 def _parts(found: Estimates, means: Floats, rounds: int) -> dict[str, object]:

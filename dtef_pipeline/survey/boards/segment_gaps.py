@@ -18,6 +18,8 @@ from dtef_pipeline.survey.keys import KEYS
 
 _NO_CEILINGS = "not tested: ceilings are not known, so sample size is not accounted for; ingest the round again"
 _EACH_BY_THE_OTHER = "not tested: each of the two segments is predicted by the other's answers"
+_ABOVE_CEILING = "not tested: the scores lie above the ceiling, as those of a model that knows the observed answers"
+_NOTHING_SHARED = "not tested: no other segment of the attribute was asked the same questions"
 
 
 def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
@@ -26,8 +28,8 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
     `cells` as of `load_cells`, `noise` (cells, replicates) as of `sampling_noise`. `deviation` is how far the mean score lies from `expected`:
     from the mean of the attribute's other segments on the same questions, had they as many people. Its interval and two-sided `p` are by t of
     whole batteries (see `segment_deviations`). `p_adjusted` is over the segments of the model's attribute (Holm): any false finding among them
-    is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows.
-    `note` says why a row has no interval or no verdict.
+    is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows;
+    segments that share no question with another one of their attribute have no deviation. `note` says why a row has no interval or no verdict.
     """
     scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     tables = [
@@ -42,13 +44,23 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
 def _attributes(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> Iterator[pd.DataFrame]:
     """The rows of each attribute of one model, without the columns that name the model."""
     for attribute, own in cells.groupby("attribute", observed=True):
-        rows = _judge(own, "level", options, noise)
-        if rows.empty:
+        if own["segment"].nunique() < 2:
             continue
+        rows = _judge(own, "level", options, noise)
         parsed = rows if (own["read"] == 1).all() else _judge(own, "parsed_level", options, noise)
         rows = rows.join(parsed[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
-        rows["expected"] = rows["score"] - rows["deviation"]
+        rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
+        rows = pd.concat([rows, _alone(own, rows)])
         yield rows.reset_index().assign(attribute=attribute).sort_values("deviation", kind="stable")
+
+
+def _alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """A row for each segment of an attribute that is not among the `compared` ones."""
+    left = cells[~cells["segment"].isin(compared.index)]
+    rows = left.groupby("segment", observed=True, sort=False).agg(
+        n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean")
+    )
+    return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NOTHING_SHARED)
 
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
@@ -79,4 +91,6 @@ def _why_not_tested(cells: pd.DataFrame, segments: int, options: BoardOptions) -
         return WHY_NOT_TESTED
     if segments == 2 and model in options.subject.of_observed:
         return _EACH_BY_THE_OTHER
-    return "" if cells["ceiling"].notna().any() else _NO_CEILINGS
+    if not cells["ceiling"].notna().any():
+        return _NO_CEILINGS
+    return _ABOVE_CEILING if (cells["parsed_score"] - cells["ceiling"]).mean() > 0 else ""

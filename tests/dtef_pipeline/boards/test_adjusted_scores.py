@@ -72,6 +72,19 @@ def test_a_model_alone_keeps_its_mean() -> None:
     assert _adjusted([[0.5, 0.7], [1.0, 1.0]], counts=[True, False]) == pytest.approx([0.6, 1.0])
 
 
+def test_rows_that_do_not_count_are_compared_with_the_only_one_that_does() -> None:
+    """The reference was asked all cells, the other one an easy one only."""
+    found = _adjusted([[0.5, 0.6, 0.9], [_NONE, _NONE, 0.8]], counts=[True, False], reference=0)
+    assert found == pytest.approx([2 / 3, 2 / 3 - 0.1])
+
+
+def test_cells_of_the_reference_alone_level_the_scores_and_change_no_difference() -> None:
+    few = _adjusted([[0.5, 0.6, _NONE], [0.6, 0.8, _NONE]], reference=1)
+    more = _adjusted([[0.5, 0.6, _NONE], [0.6, 0.8, 0.2]], reference=1)
+    assert more[1] == pytest.approx(np.mean([0.6, 0.8, 0.2]))
+    assert more[0] - more[1] == pytest.approx(few[0] - few[1])
+
+
 @given(st.integers(0, 10_000))
 def test_models_asked_identical_cells_are_ordered_as_their_means(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.boards.boards import BY_METRIC, board
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.baselines.names import BASELINES, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -109,10 +109,34 @@ def test_published_policy_holds_under_every_metric() -> None:
 
 
 def test_a_model_with_few_segments_is_shown_but_not_ranked() -> None:
-    everywhere = [row for i in range(12) for row in scores_of("m", 0.5, segment=f"country:c{i}")]
+    everywhere = [
+        row for model in ("m", LEAVE_ONE_OUT) for i in range(12) for row in scores_of(model, 0.5, segment=f"country:c{i}")
+    ]
     frame = boarded([*everywhere, *scores_of("pilot", 0.9, segment="country:c1")]).set_index("model")
     assert frame.loc["m", "rank"] == 1
     assert pd.isna(frame.loc["pilot", "rank"])
+
+
+def test_segments_that_one_model_alone_was_asked_take_no_rank_from_others() -> None:
+    asked = [
+        row
+        for model, score in (("a", 0.5), ("b", 0.6))
+        for i in range(6)
+        for row in scores_of(model, score, segment=f"country:c{i}")
+    ]
+    for more in ([], scores_of("a", 0.9, segment="country:c6")):
+        assert boarded([*asked, *more]).set_index("model")["rank"].to_dict() == {"b": 1, "a": 2}
+
+
+def test_computed_models_do_not_say_how_easy_cells_are() -> None:
+    """A uniform guess is poor where all agree: beside it, a model asked easy cells only was ranked above one that beats it there."""
+    easy, hard = {"segment": "country:easy"}, {"segment": "country:hard"}
+    rows = [*scores_of("a", 0.9, 0.91, **easy), *scores_of("a", 0.6, 0.61, **hard), *scores_of("b", 0.88, 0.89, **easy)]
+    uniform = [*scores_of(UNIFORM, 0.5, 0.5, **easy), *scores_of(UNIFORM, 0.8, 0.8, **hard)]
+    ranks = boarded([*rows, *uniform]).set_index("model")["rank"]
+    assert ranks["a"] < ranks["b"]
+    apart = [*scores_of("a", 0.8, 0.8, **easy), *scores_of("b", 0.8, 0.8, **hard), *uniform]
+    assert boarded(apart).set_index("model").loc[["a", "b"], "rank"].isna().all()
 
 
 def test_breakdowns_hold_each_group_by_itself() -> None:

@@ -222,3 +222,4 @@ class TestWhatItTells:
         order = [0, 1, 2, np.inf, 4, np.inf]
         said = what_it_tells(in_batteries(*"abcdef", draw_order=order), None)
         assert said.startswith("4 of 6 questions, in 4 of 6 batteries: too few")
+        assert "--sample-segments" in said

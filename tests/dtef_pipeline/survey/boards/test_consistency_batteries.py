@@ -79,12 +79,12 @@ def test_what_the_same_people_make_is_no_difference_between_segments() -> None:
     assert people["segment_p"] > alone["segment_p"]
 
 
-def test_a_marginal_that_contains_the_segments_has_a_spread_and_no_test_of_it() -> None:
+def test_a_marginal_that_contains_the_segments_has_no_true_spread() -> None:
     scores = drawn(2, 5, [2] * 6, 0.03, np.random.default_rng(7))
     cells = cells_of(scores, models=["gpt", POPULATION_MARGINAL])
     found = consistency_components(cells, OPTIONS).set_index("model")
     marginal, model = found.loc[POPULATION_MARGINAL], found.loc["gpt"]
-    assert marginal[["segment_sd_low", "segment_sd_high", "segment_p"]].isna().all()
-    assert marginal[["segment_sd_true", "segment_sd_expected"]].notna().all()
+    assert marginal[["segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p"]].isna().all()
+    assert marginal["segment_sd_expected"] > 0
     assert "contains the segment's own answers" in marginal["consistency_note"]
     assert model.notna().all()

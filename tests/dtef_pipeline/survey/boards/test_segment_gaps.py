@@ -66,6 +66,28 @@ def test_interval_and_p_are_those_of_the_textbook_where_all_were_asked_alike() -
     assert (rows["p_adjusted"] >= rows["p"]).all()
 
 
+def test_segments_that_share_no_question_with_another_say_so() -> None:
+    scores = np.full((3, 12), np.nan)
+    scores[0, :6] = scores[1, :6] = np.random.default_rng(4).random((1, 6))
+    scores[2, 6:] = 0.5
+    rows = rows_of(scores, [1] * 12)
+    assert rows["deviation"].notna().tolist() == [True, True, False]
+    alone = rows.loc["country:c2"]
+    assert (alone["score"], alone["n_pairs"], alone["verdict"]) == (0.5, 6, "not tested")
+    assert "same questions" in alone["note"]
+
+
+def test_scores_above_the_ceiling_are_not_tested() -> None:
+    """A model that knows the observed answers had segments that were `worse`, and expected scores above 1."""
+    scores = 0.99 - 0.02 * np.random.default_rng(4).random((4, 8))
+    ceilings = np.repeat([0.97, 0.9, 0.96, 0.6], 8)
+    rows = rows_of(scores, [1] * 8, ceiling=ceilings)
+    assert set(rows["verdict"]) == {"not tested"}
+    assert rows[TESTED].isna().all(axis=None)
+    assert (rows["expected"] <= 1).all()
+    assert rows["note"].str.contains("ceiling").all()
+
+
 def naive_variances(scores: Floats, sizes: list[int], noise: Floats) -> Floats:
     """(segments,) by plain loops; `noise` (segments, questions, replicates), in batteries of these sizes."""
     segments, battery = len(scores), np.repeat(np.arange(len(sizes)), sizes)
