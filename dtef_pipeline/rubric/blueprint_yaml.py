@@ -44,7 +44,7 @@ _RESOLVERS = {
 """By tag: the scalars without quotes that have it, and what they begin with."""
 _OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
 """Characters that end a line in YAML 1.1 only, with what stands in for them while a file is parsed."""
-_BACK = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
+_BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _REMEDIES = {
     "mapping values are not allowed": "put quotes around a text with `: ` in it, and mind the indentation",
@@ -205,7 +205,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
             raise ConstructorError(None, None, problem, node.start_mark) from error
 
     def construct_scalar(self, node: yaml.ScalarNode) -> str:
-        return str(super().construct_scalar(node)).translate(_BACK)
+        return str(super().construct_scalar(node)).translate(_BREAKS_OF_STAND_INS)
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> float:
         return _whole_number(self.construct_scalar(node))
