@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from dtef_pipeline.rubric.blueprint_yaml import YamlFault, read_yaml, scalar_text
 from dtef_pipeline.rubric.findings import FindingLog, Spot, shown
 from dtef_pipeline.rubric.function_names import (
     EXTERNAL_FUNCTIONS,
@@ -19,7 +20,6 @@ from dtef_pipeline.rubric.function_names import (
     pattern_faults,
 )
 from dtef_pipeline.rubric.model import FUNCTION_KIND, TEXT_KIND, Criterion
-from dtef_pipeline.rubric.yaml_documents import YamlFault, read_yaml, scalar_text
 from dtef_pipeline.text.counted import and_more
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0

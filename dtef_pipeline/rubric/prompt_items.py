@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from dtef_pipeline.rubric.blueprint_yaml import number_text
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
 from dtef_pipeline.rubric.identity import prompt_hash
 from dtef_pipeline.rubric.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn
 from dtef_pipeline.rubric.points import PointReader, citation_text, weight_of, weight_shown
-from dtef_pipeline.rubric.yaml_documents import number_text
 
 PROMPT_TEXT_KEYS = ("prompt", "promptText")
 IDEAL_KEYS = ("ideal", "idealResponse")

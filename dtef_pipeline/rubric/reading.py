@@ -7,7 +7,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dtef_pipeline.rubric import javascript_pattern
+from dtef_pipeline.rubric import patterns
+from dtef_pipeline.rubric.blueprint_yaml import (
+    MOST_CHARACTERS,
+    ReadDocuments,
+    SourceLines,
+    YamlFault,
+    read_json,
+    read_yaml,
+    scalar_text,
+)
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
 from dtef_pipeline.rubric.function_names import PatternFault
 from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
@@ -21,15 +30,6 @@ from dtef_pipeline.rubric.prompt_items import (
     PromptReader,
     SharedSettings,
     shared_settings,
-)
-from dtef_pipeline.rubric.yaml_documents import (
-    MOST_CHARACTERS,
-    ReadDocuments,
-    SourceLines,
-    YamlFault,
-    read_json,
-    read_yaml,
-    scalar_text,
 )
 
 BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
@@ -78,7 +78,7 @@ def read_blueprint(
     *,
     as_json: bool | None = None,
     other_functions: Collection[str] = (),
-    pattern_fault: PatternFault = javascript_pattern.pattern_fault,
+    pattern_fault: PatternFault = patterns.pattern_fault,
 ) -> ReadBlueprint:
     """What a file says, and all that is wrong with it. A file that cannot be parsed has one finding.
 

@@ -19,9 +19,7 @@ from dtef_pipeline.rubric.function_score import (
     shown,
     unscored,
 )
-from dtef_pipeline.rubric.javascript_characters import word_count
-from dtef_pipeline.rubric.javascript_pattern import LONGEST_SEARCH, SearchTooLong, compiled
-from dtef_pipeline.rubric.javascript_syntax import BadPattern
+from dtef_pipeline.rubric.patterns import LONGEST_SEARCH, BadPattern, SearchTooLong, compile_pattern, word_count
 from dtef_pipeline.text.counted import counted
 
 ScoreText = Callable[[str], FunctionScore]
@@ -70,7 +68,7 @@ SEARCHES = (*_PART_TESTS, "matches")
 def wanted(search: str, argument: str, ignore_case: bool) -> Wanted:
     """One thing to look for, prepared; `search` is one of `SEARCHES`. BadPattern where a pattern is none."""
     if search == "matches":
-        return Wanted(f"/{argument}/{'i' if ignore_case else ''}", compiled(argument, ignore_case).found_in)
+        return Wanted(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).found_in)
     test = _PART_TESTS[search]
     if not ignore_case:
         return Wanted(shown(argument), lambda text: test(text, argument))

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dtef_pipeline.rubric.function_score import FunctionScore, shown
-from dtef_pipeline.rubric.javascript_characters import BLANK_UNITS
+from dtef_pipeline.rubric.patterns import WHITE_SPACE
 from dtef_pipeline.rubric.text_functions import ScoreText, read_json
 
 _MARK = "TOOL_CALL "
-_BLANKS = "".join(chr(unit) for first, last in BLANK_UNITS for unit in range(first, last + 1))
-_BLANK_RUN = re.compile(f"[{re.escape(_BLANKS)}]+")
+_BLANK_RUN = re.compile(f"[{WHITE_SPACE}]+")
 
 
 class ToolCall(NamedTuple):
@@ -29,14 +28,14 @@ def tool_calls(text: str) -> tuple[ToolCall, ...]:
     """The calls in a response, in their order. A line whose JSON cannot be read, or that has no name, is no call."""
     if _MARK not in text:
         return ()
-    lines = (line.strip(_BLANKS) for line in text.split("\n"))
+    lines = (line.strip(WHITE_SPACE) for line in text.split("\n"))
     read = (_call(line[len(_MARK) :]) for line in lines if line.startswith(_MARK))
     return tuple(call for call in read if call is not None)
 
 
 def _call(written: str) -> ToolCall | None:
     try:
-        found = read_json(written.strip(_BLANKS))
+        found = read_json(written.strip(WHITE_SPACE))
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):

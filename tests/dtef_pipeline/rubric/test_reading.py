@@ -228,9 +228,9 @@ LONG_FILES = {
 @pytest.mark.parametrize("text", LONG_FILES.values(), ids=LONG_FILES)
 def test_long_file_with_one_fault_many_times_is_read_in_time_in_proportion(text: str) -> None:
     """Thousands of one fault took minutes where each looked through all before it."""
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(read_blueprint(text, "a", {"CORE": ["openai:a"]}).findings) > MANY / 2
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 SCRAPS = st.sampled_from(

@@ -1,9 +1,11 @@
-"""YAML is read as js-yaml 4 reads it, with lines; hostile files are one finding and cost little."""
+"""Blueprints keep YAML 1.2: scalars, keys, documents and lines; hostile files are one fault and cost little."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import sys
 import time
 from typing import Any
 
@@ -12,15 +14,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.yaml_documents import (
+from dtef_pipeline.rubric.blueprint_yaml import (
     DEEPEST_VALUE,
     MOST_CHARACTERS,
+    MOST_EXPANDED,
     ReadDocuments,
     YamlFault,
     number_text,
     read_json,
     read_yaml,
-    scalar,
 )
 
 SCALARS = [
@@ -28,7 +30,7 @@ SCALARS = [
     *[("true", True), ("True", True), ("TRUE", True), ("false", False), ("tRUE", "tRUE")],
     *[("null", None), ("~", None), ("", None), ("NULL", None), ("nULL", "nULL")],
     *[("0", 0), ("-7", -7), ("+7", 7), ("017", 17), ("0o17", 15), ("0b101", 5), ("0x1F", 31), ("-0x1f", -31), ("1_000", 1000)],
-    *[("_1", "_1"), ("1_", "1_"), ("0_1", 1.0), ("0o8", "0o8"), ("0x", "0x"), ("0b2", "0b2"), ("-", "-"), ("+", "+")],
+    *[("_1", "_1"), ("1_", "1_"), ("0_1", 1), ("0o8", "0o8"), ("0x", "0x"), ("0b2", "0b2"), ("+", "+")],
     *[
         ("1.5", 1.5),
         ("1e3", 1000.0),
@@ -63,32 +65,37 @@ def attempted(text: str) -> ReadDocuments | YamlFault:
 
 
 @pytest.mark.parametrize(("text", "value"), SCALARS)
-def test_scalar_is_what_js_yaml_makes_of_it(text: str, value: object) -> None:
-    assert scalar(text) == value
-    assert type(scalar(text)) is type(value)
-    if text != "-":
-        assert read_yaml(f"key: {text}\n").values == ({"key": value},)
+def test_scalar_without_quotes_means_what_js_yaml_makes_of_it(text: str, value: object) -> None:
+    found = value_of(f"key: {text}\n")["key"]
+    assert (found, type(found)) == (value, type(value))
 
 
 def test_nan_is_a_number() -> None:
-    assert math.isnan(scalar(".nan"))
+    assert math.isnan(value_of("a: .nan")["a"])
 
 
-def test_whole_number_beyond_all_doubles_is_infinite_and_quickly_so() -> None:
-    assert scalar("9" * 100_000) == math.inf
-    assert scalar("-" + "9" * 100_000) == -math.inf
+def test_whole_number_beyond_all_doubles_is_infinite() -> None:
+    assert value_of(f"[{'9' * 100_000}, -{'9' * 100_000}]") == [math.inf, -math.inf]
     assert read_json("9" * 100_000).values == (math.inf,)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("!!str 5", "5"), ("! 5", "5"), ("'5'", "5"), ("!!int '5'", 5), ("!!float 3", 3.0), ("!!null ''", None)]
-)
+@pytest.mark.parametrize(("text", "value"), [("!!str 5", "5"), ("'5'", "5"), ("!!int '5'", 5), ("!!float 3", 3.0)])
 def test_tags_and_quotes_decide_what_a_scalar_is(text: str, value: object) -> None:
     assert read_yaml(f"- {text}").values == ([value],)
 
 
 @pytest.mark.parametrize(
-    "text", ["!!python/object:os.system {}", "!mine 5", "!!binary aGk=", "!!int five", "!!bool 1", "!!map [a]", "!!seq {a: b}"]
+    "text",
+    [
+        "!!python/object:os.system {}",
+        "!mine 5",
+        "!!binary aGk=",
+        "!!timestamp 2026-03-01",
+        "!!int five",
+        "!!bool 1",
+        "!!map [a]",
+        "!!seq {a: b}",
+    ],
 )
 def test_other_tags_are_refused_with_their_line(text: str) -> None:
     assert fault_of(f"a: 1\nb: {text}\n").line == 2
@@ -100,19 +107,18 @@ def test_keys_are_texts_as_in_javascript() -> None:
 
 def test_key_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
     fault = fault_of("a:\n  5: x\n  b: y\n  '5': z\n")
-    assert (fault.line, "'5' is given twice" in fault.problem) == (4, True)
+    assert (fault.line, "'5'" in fault.problem) == (4, True)
 
 
 def test_list_or_mapping_is_no_key() -> None:
-    assert "put quotes" in fault_of("a: {{name}}: b").problem or fault_of("a: {{name}}: b").line == 1
-    assert (fault_of("x: 1\ny: {{name}}").line, "cannot be a key" in fault_of("x: 1\ny: {{name}}").problem) == (2, True)
+    assert fault_of("x: 1\ny: {{name}}").line == 2
 
 
 def test_merge_keys_give_what_is_not_there() -> None:
     text = "base: &b {a: 1, c: 2}\nother: &o {c: 3, d: 4}\nx: {<<: [*b, *o], a: 5}\ny: {'<<': 1}"
     assert value_of(text)["x"] == {"a": 5, "c": 2, "d": 4}
     assert value_of(text)["y"] == {"<<": 1}
-    assert "no mapping" in fault_of("a: {<<: 5}").problem
+    assert fault_of("b: 1\na: {<<: 5}").line == 2
 
 
 def test_documents_of_a_stream_are_read_and_null_ones_left_out() -> None:
@@ -133,14 +139,24 @@ def test_characters_that_ended_a_line_in_older_yaml_stay_in_their_text(character
     assert fault_of(f"a: {character}\nb: c: d\n").line == 2
 
 
+def test_anchor_may_be_given_again() -> None:
+    assert value_of("a: &x 1\nb: *x\nc: &x 2\nd: *x") == {"a": 1, "b": 1, "c": 2, "d": 2}
+
+
 def test_python_alone_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyYAML was built without libyaml, its parser in Python is used."""
     text = "a: &a {b: [1, yes, 0o17]}\nc: *a\nd: |\n  x\n---\n- {<<: {e: null}, f: 12:30}\n"
-    fast = read_yaml(text).values
     monkeypatch.setattr(yaml, "__with_libyaml__", False)
-    assert read_yaml(text).values == fast
-    assert fault_of("a: b: c").line == 1
-    assert "deep" in fault_of("[" * 1_000).problem
+    spec = importlib.util.find_spec("dtef_pipeline.rubric.blueprint_yaml")
+    assert spec is not None
+    assert spec.loader is not None
+    slow = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, slow)
+    spec.loader.exec_module(slow)
+    assert slow.read_yaml(text).values == read_yaml(text).values
+    for faulty in ("a: b: c", "[" * 1_000):
+        with pytest.raises(slow.YamlFault):
+            slow.read_yaml(faulty)
 
 
 def test_line_ends_of_block_scalars_are_kept_as_written() -> None:
@@ -163,7 +179,8 @@ def test_every_member_has_its_line() -> None:
         ("a: 1\nb: [1, 2\nc: 3", 3),
         ("a: 'x\n", 2),
         ("a: 1\n\tb: 2", 2),
-        ("a: *nobody", 1),
+        ("a: 1\nb: *nobody", 2),
+        ("- a\n\t\n- b\n", 2),
         ("a: 1\n b: 2", 2),
         ("x: \x01", 1),
     ],
@@ -175,47 +192,49 @@ def test_what_is_no_yaml_is_one_fault_with_its_line(text: str, line: int) -> Non
 
 def test_alias_bomb_is_one_fault_at_once() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
-    began = time.perf_counter()
-    fault = fault_of("\n".join(["l0: &l0 [lol, lol]", *levels]))
-    assert time.perf_counter() - began < 2
-    assert "aliases written out" in fault.problem
+    began = time.process_time()
+    assert f"{MOST_EXPANDED:,}" in fault_of("\n".join(["l0: &l0 [lol, lol]", *levels])).problem
+    assert (
+        f"{MOST_EXPANDED:,}"
+        in fault_of("\n".join(["l0: &l0 {a: 1}", *levels]).replace("[", "{<<: [").replace("]", "]}")).problem
+    )
+    assert time.process_time() - began < 10
 
 
 def test_long_text_behind_many_aliases_counts_at_each_use() -> None:
-    assert "aliases" in fault_of(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 300)}]").problem
+    assert f"{MOST_EXPANDED:,}" in fault_of(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 300)}]").problem
 
 
 def test_value_that_holds_itself_is_a_fault() -> None:
-    assert "stands within what it stands for" in fault_of("a: &a [1, *a]").problem
+    assert fault_of("b: 1\na: &a [1, *a]").line == 2
 
 
 @pytest.mark.parametrize("text", ["[" * 10_000, "- " * 10_000, "{a: " * 10_000, "? " * 10_000])
 def test_endless_nesting_is_one_fault(text: str) -> None:
-    assert "deep" in fault_of(text).problem
+    assert str(DEEPEST_VALUE) in fault_of(text).problem
 
 
 def test_nesting_is_allowed_up_to_the_limit_in_both_languages() -> None:
     deep = "[" * DEEPEST_VALUE + "1" + "]" * DEEPEST_VALUE
     assert read_yaml(deep).values == read_json(deep).values
-    assert "deep" in fault_of(f"[{deep}]").problem
-    with pytest.raises(YamlFault, match="deep"):
-        read_json(f"[{deep}]")
-    with pytest.raises(YamlFault, match="deep"):
-        read_json("[" * 100_000)
+    assert str(DEEPEST_VALUE) in fault_of(f"[{deep}]").problem
+    for text in (f"[{deep}]", "[" * 100_000):
+        with pytest.raises(YamlFault, match=str(DEEPEST_VALUE)):
+            read_json(text)
 
 
 def test_huge_file_is_not_parsed() -> None:
-    assert "characters; allowed" in fault_of("a" * (MOST_CHARACTERS + 1)).problem
+    assert f"{MOST_CHARACTERS:,}" in fault_of("a" * (MOST_CHARACTERS + 1)).problem
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"a": 1, "a": 2}', "given twice"),
-        ("{", "no JSON"),
-        ("NaN", "NaN is no JSON"),
-        ('["\\ud800"]', "half a character"),
-        ('{"\\udc00": 1}', "half"),
+        ('{"a": 1, "a": 2}', "'a'"),
+        ("{", "column 2"),
+        ("NaN", "NaN"),
+        ('["\\ud800"]', "ud"),
+        ('{"\\udc00": 1}', "ud"),
     ],
 )
 def test_faulty_json_is_refused(text: str, problem: str) -> None:
@@ -223,13 +242,12 @@ def test_faulty_json_is_refused(text: str, problem: str) -> None:
         read_json(text)
 
 
-def test_line_of_faulty_json_is_told() -> None:
+def test_fault_of_json_has_its_line() -> None:
     with pytest.raises(YamlFault) as caught:
         read_json('{"a": 1,\n"b" 2}')
     assert caught.value.line == 2
 
 
-BASE_LOADER = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 TEXTS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xD7FF, exclude_characters="\x7f\x85\u2028\u2029"))
 SHORT_TEXTS = TEXTS.filter(lambda text: len(text) < 100)
 """Of a key, YAML allows 1,024 characters."""
@@ -257,33 +275,6 @@ def test_any_text_is_read_or_is_one_fault_with_a_line_in_it(text: str) -> None:
         assert 1 <= found.line <= text.count("\n") + 2
 
 
-@given(st.text(st.sampled_from("ab:-[]{},'\" \n"), max_size=60))
-def test_texts_and_lists_are_those_of_pyyaml(text: str) -> None:
-    """Where a file has nothing but texts, lists and mappings, and no key twice, an independent reader says the same."""
-    try:
-        expected = [one for one in yaml.load_all(text, Loader=BASE_LOADER) if one not in (None, "")]
-    except (yaml.YAMLError, TypeError):
-        return
-    found = attempted(text)
-    if isinstance(found, YamlFault):
-        assert "twice" in found.problem or "key" in found.problem
-    else:
-        values = [one for one in found.values if one != ""]
-        assert values == _with_nulls(expected, values)
-
-
-def _with_nulls(expected: Any, found: Any) -> Any:
-    """BaseLoader reads nothing as an empty text."""
-    if expected == "" and found is None:
-        return None
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        return [_with_nulls(*pair) for pair in zip(expected, found, strict=True)]
-    if isinstance(expected, dict) and isinstance(found, dict):
-        expected = {key or ("" if "" in found else "null"): value for key, value in expected.items()}
-        return {key: _with_nulls(value, found.get(key)) for key, value in expected.items()}
-    return expected
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [(3.0, "3"), (5, "5"), (0.1, "0.1"), (-0.5, "-0.5"), (math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN")],
@@ -293,54 +284,22 @@ def test_number_becomes_text_as_in_javascript(number: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "line", "column", "remedy"),
     [
-        "- a\n\t\n- b\n",
-        "- a\n  \t \n- b\n",
-        "- a\n\t# a comment\n- b\n",
-        "-\ta\n- \tb\n",
-        "x:\n\t\n- a\n- b\n",
-        "- a\r\n\t\r\n- b\r\n",
-        "- é\n\t\n- b\n",
-        "- a\n\t\n\t\n- |\n  b\n",
+        ("a:\n\tb: c\n", 2, 1, "spaces"),
+        ("- a\n- @b\n", 2, 3, "@"),
+        ("- a\r\n- `b`\n", 2, 3, "`"),
+        ("- *b* c\n", 1, None, "*"),
+        ("- a\n- *b\n", 2, 3, "*"),
+        ("a: 1\nb: !c d\n", 2, 4, "!"),
+        ("a: b: c\n", 1, 5, "`: `"),
+        ('a: "C:\\windows"\n', 1, None, "single quotes"),
+        ('a: "b\n\nc\n', 4, None, "close the quote"),
+        ("a: [b, c\nd: e\n", 2, None, "close the bracket"),
+        ("a: b\n...\nc: d\n", 3, None, "---"),
     ],
 )
-def test_tab_that_indents_nothing_is_read_as_js_yaml_reads_it(text: str) -> None:
-    """A blank line with a tab in it kept a whole file from being read."""
-    (value,) = read_yaml(text).values
-    members = value["x"] if isinstance(value, dict) else value
-    assert [one.strip() for one in members] == ["é" if "é" in text else "a", "b"]
-
-
-def test_tabs_within_texts_stay() -> None:
-    assert read_yaml("- a\n\t\n- |\n  b\n  \t\n  \tc\n").values == (["a", "b\n\t\n\tc\n"],)
-
-
-def test_line_stays_right_behind_a_tab_that_was_read_as_a_space() -> None:
-    read = read_yaml("- a\n\t\n- b\n")
-    assert read.lines.of(read.values[0], 1) == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "remedy"),
-    [
-        ("a:\n\tb: c\n", 2, "indent with spaces"),
-        ("- a\n- @b\n", 2, "put quotes around a text that begins with @"),
-        ("- a\n- `b`\n", 2, "put quotes around a text that begins with `"),
-        ("- *b* c\n", 1, "put quotes around a text that begins with *"),
-        ("a: b: c\n", 1, "put quotes around a text with `: ` in it"),
-        ('a: "C:\\windows"\n', 1, "put single quotes around a text with a backslash"),
-        ('a: "b\n\nc\n', 4, "close the quote that begins there"),
-        ("a: [b, c\nd: e\n", 2, "close the bracket that begins there"),
-        ("a: b\n...\nc: d\n", 3, "write a line --- between documents"),
-    ],
-)
-def test_fault_says_what_to_do(text: str, line: int, remedy: str) -> None:
-    with pytest.raises(YamlFault) as raised:
-        read_yaml(text)
-    assert (raised.value.line, remedy in raised.value.problem) == (line, True), raised.value.problem
-
-
-def test_file_of_tabs_is_given_up_after_a_while() -> None:
-    with pytest.raises(YamlFault, match="lines have tabs between what they say; write spaces"):
-        read_yaml("- a\n\t\n" * 500)
+def test_fault_says_where_it_is_and_what_to_do(text: str, line: int, column: int | None, remedy: str) -> None:
+    fault = fault_of(text)
+    assert (fault.line, remedy in fault.problem) == (line, True), fault.problem
+    assert column is None or f"at column {column};" in fault.problem

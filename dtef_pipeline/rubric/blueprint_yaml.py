@@ -1,0 +1,313 @@
+"""The documents of a YAML or JSON file of blueprints: PyYAML's SafeLoader with the scalars of js-yaml 4, and the line of every value.
+
+`yes`, `on`, `12:30` and dates are text, `0o17` is octal, `017` is seventeen, and keys are texts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import yaml
+from yaml.composer import Composer
+from yaml.constructor import ConstructorError, SafeConstructor
+
+from dtef_pipeline.documents import yaml_problem
+from dtef_pipeline.text.counted import counted
+
+MOST_CHARACTERS = 5_000_000
+"""Of a file."""
+DEEPEST_VALUE = 50
+"""How many lists and mappings may lie in one another."""
+MOST_EXPANDED = 20_000_000
+"""Characters and values of a file, those behind an alias counted at each use, so that a small file cannot stand for a huge one."""
+
+_TAG = "tag:yaml.org,2002:"
+_RESOLVERS = {
+    "null": (r"(?:~|null|Null|NULL|)\Z", ["~", "n", "N", ""]),
+    "bool": (r"(?:true|True|TRUE|false|False|FALSE)\Z", list("tTfF")),
+    "int": (
+        r"[-+]?(?:0b[01_]{1,300}|0o[0-7_]{1,300}|0x[0-9a-fA-F_]{1,300}|[0-9][0-9_]{0,299})(?<!_)\Z",
+        list("-+0123456789"),
+    ),
+    "float": (
+        r"(?:[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))(?<!_)\Z",
+        list("-+.0123456789"),
+    ),
+    "merge": (r"<<\Z", ["<"]),
+}
+"""By tag: the scalars without quotes that have it, and what they begin with."""
+_OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
+"""Characters that end a line in YAML 1.1 only, with what stands in for them while a file is parsed."""
+_BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_REMEDIES = {
+    "mapping values are not allowed": "put quotes around a text with `: ` in it, and mind the indentation",
+    "violates indentation": "indent with spaces",
+    "indentation space is expected": "indent with spaces",
+    "unknown escape character": "put single quotes around a text with a backslash",
+    "scanning a quoted scalar": "close the quote that begins there",
+    "scanning an alias": "put quotes around a text that begins with *",
+    "undefined alias": "put quotes around a text that begins with *",
+    "scanning an anchor": "put quotes around a text that begins with &",
+    "scanning a tag": "put quotes around a text that begins with !",
+    "constructor for the tag": "leave the tag out, or put quotes around a text that begins with !",
+    "parsing a flow": "close the bracket that begins there, or put quotes around the text",
+    "scanning a block scalar": "put quotes around a text that begins with | or >",
+    "could not find expected ':'": "write `key: value`, or put quotes around the text",
+    "expected key": "mind the indentation, and put a text with quotes in it into other quotes",
+    "expected '-' indicator": "begin each member of the list with `- `, all equally far to the right",
+    "expected <document start>": "write a line --- between documents",
+    "expected the node content": "put quotes around the text",
+}
+"""What to do, by a part of what PyYAML says."""
+
+
+class YamlFault(ValueError):
+    """A file is not the YAML or JSON that it should be. `line`: counted from 1, None where it is not known; `problem`: in words."""
+
+    def __init__(self, problem: str, line: int | None) -> None:
+        super().__init__(problem)
+        self.problem, self.line = problem, line
+
+
+@dataclass
+class SourceLines:
+    """Where in its file each member of a list or mapping stands."""
+
+    _of: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
+
+    def note(self, container: list[Any] | dict[str, Any], line: int, members: dict[Any, int]) -> None:
+        """`line`: of the container's beginning; `members`: by key or by place in the list."""
+        self._of[id(container)] = (line, members)
+
+    def of(self, container: object, key: object = None) -> int | None:
+        """The line, from 1, of a member, or of the whole where there is no such member; None: not known, as in JSON."""
+        line, members = self._of.get(id(container), (None, {}))
+        return members.get(key, line)
+
+
+@dataclass(frozen=True)
+class ReadDocuments:
+    """The documents of a file, those that are null left out. Mappings have texts as keys."""
+
+    values: tuple[Any, ...]
+    lines: SourceLines
+    begin: tuple[int | None, ...] = ()
+    """The line in which each document begins; empty where it is not known, as in JSON."""
+
+    def line_of(self, place: int) -> int | None:
+        """The line in which a document begins, by its place from 0."""
+        return self.begin[place] if place < len(self.begin) else None
+
+
+def read_yaml(text: str) -> ReadDocuments:
+    """The documents of a YAML text. Raises YamlFault for what is no YAML, a key that is given twice, and a file beyond the limits."""
+    _check_length(text)
+    try:
+        loader = _Loader(text.translate(_OLD_BREAKS))
+        try:
+            documents = [(value, line) for value, line in loader.documents() if value is not None]
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        line, problem = yaml_problem(error, text)
+        raise YamlFault(f"{problem}{_column(error)}{_remedy(error, text)}", line) from error
+    return ReadDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
+
+
+def read_json(text: str) -> ReadDocuments:
+    """The one document of a JSON text. Raises YamlFault as `read_yaml` does; its members' lines are not known."""
+    _check_length(text)
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_int=_whole_number, parse_float=float
+        )
+        _check_depth(value)
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise YamlFault(_too_deep(), None) from error
+    except json.JSONDecodeError as error:
+        raise YamlFault(f"no JSON: {error.msg}, at column {error.colno}", error.lineno) from error
+    except UnicodeEncodeError as error:
+        raise YamlFault("a text has half a character: one `\\ud...` escape where two belong together", None) from error
+    return ReadDocuments((value,) if value is not None else (), SourceLines())
+
+
+def scalar_text(value: Any) -> str:
+    """A scalar as JavaScript makes a text of it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else number_text(value)
+
+
+def number_text(value: float) -> str:
+    """A number as JavaScript writes it, where people write numbers for text: 3.0 is `3`."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    return str(value)
+
+
+_SAFE_LOADER: Any = (Composer, yaml.CSafeLoader) if yaml.__with_libyaml__ else (yaml.SafeLoader,)
+"""PyYAML's own; where it has libyaml, with the composer in Python, whose recursion can be limited."""
+
+
+class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
+    """Builds values from the tags of `_RESOLVERS`, texts, lists and mappings; any other tag is an error with its line."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_constructors: ClassVar[dict[str | None, Callable[..., Any]]] = {None: SafeConstructor.construct_undefined}
+
+    def __init__(self, text: str) -> None:
+        _SAFE_LOADER[-1].__init__(self, text)
+        self.anchors: dict[str | None, yaml.Node] = {}
+        self.lines = SourceLines()
+        self._depth = self._size = 0
+        self._sizes: dict[yaml.Node, int] = {}
+
+    def documents(self) -> Iterator[tuple[Any, int]]:
+        """Each with the line that it begins in."""
+        while self.check_node():
+            node = self.get_node()
+            yield self.construct_document(node), _line(node)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
+        event, before = self.peek_event(), self._size
+        is_collection = isinstance(event, yaml.CollectionStartEvent)
+        self._depth += is_collection
+        if self._depth > DEEPEST_VALUE:
+            raise ConstructorError(None, None, _too_deep(), event.start_mark)
+        if not isinstance(event, yaml.AliasEvent):
+            self.anchors.pop(event.anchor, None)  # a name may be given again
+        node: yaml.Node = super().compose_node(parent, index)
+        self._depth -= is_collection
+        self._size += self._sizes.get(node, 1 if is_collection else len(node.value) + 1)
+        if self._size > MOST_EXPANDED:
+            problem = f"with its aliases written out the file has more than {counted(MOST_EXPANDED, 'character')}"
+            raise ConstructorError(None, None, problem, event.start_mark)
+        self._sizes.setdefault(node, self._size - before)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError) as error:
+            problem = f"{node.value!r} is no value of the tag {node.tag.replace(_TAG, '!!')}"
+            raise ConstructorError(None, None, problem, node.start_mark) from error
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+        return str(super().construct_scalar(node)).translate(_BREAKS_OF_STAND_INS)
+
+    def construct_whole_number(self, node: yaml.ScalarNode) -> float:
+        return _whole_number(self.construct_scalar(node))
+
+    def construct_list(self, node: yaml.SequenceNode) -> list[Any]:
+        values: list[Any] = self.construct_sequence(node, deep=True)
+        self.lines.note(values, _line(node), {place: _line(member) for place, member in enumerate(node.value)})
+        return values
+
+    def construct_text_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise ConstructorError(None, None, "what has the tag !!map is no mapping", node.start_mark)
+        written = {key for key, _ in node.value}
+        self.flatten_mapping(node)
+        values: dict[str, Any] = {}
+        lines: dict[Any, int] = {}
+        for key_node, value_node in node.value:
+            key = self._key(key_node)
+            if key in lines and key_node in written:
+                raise ConstructorError(None, None, f"the key {key!r} is given twice in one mapping", key_node.start_mark)
+            if key_node in written:
+                lines[key] = _line(key_node)
+            values[key] = self.construct_object(value_node, deep=True)
+        self.lines.note(values, _line(node), lines)
+        return values
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            problem = "a list or mapping cannot be a key; put quotes around a text that begins with [ or {"
+            raise ConstructorError(None, None, problem, node.start_mark)
+        return scalar_text(self.construct_object(node, deep=True))
+
+
+for _tag, (_pattern, _beginnings) in _RESOLVERS.items():
+    _Loader.add_implicit_resolver(_TAG + _tag, re.compile(_pattern), _beginnings)
+for _tag, _construct in {
+    "null": _Loader.construct_yaml_null,
+    "bool": _Loader.construct_yaml_bool,
+    "int": _Loader.construct_whole_number,
+    "float": _Loader.construct_yaml_float,
+    "str": _Loader.construct_scalar,
+    "seq": _Loader.construct_list,
+    "map": _Loader.construct_text_mapping,
+}.items():
+    _Loader.add_constructor(_TAG + _tag, _construct)
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _whole_number(text: str) -> float:
+    digits = text.replace("_", "")
+    if digits.lstrip("+-")[1:2] in ("b", "o", "x"):
+        return int(digits, 0)
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+def _column(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", at column {mark.column + 1}" if mark else ""
+
+
+def _remedy(error: yaml.YAMLError, text: str) -> str:
+    """`; ` and what to do about an error; empty where nothing is known."""
+    said = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
+    if "cannot start any token" in said and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        line = _LINE_END.split(text)[error.problem_mark.line]
+        character = line[error.problem_mark.column : error.problem_mark.column + 1]
+        return "; indent with spaces" if character == "\t" else f"; put quotes around a text that begins with {character}"
+    return next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in said), "")
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise YamlFault(
+            f"the file has {counted(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it in several files", None
+        )
+
+
+def _too_deep() -> str:
+    return f"lists and mappings lie in one another more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise YamlFault(f"the key {key!r} is given twice in one object", None)
+        values[key] = value
+    return values
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise YamlFault(f"{name} is no JSON", None)
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST_VALUE + 1):
+        level = [
+            part for one in level if isinstance(one, (dict, list)) for part in (one.values() if isinstance(one, dict) else one)
+        ]
+    if level:
+        raise YamlFault(_too_deep(), None)

@@ -1,0 +1,167 @@
+"""Patterns of blueprints: JavaScript's regular expressions, searched by the package `regex` within a time limit.
+
+`python_pattern` translates what the two write differently. Patterns have no flags, except that `i` functions ignore case.
+JavaScript differs in rare cases: there a character beyond U+FFFF counts as two, a reference to a group that matched nothing matches the
+empty text, `\\cJ` is a control character, and `^*` or two groups of one name are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+LONGEST_SEARCH = 1.0
+"""Seconds after which the search for a pattern in a text is given up."""
+LARGEST_PATTERN = 500_000
+"""Parts of a pattern, each counted as often as it has to occur: `regex` needs memory and time in proportion, before any time limit."""
+WHITE_SPACE = "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""The characters that JavaScript's `\\s` stands for."""
+
+_WORD_RUN = re.compile(f"[^{WHITE_SPACE}]+")
+_TOKEN = re.compile(
+    r"(?P<any>\[(?:\^|\\s\\S|\\S\\s|\\d\\D|\\D\\d|\\w\\W|\\W\\w)\])|\[\]|\[(?P<set>(?:\\[\s\S]|[^\]\\])+)\]"
+    r"|\\(?P<escape>k<\w+>|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[\s\S])|(?P<group>\(\?(?![:=!]|<[=!\w]))"
+    r"|\$|\.|(?P<times>(?P<of_group>\)?)(?:[*+?]|\{(?P<least>[0-9]+)(?:,[0-9]*)?\})(?P<again>\+?))|(?P<open>\[)|\{"
+)
+_IN_SET = re.compile(
+    r"(?P<hyphen>-?)\\(?P<named>[dwsDWS])|\\(?P<escape>u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[\s\S])|(?P<bracket>\[)"
+)
+_NAMED_SETS = {"d": "0-9", "w": "0-9A-Z_a-z", "s": WHITE_SPACE}
+_OTHERS_IN_SET = {
+    "D": r"\x00-/:-\U0010ffff",
+    "W": r"\x00-/:-@\[-\^`{-\u012f\u0132-\u017e\u0180-\u2129\u212b-\U0010ffff",
+    "S": r"\x00-\x08\x0e-\x1f!-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\U0010ffff",
+}
+"""What lies outside of a named set. `\\W` lacks the letters of `_FOLDED_TO_ASCII`: they would bring in i, k and s."""
+_FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "\ue12a"}
+"""Letters that `regex`, and not JavaScript, takes for i, s or k where case does not matter, with their stand-ins."""
+
+
+class BadPattern(ValueError):
+    """The text is no pattern; the message says why."""
+
+
+class SearchTooLong(Exception):
+    """A pattern was not decided within the time limit."""
+
+
+class CompiledPattern(NamedTuple):
+    """A pattern that is ready to be searched for."""
+
+    machine: Any
+    """A compiled pattern of the package `regex`."""
+
+    def found_in(self, text: str) -> bool:
+        """Whether the pattern matches anywhere in the text; SearchTooLong when that takes longer than `LONGEST_SEARCH`."""
+        try:
+            return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None
+        except (TimeoutError, MemoryError) as error:
+            raise SearchTooLong from error
+
+
+@functools.lru_cache(maxsize=256)
+def replace_folding_letters(text: str) -> str:
+    """The text with stand-ins for the letters that `regex` alone takes for letters of ASCII where case does not matter."""
+    return text if text.isascii() else text.translate(_FOLDED_TO_ASCII)
+
+
+def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
+    """The pattern, ready to be searched for; BadPattern where it is none. Compiled once per process."""
+    result = _compile(pattern, ignore_case)
+    if isinstance(result, str):
+        raise BadPattern(result)
+    return result
+
+
+def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
+    """Why a text is no pattern; None: it is one."""
+    result = _compile(pattern, ignore_case)
+    return result if isinstance(result, str) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile(pattern: str, ignore_case: bool) -> CompiledPattern | str:
+    import regex
+
+    try:
+        _check_size(pattern)
+        return CompiledPattern(
+            regex.compile(python_pattern(replace_folding_letters(pattern)), regex.V0 | (regex.I if ignore_case else 0))
+        )
+    except BadPattern as fault:
+        return str(fault)
+    except regex.error as fault:
+        return str(fault.msg)
+    except (RecursionError, MemoryError, OverflowError) as fault:
+        return f"it is too large to be searched for ({type(fault).__name__})"
+
+
+def _check_size(pattern: str) -> None:
+    """Refuse a pattern that could have more than `LARGEST_PATTERN` parts: counted groups may lie in one another."""
+    most, groups = 1, 1
+    for token in _TOKEN.finditer(pattern):
+        least = int((token["least"] or "1")[:9])
+        most = max(most, least)
+        groups *= max(1, least) if token["of_group"] else 1
+    if len(pattern) * most * groups > LARGEST_PATTERN:
+        raise BadPattern(f"its parts have to occur more than {LARGEST_PATTERN:,} times")
+
+
+def python_pattern(pattern: str) -> str:
+    """A pattern of JavaScript's as `regex` writes it; BadPattern for what only `regex` takes."""
+    return _TOKEN.sub(_translate, pattern)
+
+
+def _translate(token: re.Match[str]) -> str:
+    if token["group"]:
+        raise BadPattern(f"{token.string[token.start() : token.end() + 1]!r} opens no kind of group")
+    if token["open"]:
+        raise BadPattern("a square bracket is not closed")
+    if token["times"]:
+        if token["again"]:
+            raise BadPattern(f"nothing stands before '+' that could occur several times, at {token.end()}")
+        return token["times"]
+    if token["set"]:
+        return f"[{_IN_SET.sub(_translate_in_set, token['set'])}]"
+    if token["escape"]:
+        return _translate_escape(token["escape"])
+    if token["any"]:
+        return "(?s:.)"
+    return {"[]": "(?!)", "$": r"\Z", ".": _caseless_set("^\n\r\u2028\u2029"), "{": r"\{"}[token[0]]
+
+
+def _translate_escape(escape: str) -> str:
+    kind = escape[0]
+    if kind in "bB":
+        return rf"(?a:\{kind})"
+    if kind.lower() in _NAMED_SETS:
+        return _caseless_set(f"{'^' if kind.isupper() else ''}{_NAMED_SETS[kind.lower()]}")
+    if kind == "k" and len(escape) > 1:
+        return f"(?P={escape[2:-1]})"
+    return _plain_escape(escape)
+
+
+def _caseless_set(members: str) -> str:
+    """A set that has both cases of its letters; `regex` looks through it several times faster when it need not try both."""
+    return f"(?-i:[{members}])"
+
+
+def _translate_in_set(token: re.Match[str]) -> str:
+    if token["bracket"]:
+        return r"\["
+    if kind := token["named"]:
+        hyphen = r"\-" if token["hyphen"] else ""
+        return f"{hyphen}{(_NAMED_SETS | _OTHERS_IN_SET)[kind]}"
+    return _plain_escape(token["escape"]) if token["escape"] != "b" else r"\x08"
+
+
+def _plain_escape(escape: str) -> str:
+    """An escape that stands for one character: letters without a meaning of their own stand for themselves."""
+    letter = escape if len(escape) == 1 and escape.isalpha() and escape not in "cfnrtv" else ""
+    return letter or f"\\{escape}"
+
+
+def word_count(text: str) -> int:
+    """How many runs of characters are not white space, as JavaScript sees white space (`\\S+`)."""
+    return sum(1 for _ in _WORD_RUN.finditer(text))
