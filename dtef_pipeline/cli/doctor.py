@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from dtef_pipeline.cli.doctor_checks import CHECKS
+from dtef_pipeline.cli.doctor_checks import DOCTOR_CHECKS
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line
@@ -40,7 +40,7 @@ def doctor(output: str) -> int:
 
 
 def _findings(settings: Settings) -> Iterator[Diagnosis]:
-    for name, check in CHECKS.items():
+    for name, check in DOCTOR_CHECKS.items():
         try:
             yield check(settings)
         except Exception as error:  # a check that fails must not hide the others

@@ -19,9 +19,9 @@ from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.text.counted import and_more, counted
 from resources.settings import Settings, shipped
 
-_DISTRIBUTION = "dtef-pipeline"
+_PACKAGE = "dtef-pipeline"
 _MOST_PACKAGES = 5
-_DAMAGE_WITHIN_S = 10.0
+_DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
 _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; mend what it names, and start it again"
@@ -30,7 +30,7 @@ _MEND_PANEL = "mend the file (docs/nightly.md says what it may hold), or go on w
 
 def check_python(settings: Settings) -> Diagnosis:
     """The version of Python."""
-    found, wanted = platform.python_version(), metadata(_DISTRIBUTION)["Requires-Python"]
+    found, wanted = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
     if SpecifierSet(wanted).contains(found, prereleases=True):
         return Diagnosis("Python", "ok", found)
     return Diagnosis("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
@@ -38,7 +38,7 @@ def check_python(settings: Settings) -> Diagnosis:
 
 def check_packages(settings: Settings) -> Diagnosis:
     """The packages that are needed and, in a checkout, whether they are those of requirements.lock."""
-    wanted = [Requirement(text) for text in requires(_DISTRIBUTION) or []]
+    wanted = [Requirement(text) for text in requires(_PACKAGE) or []]
     versions = {one: package_version(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})}
     wrong = [
         f"{one.name} {found or 'is not installed'}, where {one.specifier or 'any version'} is needed"
@@ -87,7 +87,7 @@ def check_responses(settings: Settings) -> Diagnosis:
         return absent(check, path, "DTEF_RESPONSES")
     if is_file and path.is_dir():
         return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", elsewhere("DTEF_RESPONSES"))
-    if is_file and path.stat().st_size and (damage := damage_of(path, _DAMAGE_WITHIN_S)):
+    if is_file and path.stat().st_size and (damage := damage_of(path, _DAMAGE_SEARCH_S)):
         file = shlex.quote(str(path))
         remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"
         return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
@@ -275,7 +275,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
     return Diagnosis(check, "ok", "was never started here (`dtef ui` starts it)")
 
 
-CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
+DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
     "Python": check_python,
     "packages": check_packages,
     "response store": check_responses,

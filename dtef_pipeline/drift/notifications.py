@@ -17,7 +17,7 @@ NOT_COMPARED = "not compared"
 _FIELDS = ("verdict", "night_verdict", "direction", "shift", "shift_low", "shift_high", "first_snapshot", "changes")
 _MOST_JUDGED = 3
 """Series of which the text says what part the judges have in the shift."""
-_SENT = ("told", "night_told")
+_SENT_VERDICTS = ("told", "night_told")
 """Columns with the verdicts that were sent last."""
 
 
@@ -35,7 +35,7 @@ def unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     """
     rows = checks.to_pylist()
     return checks.filter(
-        pa.array([_due(row, tell) != {name: row[name] or "none" for name in _SENT} for row in rows], pa.bool_())
+        pa.array([_due(row, tell) != {name: row[name] or "none" for name in _SENT_VERDICTS} for row in rows], pa.bool_())
     )
 
 
@@ -69,7 +69,7 @@ def _due(row: Mapping[str, Any], tell: Sequence[str]) -> dict[str, str]:
 
 
 def _with_sent(checks: pa.Table, sent: Sequence[Mapping[str, str | None]]) -> pa.Table:
-    for name in _SENT:
+    for name in _SENT_VERDICTS:
         column = pa.array([row.get(name) for row in sent], pa.string())
         checks = checks.set_column(checks.schema.get_field_index(name), checks.schema.field(name), column)
     return checks

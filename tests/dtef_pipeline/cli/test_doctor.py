@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.cli import doctor_checks
-from dtef_pipeline.cli.doctor_checks import CHECKS, check_packages, locked_versions
+from dtef_pipeline.cli.doctor_checks import DOCTOR_CHECKS, check_packages, locked_versions
 from resources.responses.store import ResponseStore
 from resources.sandbox.run import FoundLevel
 from resources.settings import Settings
@@ -70,14 +70,14 @@ def test_a_sandbox_without_any_better_level_says_what_to_install(state: Path, mo
 
 
 def state_of(check: str) -> tuple[str, str]:
-    found = CHECKS[check](Settings.from_environment())
+    found = DOCTOR_CHECKS[check](Settings.from_environment())
     return found.state, f"{found.found}: {found.remedy}"
 
 
 def test_a_state_in_use_is_in_order_and_stays_as_it_was(ingested: Path) -> None:
     before = looks(ingested)
     found = findings()
-    assert set(found) == set(CHECKS)
+    assert set(found) == set(DOCTOR_CHECKS)
     assert {row["state"] for row in found.values()} <= {"ok", "warning"}
     assert found["warehouse"]["found"].startswith(f"{ingested}/warehouse: ")
     assert looks(ingested) == before

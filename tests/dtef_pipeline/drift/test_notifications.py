@@ -19,7 +19,13 @@ VERDICTS = [None, "none", "watch", "drift"]
 
 
 def checks(*rows: dict[str, Any]) -> pa.Table:
-    usual = {"model": "m", "model_variant": "v", "context_level": "0", "condition": "c", "latest_snapshot": "2026-03-08"}
+    usual: dict[str, Any] = {
+        "model": "m",
+        "model_variant": "v",
+        "context_level": "0",
+        "condition": "c",
+        "latest_snapshot": "2026-03-08",
+    }
     usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "direction": "down", "first_snapshot": "2026-03-07"}
     usual |= {"gap": 0.1, "lowest": 0.5, "highest": 0.6, "lowest_snapshot": "a", "highest_snapshot": "b"}
     return pa.Table.from_pylist([{**usual, **row} for row in rows], MODEL_DRIFT)
@@ -124,6 +130,8 @@ def test_that_all_models_moved_is_sent_once_under_any_choice_of_verdicts(tell: l
     night = {"night_verdict": "watch", "night_shift": -0.08, "night_first_snapshot": "2026-03-07"}
     table = checks({"verdict": "watch", **night}, {"model_variant": "w", "verdict": "watch", **night})
     sent = message(table, SUBJECT, tell)
-    assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [("watch" if "watch" in tell else "none", "watch")] * 2
+    assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [
+        ("watch" if "watch" in tell else "none", "watch")
+    ] * 2
     assert "All models together moved down by 0.0800 since 2026-03-07 at context 0." in sent["text"]
     assert not len(unsent(after_sending(table, tell), tell))
