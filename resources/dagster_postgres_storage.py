@@ -7,10 +7,9 @@ tried before it is used, so a server that was restarted is no error. Named in `d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import sqlalchemy as sa
 from dagster import DagsterEventType, EventLogEntry
 
 # The table of events, to have the ids of many rows from one statement. Replaced by: a public batch of planned materializations.
@@ -26,9 +25,6 @@ from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 
 from resources.dagster_storage import last_of_each
-
-_LOOK_S = 5
-"""How long one who only looks waits for a server."""
 
 
 class PostgresEventLog(PostgresEventLogStorage):
@@ -84,20 +80,6 @@ class PostgresStorage(DagsterPostgresStorage):
             should_autocreate_tables=config_value.get("should_autocreate_tables", True),
             token_provider=get_token_provider_from_config(config_value),
         )
-
-
-def found_by(config_value: Any, queries: Mapping[str, str]) -> list[list[Any]]:
-    """The rows of each query, by the table that it reads; none of a table that is not there. Nothing is made.
-
-    `config_value`: what `dagster.yaml` says to the storage. Raises SQLAlchemyError. A server that is away is waited for a few seconds.
-    """
-    engine = sa.create_engine(_with_driver(pg_url_from_config(config_value)), connect_args={"connect_timeout": _LOOK_S})
-    try:
-        with engine.connect() as connection:
-            there = set(sa.inspect(connection).get_table_names())
-            return [list(connection.execute(sa.text(query))) if table in there else [] for table, query in queries.items()]
-    finally:
-        engine.dispose()
 
 
 def _with_driver(url: str) -> str:

@@ -63,7 +63,6 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     api_any_model: bool = False
     partitions_per_run: int | None = None
-    broker: str | None = field(default=None, repr=False)
     # Left out of the hash: settings are keys of caches, and a mapping has none.
     provider_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
 
@@ -91,7 +90,6 @@ class Settings:
             api_any_model=env.get(API_ANY_MODEL, "0") not in ("", "0"),
             partitions_per_run=_positive("DTEF_PARTITIONS_PER_RUN", env.get("DTEF_PARTITIONS_PER_RUN", "").strip()),
             provider_limits=_limits("DTEF_PROVIDER_LIMITS", env.get("DTEF_PROVIDER_LIMITS", "")),
-            broker=env.get("DTEF_BROKER", "").strip() or None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 

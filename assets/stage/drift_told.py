@@ -14,7 +14,6 @@ from dtef_pipeline.drift.notifications import after_sending, carry_over, message
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, by_verdict, moved_words, night_words, place_words
-from dtef_pipeline.text.counted import counted
 
 
 def counted_verdicts(rows: pa.Table) -> dict[str, int]:
@@ -91,12 +90,9 @@ def send_verdicts(
         return "off: DTEF_WEBHOOK is not set"
     if not news:
         return "nothing new to send"
-    sent = store.webhook.send({**message(checks, subject, tell, order=order), "table": table})
-    if sent.problem:
-        context.log.warning(
-            f"webhook: {sent.problem}, after {counted(sent.attempts, 'attempt')}; sent again with the next `{table}`"
-        )
-        return f"failed, and sent again the next time: {sent.problem}"
+    if problem := store.webhook.send({"table": table, **message(checks, subject, tell, order=order)}):
+        context.log.warning(f"webhook: {problem}; sent again with the next `{table}`")
+        return f"failed, and sent again the next time: {problem}"
     store.warehouse.write(table, after_sending(checks, tell))
     return f"sent the verdicts of {news} series"
 

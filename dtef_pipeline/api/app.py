@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,8 +21,7 @@ from dtef_pipeline.api import (
     review_pages,
     scenario_routes,
 )
-from dtef_pipeline.api.bodies import BodyLimit
-from dtef_pipeline.api.http_methods import HeadAsGet
+from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
 from dtef_pipeline.api.layout import answer_with_pages
 from dtef_pipeline.api.operator_pages import page_routers
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
@@ -75,6 +74,7 @@ def make_app(services: Services) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(require_storable_text)],
         responses={"4XX": {"model": ProblemBody, "description": "What is wrong, as problem+json (RFC 9457)."}},
     )
     app.state.services, app.state.watch, app.state.health = services, watch, HealthLook(services)
@@ -84,7 +84,6 @@ def make_app(services: Services) -> FastAPI:
         app.include_router(one)
     description.describe(app)
     app.add_middleware(BodyLimit)
-    app.add_middleware(HeadAsGet)
     app.add_middleware(_AnswerHeaders)
     return app
 

@@ -13,7 +13,6 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 
 from dtef_pipeline.api.access import LOWEST_ROLE_OF, Operating
-from dtef_pipeline.api.bodies import WITHOUT_BODY
 from dtef_pipeline.api.problems import PROBLEM_TYPE
 from dtef_pipeline.api.tokens import TokenRole
 
@@ -90,7 +89,7 @@ def _refusals(method: str, path: str, operation: Mapping[str, Any]) -> set[int]:
         found.add(404)
     if operation.get("parameters") or "requestBody" in operation:
         found.add(422)
-    return found if method in WITHOUT_BODY else found | {400, 408, 413}
+    return found if method == "GET" else found | {400, 413}
 
 
 def _add_headers(operation: dict[str, Any]) -> None:

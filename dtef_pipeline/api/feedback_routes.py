@@ -95,7 +95,7 @@ class TakenVote(Part):
     vote_id: str
 
 
-async def _require_json(request: Request) -> None:
+async def _require_json(request: Request, held: Reviewing) -> None:
     if not is_json(request):
         raise not_json(request)
 

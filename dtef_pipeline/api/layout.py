@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
 from dtef_pipeline.api.elements import Content, Html, element, link
-from dtef_pipeline.api.problems import Problem, told_methods, told_problem
+from dtef_pipeline.api.problems import Problem, told_problem
 from dtef_pipeline.api.sent_forms import form_lists
 from dtef_pipeline.api.services import services_of
 from dtef_pipeline.api.tokens import HeldToken, TokenRole
@@ -136,16 +136,10 @@ def page_router() -> APIRouter:
 
 def answer_with_pages(app: FastAPI) -> None:
     """Have what no route answers be a page, but for programs."""
-
-    async def answered(request: Request, error: Exception) -> Response:
-        if (methods := told_methods(request, error)) is not None:
-            return methods
-        return await told_error(request, error)
-
-    app.add_exception_handler(HTTPException, answered)
+    app.add_exception_handler(HTTPException, _answer_error)
 
 
-async def told_error(request: Request, error: Exception) -> Response:
+async def _answer_error(request: Request, error: Exception) -> Response:
     """The answer of an error: a page, but for programs."""
     return await (told_problem if request.url.path.startswith(_OF_PROGRAMS) else _error_page)(request, error)
 

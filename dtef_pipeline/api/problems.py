@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
-from dtef_pipeline.api.http_methods import SERVER_ITSELF, methods_of
 from dtef_pipeline.api.plans import NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
 from dtef_pipeline.documents import Reason, spelled, told_faults
 from dtef_pipeline.errors import (
@@ -219,27 +218,17 @@ def _body_model(request: Request) -> type[BaseModel]:
 
 async def _of_framework(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = methods_of(request)
-    return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), headers)
+    return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), error.headers)
 
 
 def _unread_body(cause: BaseException | None) -> str | None:
     """Why a body could not be read, of which the framework says no more than that; None: the error is another."""
     if isinstance(cause, RecursionError):
         return "the body nests too deeply"
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is not UTF-8, which JSON is sent in: {cause.reason} at byte {cause.start + 1}"
     # A fault of the JSON itself is told elsewhere, with its place.
     return "the body has a number with too many digits" if isinstance(cause, ValueError) else None
-
-
-def told_methods(request: Request, error: Exception) -> Response | None:
-    """The methods of the path, which are the answer to OPTIONS; None: that was not what the request asked, or there is no such path."""
-    if not isinstance(error, HTTPException) or request.method != "OPTIONS":
-        return None
-    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED and request.scope["path"] not in SERVER_ITSELF:
-        return None
-    return Response(status_code=204, headers={"Allow": methods_of(request)})
 
 
 async def _of_fault(request: Request, error: Exception) -> JSONResponse:

@@ -337,10 +337,9 @@ for _other in (export_blueprints, responses, rubric, qa, games, preference, scor
 @of_format
 @reports_errors
 def doctor(output: str) -> None:
-    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, broker, disk space.
+    """Check Python, packages, response store, warehouse, models and keys, panel, sandbox, Dagster's home and its daemon.
 
-    A line per check says ok, warning or problem, and what to do. Nothing is made or changed, no model is asked, and no key is shown.
-    A PostgreSQL server that holds the responses is asked for its version, and a bucket on S3 whether it keeps versions; the broker is pinged.
+    A line per check says ok, warning or problem, and what to do. Nothing is changed, no model is asked, and no key is shown.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.

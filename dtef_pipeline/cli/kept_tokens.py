@@ -14,11 +14,9 @@ import pandas as pd
 import yaml
 from filelock import FileLock
 
-from dtef_pipeline.api.tokens import TOKEN_ROLES, HeldToken, new_token, read_tokens, token_hash
-from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.api.tokens import HeldToken, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 
 _FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
@@ -54,25 +52,6 @@ def remove(name: str) -> None:
             raise ConfigError(f"{path}: {name[:80]!r} holds no token; those who do: {known}")
         _write(path, left)
     click.echo(f"the token of {name} is refused from now on")
-
-
-def check_tokens(settings: Settings) -> Diagnosis:
-    """Whether the API could tell who asks. Nothing is changed."""
-    check, path = "API tokens", settings.api_tokens
-    if path is None:
-        return Diagnosis(check, "ok", "none (DTEF_API_TOKENS is not set): `dtef api` does not start, except with --dev")
-    try:
-        held = read_tokens(path)
-        mode = path.stat().st_mode
-    except ConfigError as error:
-        return Diagnosis(check, "problem", str(error), "mend the file; or make one: dtef tokens new NAME --role admin")
-    counts = [counted(sum(one.role == role for one in held), role) for role in TOKEN_ROLES]
-    found = f"{path}: {', '.join(counts)}"
-    if mode & _FOR_OTHERS:
-        return Diagnosis(check, "warning", f"{found}; every user of this machine may read it", f"close it: chmod o= {path}")
-    if not held:
-        return Diagnosis(check, "warning", found, "nobody may use the API: dtef tokens new NAME --role admin")
-    return Diagnosis(check, "ok", found)
 
 
 def _required() -> Path:

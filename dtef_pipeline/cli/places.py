@@ -1,15 +1,12 @@
-"""What lies at a path, for `dtef doctor`: whether it is there, whether it can be made or written, and what an SQLite file holds."""
+"""What lies at a path, for `dtef doctor`: whether it is there, and whether it can be made or written."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from dtef_pipeline.cli.findings import Diagnosis
 
@@ -54,16 +51,3 @@ def nearest(path: Path) -> Path:
     """The path, or the nearest folder or file above it that is there."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if os.path.lexists(place))
-
-
-def rows(path: Path, query: str) -> list[Any]:
-    """Of an SQLite file that is only read: nothing where it is not there, or empty, and so about to be made.
-
-    Raises sqlite3.Error. `immutable`: SQLite makes no files beside it, where nobody has it open.
-    """
-    if not path.exists() or not path.stat().st_size:
-        return []
-    alone = not path.with_name(f"{path.name}-wal").exists()
-    address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
-    with closing(sqlite3.connect(address, uri=True, timeout=5)) as connection:
-        return connection.execute(query).fetchall()

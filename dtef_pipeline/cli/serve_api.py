@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.asked_settings import load_slow_packages
-from dtef_pipeline.api.connections import PatientHttp
 from dtef_pipeline.api.problems import problem_answer
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
@@ -28,6 +27,10 @@ from resources.settings import Settings
 
 _LAST_WORDS_S = 3
 """How long requests under way may go on after the server was told to stop."""
+_LARGEST_HEADERS = 64_000
+"""Bytes."""
+_MOST_CONNECTIONS = 500
+"""Streams of events included; a service has 1,024 open files by default."""
 _LOOPBACK_NAME = "localhost"
 
 
@@ -86,7 +89,7 @@ def _announce(settings: Settings, address: str, is_open: bool) -> None:
 
 def _warnings(is_near: bool, is_sole: bool, store: str) -> Iterator[str]:
     if not is_near:
-        yield "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front"
+        yield "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/operate.md)"
     if not is_sole:
         yield (
             f"another `dtef api` serves the store {store} already; logins hold at one of them only, and each counts failed logins for "
@@ -107,7 +110,10 @@ def _config(services: Services) -> uvicorn.Config:
     # No line per request: nothing of a request is kept where it does not belong.
     return uvicorn.Config(
         _app(services),
-        http=PatientHttp,
+        # The protocol that limits the size of headers.
+        http="h11",
+        h11_max_incomplete_event_size=_LARGEST_HEADERS,
+        limit_concurrency=_MOST_CONNECTIONS,
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -12,7 +12,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.connections import PatientHttp
 from dtef_pipeline.api.services import Services
 
 PATIENCE_OF_TESTS_S = 60.0
@@ -30,7 +29,7 @@ class ServedApi(NamedTuple):
 def served(services: Services) -> Iterator[ServedApi]:
     """The application over these services for the time of the block."""
     app = make_app(services)
-    config = uvicorn.Config(app, http=PatientHttp, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, http="h11", host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""What HTTP asks of every path, whichever route it is: HEAD, the header Allow, and JSON in which each key stands once."""
+"""What holds for every path, whichever route it is: methods, sizes of bodies, text that can be stored."""
 
 from __future__ import annotations
 
@@ -6,62 +6,52 @@ import dataclasses
 from itertools import product
 from pathlib import Path
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api import bodies
 from dtef_pipeline.cli.serve_api import _app
-from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, operator_client
 from tests.dtef_pipeline.api.made import client_in, services_in
-from tests.dtef_pipeline.api.served import served
+from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
 
 
+def test_a_path_that_does_not_take_the_method_is_a_problem(tmp_path: Path) -> None:
+    with client_in(tmp_path) as client:
+        answer = client.delete("/api/personas")
+        assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
+        assert answer.headers["allow"]
+        assert client.delete("/login").headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("role", ["operator", None])
 @pytest.mark.parametrize(
-    ("path", "methods"),
-    [
-        ("/api/personas", "GET, HEAD, OPTIONS, POST"),
-        ("/api/personas/calm", "GET, HEAD, OPTIONS, PUT"),
-        ("/api/scenarios/poker/kuhn", "GET, HEAD, OPTIONS, PUT"),
-        ("/api/feedback/votes", "OPTIONS, POST"),
-        ("/login", "GET, HEAD, OPTIONS, POST"),
-    ],
+    ("path", "kind"), [("/api/personas", "application/problem+json"), ("/login", "text/html; charset=utf-8")]
 )
-def test_all_methods_of_a_path_are_told(path: str, methods: str, tmp_path: Path) -> None:
-    """Of two routes with one path, the methods of the first alone were told."""
+def test_a_body_over_the_limit_is_refused(path: str, kind: str, role: str | None, tmp_path: Path) -> None:
+    body = b'{"id": "' + b"x" * bodies.LARGEST_BODY + b'"}'
+    with served(services_in(tmp_path)) as api, client_in(tmp_path, role) as client:
+        headers = {**client.headers, "Content-Type": "application/json", "Origin": api.address}
+        for content in (body, iter([body[:900_000], body[900_000:]])):
+            answer = httpx2.post(api.address + path, content=content, headers=headers, timeout=PATIENCE_OF_TESTS_S)
+            assert (answer.status_code, answer.headers["content-type"]) == (413, kind)
+            assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_text_that_cannot_be_stored_is_refused(tmp_path: Path) -> None:
+    """PostgreSQL stores neither NUL nor half a surrogate pair: these were errors of the server."""
     with client_in(tmp_path) as client:
-        answer = client.delete(path)
-        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
-        assert answer.headers["content-type"].partition(";")[0] == (
-            "application/problem+json" if path.startswith("/api") else "text/html"
-        )
-        answer = client.options(path)
-        assert (answer.status_code, answer.headers["allow"], answer.content) == (204, methods, b"")
-
-
-def test_head_is_answered_as_get_without_the_body(tmp_path: Path) -> None:
-    with client_in(tmp_path) as client:
-        for path in ("/api/scenarios", "/login", "/static/api.css", "/api/nothing"):
-            whole, head = client.get(path), client.head(path)
-            assert (head.status_code, head.content) == (whole.status_code, b""), path
-            assert head.headers == whole.headers, path
-        assert client.head("/api/feedback/votes").status_code == 405
-
-
-def test_head_of_a_stream_ends(tmp_path: Path) -> None:
-    services = services_in(tmp_path)
-    with served(services) as api, operator_client() as http:
-        answer = http.head(api.address + events_path(asked_evaluation(services.evaluations)))
-        assert answer.status_code == 200
-        assert answer.headers["content-type"].startswith("text/event-stream")
-
-
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """The last was taken, and nobody was told of the first."""
-    twice = '{"id": "calm", "traits": {"patience": "high", "patience": "low"}}'
-    with client_in(tmp_path) as client:
-        for kind in ("application/json", "application/merge-patch+json; charset=utf-8"):
-            answer = client.post("/api/personas", content=twice, headers={"Content-Type": kind})
-            assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "patience"), kind
+        for text, is_stored in (
+            (r"\ud800", False),
+            (r"\ud83dx\ude00", False),
+            (r"a\\\u0000", False),
+            (r"\u0000", False),
+            (r"\\u0000", True),
+            (r"\ud83d\ude00", True),
+        ):
+            sent = f'{{"id": "calm", "system_prompt": "x", "display_name": "{text}"}}'
+            answer = client.post("/api/personas", content=sent, headers={"Content-Type": "application/json"})
+            assert (answer.status_code == 400) is not is_stored, text
 
 
 @pytest.mark.parametrize(
@@ -75,9 +65,8 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         '{"id": "calm"}'.encode("utf-32-be"),
     ],
 )
-def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_sent_in_utf8(body: bytes, tmp_path: Path) -> None:
     """Half a surrogate pair as bytes was an error of the server, and UTF-16 brought in what is refused otherwise."""
-    monkeypatch.setattr(bodies, "LINGER_S", 0.0)
     with client_in(tmp_path) as client:
         for path, kind in product(
             ("/api/personas", "/api/evaluations", "/api/feedback/votes"), ("application/json", "application/a+b+json")

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.cli.asked_models import check_models
 from resources.gateway.reached import reached
-from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import ok
 from tests.strict_json import strict
 
@@ -56,20 +54,6 @@ def test_the_table_has_both_columns() -> None:
     line = next(line for line in printed.splitlines() if line.strip().startswith("mine "))
     assert line.split()[-2:] == ["direct", "http://[...]@gpu-box:8000/v1"]
     assert PLANTED not in printed
-
-
-@pytest.mark.usefixtures("listed")
-def test_doctor_names_the_servers_of_ones_own() -> None:
-    found = {one.check: one for one in check_models(Settings.from_environment())}
-    assert found["model servers"].found == (
-        "asked directly: mine at http://[...]@gpu-box:8000/v1, in-path at https://h.example/[key]/v1; "
-        "by litellm: by-wish at http://h.example/v1, translated at http://h.example/v1, elsewhere at http://h.example/v1 (not tried)"
-    )
-    assert PLANTED not in str(found)
-
-
-def test_without_a_server_of_ones_own_doctor_has_no_line_for_them(state: Path) -> None:
-    assert "model servers" not in {one.check for one in check_models(Settings.from_environment())}
 
 
 def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:

@@ -13,8 +13,7 @@ import uvicorn
 
 from dtef_pipeline.api.tokens import read_tokens, token_hash
 from dtef_pipeline.cli import serve_api
-from dtef_pipeline.cli.findings import Diagnosis
-from dtef_pipeline.cli.kept_tokens import add, check_tokens
+from dtef_pipeline.cli.kept_tokens import add
 from resources.responses.sole_server import sole_server
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -80,29 +79,6 @@ class TestTokens:
 
     def test_without_a_file_named_the_variable_is_asked_for(self, state: Path) -> None:
         assert "DTEF_API_TOKENS is not set" in refused("tokens", "new", "alice", "--role", "admin")
-
-
-class TestDoctor:
-    def found(self) -> Diagnosis:
-        return check_tokens(Settings.from_environment())
-
-    def test_it_says_whether_there_are_tokens_and_who_can_read_them(self, tokens: Path) -> None:
-        missing = self.found()
-        assert missing.state == "problem"
-        assert "dtef tokens new" in missing.remedy
-        made("alice", "admin")
-        assert self.found() == Diagnosis("API tokens", "ok", f"{tokens}: 0 reviewers, 0 operators, 1 admin")
-        tokens.chmod(0o604)
-        opened = self.found()
-        assert (opened.state, opened.remedy) == ("warning", f"close it: chmod o= {tokens}")
-        tokens.chmod(0o600)
-        ok("tokens", "remove", "alice")
-        assert self.found().state == "warning"
-
-    def test_no_tokens_are_no_problem(self, state: Path) -> None:
-        found = self.found()
-        assert found.state == "ok"
-        assert "DTEF_API_TOKENS is not set" in found.found
 
 
 class TestStart:

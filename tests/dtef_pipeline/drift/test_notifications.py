@@ -19,7 +19,13 @@ VERDICTS = [None, "none", "watch", "drift"]
 
 
 def checks(*rows: dict[str, Any]) -> pa.Table:
-    usual = {"model": "m", "model_variant": "v", "context_level": "0", "condition": "c", "latest_snapshot": "2026-03-08"}
+    usual: dict[str, Any] = {
+        "model": "m",
+        "model_variant": "v",
+        "context_level": "0",
+        "condition": "c",
+        "latest_snapshot": "2026-03-08",
+    }
     usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "direction": "down", "first_snapshot": "2026-03-07"}
     usual |= {"gap": 0.1, "lowest": 0.5, "highest": 0.6, "lowest_snapshot": "a", "highest_snapshot": "b"}
     return pa.Table.from_pylist([{**usual, **row} for row in rows], MODEL_DRIFT)
@@ -91,21 +97,14 @@ def test_verdicts_that_are_not_worth_telling_count_as_none() -> None:
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:
+    changes = [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}]
     table = checks(
-        {
-            "verdict": "drift",
-            "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
-            "moved": [{"question": "T1/q0", "shift": -0.3, "text": "Do you?"}],
-        },
+        {"verdict": "drift", "changes": changes},
         {"model_variant": "w", "verdict": "none", "latest_snapshot": "base"},
         {"model_variant": "x", "verdict": "none", "told": "watch", "shift": None, "shift_low": None, "shift_high": None},
     )
     sent = json.loads(json.dumps(message(table, SUBJECT), allow_nan=False))
-    assert {name: sent[name] for name in ("version", "event", "snapshot")} == {
-        "version": 1,
-        "event": "drift",
-        "snapshot": "2026-03-08",
-    }
+    assert sent["snapshot"] == "2026-03-08"
     assert sent["text"].startswith("Drift in 1 of 3 series. Largest: m at context 0, down by 0.1000 since 2026-03-07.")
     first, back = sent["series"]
     assert first == {
@@ -118,16 +117,10 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         "was": "none",
         "direction": "down",
         "shift": -0.1,
-        "low": -0.2,
-        "high": -0.05,
+        "shift_low": -0.2,
+        "shift_high": -0.05,
         "first_snapshot": "2026-03-07",
-        "drifts_in": None,
-        "control": None,
-        "apart_shift": None,
-        "night_shift": None,
-        "night_first_snapshot": None,
-        "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
-        "moved": [{"question": "T1/q0", "shift": -0.3, "text": "Do you?"}],
+        "changes": changes,
     }
     assert (back["model_variant"], back["verdict"], back["was"], back["shift"]) == ("x", "none", "watch", None)
 
