@@ -147,6 +147,12 @@ def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:
     assert "no icc: 2 cells with repeated draws, at least 5 are needed" in row["note"]
 
 
+def test_the_reference_itself_has_no_detectable_difference() -> None:
+    row = reliable(drawn(np.full((10, 1), 0.4)), references(10, 0.4, 0.3)).iloc[0]
+    assert np.isnan(row["model_detectable"])
+    assert "it is the reference" in row["note"]
+
+
 def test_single_draws_have_a_detectable_difference_and_no_icc() -> None:
     """The smallest difference that is found needs no repeated draws."""
     scores = np.random.default_rng(4).random((10, 1))

@@ -88,3 +88,13 @@ def test_a_marginal_that_contains_the_segments_has_no_true_spread() -> None:
     assert marginal["segment_sd_expected"] > 0
     assert "contains the segment's own answers" in marginal["consistency_note"]
     assert model.notna().all()
+
+
+def test_a_round_of_too_few_batteries_says_nothing_beside_another_one() -> None:
+    rng = np.random.default_rng(11)
+    one, few = (cells_of(drawn(1, 4, [1] * many, 0.03, rng)) for many in (6, 4))
+    few = few.assign(round="S2", cluster="S2-" + few["cluster"].astype(str), question_id="S2-" + few["question_id"].astype(str))
+    together = consistency_components(pd.concat([one, few], ignore_index=True), OPTIONS).iloc[0]
+    alone = consistency_components(one, OPTIONS).iloc[0]
+    names = ["segment_sd_expected", "segment_sd_true", "segment_p"]
+    assert together[names].to_numpy(float) == pytest.approx(alone[names].to_numpy(float))
