@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dtef_pipeline.text.spans import span_in_words
-from resources.failures import kept_links, one_line
+from resources.failures import kept_links, links, one_line
 
 FRESH_HEARTBEAT_S = 120.0
 """The daemon's parts say every 30 seconds that they live."""
@@ -85,7 +85,7 @@ def daemon_state(home: Path, sensor: str) -> DaemonState:
             beat = instance.get_daemon_heartbeats().get("SENSOR")
             look = sensor_look(instance, sensor)
     except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who looks.
-        return DaemonState(None, True, f"{type(error).__name__}: {error}"[:300])
+        return DaemonState(None, True, one_line(links(error), str(home)))
     if beat is None:
         return DaemonState(None, not look.is_stopped)
     ticks = SensorTicks(_time(look.ticked_at), _in_a_line(look.error) if look.error else None)

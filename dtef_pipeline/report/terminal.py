@@ -185,7 +185,7 @@ def _drawn(columns: Sequence[_TextColumn], rows: Sequence[int], fit: Fit) -> str
             column.heading,
             justify="right" if column.is_number else "left",
             width=column.width if is_narrow else None,
-            no_wrap=column.is_number,
+            no_wrap=column.is_number or column.heading.endswith("interval"),
             overflow="fold",
         )
     for row in rows:

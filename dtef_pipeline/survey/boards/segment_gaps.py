@@ -19,7 +19,7 @@ from dtef_pipeline.survey.keys import KEYS
 _NO_CEILINGS = "not tested: ceilings are not known, so sample size is not accounted for; ingest the round again"
 _EACH_BY_THE_OTHER = "not tested: each of the two segments is predicted by the other's answers"
 _ABOVE_CEILING = "not tested: the scores lie above the ceiling, as those of a model that knows the observed answers"
-_NOTHING_SHARED = "not tested: no other segment of the attribute was asked the same questions"
+_NO_COMMON_QUESTION = "not tested: no other segment of the attribute was asked the same questions"
 
 
 def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def _alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     rows = left.groupby("segment", observed=True, sort=False).agg(
         n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean")
     )
-    return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NOTHING_SHARED)
+    return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:

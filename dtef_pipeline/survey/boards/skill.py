@@ -14,7 +14,7 @@ from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import SamplingNoise
 
-_EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
+_EQUAL_SCORES, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
 """Room between the leave-one-out marginal and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
 ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
@@ -90,7 +90,7 @@ def _skill(grid: Grid) -> dict[str, Floats]:
 def _difference(first: Floats, second: Floats) -> Floats:
     """The difference, 0 where it is what rounding makes of equal numbers."""
     difference = first - second
-    difference[np.abs(difference) < _EQUAL] = 0
+    difference[np.abs(difference) < _EQUAL_SCORES] = 0
     return difference
 
 

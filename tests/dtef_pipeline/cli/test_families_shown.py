@@ -8,7 +8,7 @@ import pytest
 from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.cli import board_table
-from dtef_pipeline.report.fitting import Fit
+from dtef_pipeline.report.fitting import MOST_COLUMNS, Fit
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
 from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 
@@ -16,7 +16,9 @@ from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
-    monkeypatch.setattr(board_table, "terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out))
+    monkeypatch.setattr(
+        board_table, "terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MOST_COLUMNS)
+    )
 
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:

@@ -110,7 +110,7 @@ def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: W
 
 def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Warehouse) -> None:
     """The results of a later run stood among others of `base`, and nothing told them apart."""
-    assert "coverage  snapshot" not in ok(*BOARD)
+    assert "n episodes  snapshot" not in ok(*BOARD)
     rows = [{**row, "snapshot": "later"} for row in scored_games("little", "baseline/a", {1: (1, 2), 2: (3, 4)})]
     at = LEAGUE_SPACE.levels("poker/made")
     arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_SCORES]
@@ -120,7 +120,7 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
             house.write(name, table)
     found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--format", "json"))}
     assert found == {"little": ("later", 2.5), "much": ("base", 2.0), "other": ("base", 1.0)}
-    assert "coverage  snapshot" in ok(*BOARD)
+    assert "n episodes  snapshot" in ok(*BOARD)
     base = strict(ok(*BOARD, "--snapshot", "base", "--format", "json"))
     assert {row["player"]: row["mean"] for row in base} == {"little": 4.5, "much": 2.0, "other": 1.0}
     (later,) = strict(ok(*BOARD, "--snapshot", "later", "--format", "json"))

@@ -80,7 +80,7 @@ def voted(folder: Path) -> tuple[list[dict[str, Any]], str]:
 
 def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
     patch.setenv("COLUMNS", "120")
-    board = ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*").partition("\n\n")[0]
+    board = ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*").partition("\nnot shown:")[0]
     narrow = "\n".join(line[: line.index("similarity") + len("similarity")] for line in board.splitlines()[:1])
     counted = (
         "SELECT model, sum(n_partial) AS partial, sum(n_unscored) AS unscored FROM rubric_scores WHERE level = 'cell' "
