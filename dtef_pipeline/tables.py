@@ -153,18 +153,20 @@ SPENDING = (
 )
 """What requests came to."""
 
+GAP_FIELD = field("gap", pa.float64(), "Highest less lowest mean score, 0-1; null: not compared")
+REASON_FIELD = field("reason", pa.string(), "Comparison in words, or the reason why none was made")
 RULE = (
-    field("hours", pa.float64(), "Hours from the oldest to the newest snapshot; null when a time is unknown"),
     field("lowest", pa.float64(), "Lowest mean score, 0-1"),
     field("lowest_snapshot", pa.string(), "Snapshot of the lowest mean"),
     field("highest", pa.float64(), "Highest mean score, 0-1"),
     field("highest_snapshot", pa.string(), "Snapshot of the highest mean"),
-    field("gap", pa.float64(), "Highest less lowest mean score, 0-1"),
-    field("relative_gap", pa.float64(), "Gap relative to the lowest mean, 0 or more; infinite when that is 0"),
+    GAP_FIELD,
     field("flagged", pa.bool_(), "Flag of the documented rule: true from a gap of 0.05 and 10 % on"),
-    field("reason", pa.string(), "Comparison in words, or the reason why none was made"),
+    REASON_FIELD,
 )
-"""The documented drift rule."""
+"""The documented drift rule, of one test."""
+RANGE = (GAP_FIELD, REASON_FIELD)
+"""What the rule says of a whole model."""
 _OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
 EVIDENCE = (
     field(
@@ -178,7 +180,6 @@ EVIDENCE = (
         "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
     ),
     field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
-    field("direction", pa.string(), "Direction of the shift: up or down"),
     field(
         "shift",
         pa.float64(),
@@ -193,15 +194,10 @@ EVIDENCE = (
     ),
     field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
     field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
-    field("apart_shift", pa.float64(), "Shift beyond that of the other models of the same nights; null: no control"),
     field("outage", pa.list_(pa.string()), "Snapshots that were off for a while and came back: no drift"),
-    field("parsed_verdict", pa.string(), "Verdict on the responses alone that could be parsed; null: not compared"),
     field(
-        "parsed_shift",
-        pa.float64(),
-        "Shift over the responses that could be parsed alone, between the same snapshots; null: none",
+        "about", pa.list_(pa.string()), "What of the scores moved, and how far beyond the other models; empty: nothing to add"
     ),
-    field("drifts_in", pa.string(), "Kind of drift: score and parsed, parse rate, or score (not settled); null: no drift"),
 )
 """The evidence of drift beside the rule."""
 NIGHT = (
@@ -210,7 +206,6 @@ NIGHT = (
     field(
         "night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null without strong evidence"
     ),
-    field("night_log10_e", pa.float64(), "Highest e-value of a common shift so far, as log10; null: too few snapshots"),
 )
 """The verdict on what all models of the same nights did together."""
 TIMELINE = (

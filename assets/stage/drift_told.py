@@ -13,7 +13,16 @@ from assets.stage.resources import Store
 from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges, by_verdict, moved_words, night_words, place_words
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    all_moved,
+    beside_judges,
+    by_verdict,
+    moved_by,
+    moved_words,
+    night_words,
+    place_words,
+)
 
 
 def counted_verdicts(rows: pa.Table) -> dict[str, int]:
@@ -49,13 +58,13 @@ def _said(row: Mapping[str, Any], subject: Subject) -> str:
     judged = f"; {told}" if (told := beside_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judged}{night}"
-    size = f"{row['direction']} by {abs(row['shift']):.4f}"
+    size = moved_by(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
     moved = moved_words((row["moved"] or ())[:3], subject)
-    parsing = "; a drift of the parse rate" if row["drifts_in"] == "parse rate" else ""
-    return f"{who}: {size}{bounds}{since}{judged}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
+    about = "".join(f"; {line}" for line in row["about"] or ())
+    return f"{who}: {size}{bounds}{since}{judged}{about}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
 
 
 def with_told(context: dg.AssetExecutionContext, store: Store, table: str, checks: pa.Table, subject: Subject) -> pa.Table:

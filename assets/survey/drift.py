@@ -34,7 +34,6 @@ _PREVIEWED_CHECKS = [
     "n_snapshots",
     "verdict",
     "night_verdict",
-    "direction",
     "shift",
     "first_snapshot",
     "lowest",

@@ -29,7 +29,6 @@ _PREVIEWED_VERDICTS = [
     "model",
     "context_level",
     "n_snapshots",
-    "direction",
     "shift",
     "shift_low",
     "shift_high",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, is_equal
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import early_series, night_headline, place_words
+from dtef_pipeline.drift.verdict_text import early_series, moved_by, night_headline, place_words
 
 
 def headline(checks: pa.Table, subject: Subject) -> str:
@@ -29,17 +29,13 @@ def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     if drifted:
         worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {worst['direction']} by "
-            f"{abs(worst['shift']):.4f} since {worst['first_snapshot']}."
-            + (f" {len(watched)} more to watch." if watched else "")
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {moved_by(worst['shift'])} "
+            f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
         )
     if watched:
         worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
-        size = ""
-        if worst["gap"] is not None and not is_equal(worst["lowest"], worst["highest"]):
-            size = f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
-        where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
-        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
+        ranged = worst["reason"].partition(";")[0]
+        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}: {ranged}."
     compared = sum(row["verdict"] is not None for row in rows)
     if not compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)

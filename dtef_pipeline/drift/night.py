@@ -120,7 +120,6 @@ class Night:
     night_verdict: Literal["none", "watch"] | None = None
     night_shift: float | None = None
     night_first_snapshot: str | None = None
-    night_log10_e: float | None = None
 
     def row(self) -> dict[str, Any]:
         return {column.name: getattr(self, column.name) for column in NIGHT}
@@ -160,7 +159,7 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
         else np.zeros(1)
     )
     dated = reached and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
-    return Night(verdict, seen.shift, str(frame.index[seen.first]) if dated else None, seen.highest)
+    return Night(verdict, seen.shift, str(frame.index[seen.first]) if dated else None)
 
 
 def _nightly(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from dtef_pipeline.drift.verdict_text import NEWS, all_moved, beside_judges
 from dtef_pipeline.keys import Keys
 
 NOT_COMPARED = "not compared"
-_FIELDS = ("verdict", "night_verdict", "direction", "shift", "shift_low", "shift_high", "first_snapshot", "changes")
+_FIELDS = ("verdict", "night_verdict", "shift", "shift_low", "shift_high", "first_snapshot", "changes")
 _MOST_JUDGED = 3
 """Series of which the text says what part the judges have in the shift."""
 _SENT_VERDICTS = ("told", "night_told")

@@ -24,17 +24,15 @@ _ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of
 
 @dataclass(frozen=True, slots=True)
 class DriftVerdict:
-    """The rule applied to one series; `flagged` needs both thresholds. Scores are 0-1, `hours` may be unknown (None)."""
+    """The rule applied to one series; `flagged` needs both thresholds. Scores are 0-1."""
 
     n_snapshots: int
     n_items: int
-    hours: float | None
     lowest: float | None
     lowest_snapshot: str | None
     highest: float | None
     highest_snapshot: str | None
     gap: float | None
-    relative_gap: float | None
     flagged: bool
     reason: str
 
@@ -68,15 +66,14 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     if why_not:
         if why_not.startswith(TOO_CLOSE) and len(shared):
             why_not = f"{why_not} ({_extremes(shared.mean())})"
-        return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
+        return DriftVerdict(len(values.columns), len(shared), None, None, None, None, None, False, why_not)
     means = shared.mean()
     low, high = str(means.idxmin()), str(means.idxmax())
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
     flagged = is_large(lowest, gap)
     reason = _extremes(means) + ("" if flagged else ": below the thresholds 0.05 and 10 %")
-    relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
-    return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
+    return DriftVerdict(len(values.columns), len(shared), lowest, low, highest, high, gap, flagged, reason)
 
 
 def _extremes(means: pd.Series) -> str:
@@ -110,7 +107,7 @@ def of_one_snapshot(items: int, scored: int, *, is_timed: bool, temperature: flo
     hours = 0.0 if counts and is_timed else None
     shared = scored if counts else items
     why_not = _why_not(int(counts), shared, hours, temperature) or ""
-    return DriftVerdict(int(counts), shared, hours, None, None, None, None, None, None, False, why_not)
+    return DriftVerdict(int(counts), shared, None, None, None, None, None, False, why_not)
 
 
 def _names_a_day(labels: Sequence[str]) -> bool:

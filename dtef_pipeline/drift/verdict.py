@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -38,24 +38,22 @@ class Verdict:
 
     `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
     snapshot of what changed. Where the evidence dates a shift this is its first snapshot; of other series to watch the place where one change
-    explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them.
+    explains the means best; else the first snapshot after the baseline. `off`: places of outages: `moved` is without them. `apart_shift`: the
+    shift beyond that of the other models; None: no control. `parsed_shift`: that of the responses that could be parsed alone. `drifts_in`: what
+    of the scores drifted; None: nothing did.
     """
 
     verdict: Literal["none", "watch", "drift"]
     log10_e: float | None
     threshold: float
-    direction: Literal["up", "down"] | None
     shift: float | None
     shift_low: float | None
     shift_high: float | None
     first_snapshot: str | None
     baseline: tuple[str, ...]
     control: str
-    apart_shift: float | None
     outage: tuple[str, ...] = ()
-    parsed_verdict: Literal["none", "watch", "drift"] | None = None
-    parsed_shift: float | None = None
-    drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
+    about: tuple[str, ...] = ()
 
     moved: list[Moved] | None
     pairs: Paired
@@ -65,6 +63,9 @@ class Verdict:
     apart: Floats | None
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    apart_shift: float | None
+    parsed_shift: float | None = None
+    drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
 
     def row(self, subject: Subject) -> dict[str, Any]:
         """The columns of EVIDENCE, and `moved` with each item under the family's word for one."""
@@ -127,7 +128,7 @@ def verdict_on(
     return replace(
         _of_scores(found, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
-        parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
+        about=tuple(_about(found, drifts_in, parsed_shift)),
         parsed_shift=parsed_shift,
         drifts_in=drifts_in,
         notes=(*_notes(found, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
@@ -143,14 +144,12 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
         verdict=found.verdict,
         log10_e=seen.highest,
         threshold=threshold,
-        direction=("up" if seen.shift > 0 else "down") if seen.shift else None,
         shift=seen.shift,
         shift_low=seen.low,
         shift_high=seen.high,
         first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(found.control.models) if found.control else "none",
-        apart_shift=found.apart_shift,
         moved=pairs.moved(since, seen.until, without=off) if seen.first is not None else None,
         pairs=pairs,
         seen=seen,
@@ -158,6 +157,7 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
         off=off,
         apart=found.control.apart if found.control else None,
         controls=found.control.models if found.control else (),
+        apart_shift=found.apart_shift,
     )
 
 
@@ -240,6 +240,20 @@ def _drifts_in(
     if read is not None and read.drifted:
         return "score and parsed"
     return "parse rate" if parsed is None or abs(parsed) < abs(shift or 0.0) / 2 else "score"
+
+
+def _about(found: _Found, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
+    """What of the scores moved, and how far beyond the other models; nothing where all is plain."""
+    if drifts_in == "parse rate":
+        yield f"a drift of the parse rate: the responses that could be parsed moved by {_signed(parsed_shift)}"
+    elif drifts_in == "score":
+        yield f"not settled on parsed responses alone, which moved by {_signed(parsed_shift)}"
+    if found.verdict != "none" and found.control:
+        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_signed(found.apart_shift)}"
+
+
+def _signed(value: float | None) -> str:
+    return "an unknown amount" if value is None else f"{value:+.4f}"
 
 
 def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]:

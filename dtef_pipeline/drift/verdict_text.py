@@ -96,8 +96,12 @@ def all_moved(row: Mapping[str, Any]) -> bool:
 
 def night_words(row: Mapping[str, Any]) -> str:
     """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `all_moved` is true."""
-    way = "up" if row["night_shift"] > 0 else "down"
-    return f"all models together moved {way} by {abs(row['night_shift']):.4f} since {row['night_first_snapshot']}"
+    return f"all models together moved {moved_by(row['night_shift'])} since {row['night_first_snapshot']}"
+
+
+def moved_by(shift: float) -> str:
+    """`down by 0.0812`."""
+    return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
 def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
@@ -112,13 +116,7 @@ def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[
 
 def about_words(row: Mapping[str, Any]) -> list[str]:
     """What a verdict is and is not about, a line each: what of the scores moved, the other models, the night. Nothing where all is plain."""
-    lines = []
-    if row["drifts_in"] == "parse rate":
-        lines.append(f"a drift of the parse rate: the responses that could be parsed moved by {_signed(row['parsed_shift'])}")
-    elif row["drifts_in"] == "score":
-        lines.append(f"not settled on parsed responses alone, which moved by {_signed(row['parsed_shift'])}")
-    if row["verdict"] in NEWS and row["control"] not in (None, "none"):
-        lines.append(f"beyond the other models of these nights ({row['control']}): {_signed(row['apart_shift'])}")
+    lines = [*(row["about"] or ())]
     if all_moved(row):
         lines.append(f"the night: {night_words(row)}; look for what they share (provider, network, prompts, parser)")
         lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")
@@ -128,7 +126,3 @@ def about_words(row: Mapping[str, Any]) -> list[str]:
 def beside_judges(row: Mapping[str, Any]) -> str:
     """What the drift of judges has to do with a series that moved; nothing where none judged it, or it did not move."""
     return (row.get("told_of_judges") or "") if row["verdict"] in NEWS else ""
-
-
-def _signed(value: float | None) -> str:
-    return "an unknown amount" if value is None else f"{value:+.4f}"

@@ -133,7 +133,7 @@ def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:
     """The timeline of a series; beneath it what the rule says, and for one that moved which items did."""
     moved = moved_words(row["moved"] or [], names.subject) if row["verdict"] in NEWS else ""
     lines = [
-        f"Rule: {'flagged; ' if row['flagged'] else ''}{row['reason']}.",
+        f"Rule: {row['reason']}.",
         *([f"{names.item.capitalize()}s that moved most: {moved}."] if moved else []),
     ]
     chart = drawing([timeline(own, names, row)], HEIGHT, described(own, names, row), standalone=False)

@@ -55,7 +55,8 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
         return pd.DataFrame()
     where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
     where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
-    frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_EXTREMES)} for row in rows])
+    extremes = [name for name in _EXTREMES if name in rows[0]]
+    frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
         {
             "night": row["night_verdict"],
@@ -66,11 +67,12 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
         }
         for row in rows
     ]
-    equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
-    frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
+    if extremes:
+        equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
+        frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     shown = pd.DataFrame(shifts)
     frame = pd.concat(
-        [frame[["verdict"]], shown[["night"]], frame[where], shown.drop(columns="night"), frame[["n_snapshots", *_EXTREMES]]],
+        [frame[["verdict"]], shown[["night"]], frame[where], shown.drop(columns="night"), frame[["n_snapshots", *extremes]]],
         axis=1,
     )
     if frame["night"].isna().all():

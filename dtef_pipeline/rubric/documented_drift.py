@@ -73,7 +73,7 @@ def _verdict(series: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str,
 
 def _not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
     why = f"not compared: no score for half of the prompts in {and_more(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
-    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, None, None, False, why)
+    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
 def _largest(found: pd.DataFrame) -> pd.Series:

@@ -22,6 +22,7 @@ from dtef_pipeline.tables import (
     METRIC_FIELD,
     MODEL_FIELDS,
     NIGHT,
+    RANGE,
     RULE,
     SNAPSHOT_FIELD,
     TIMELINE,
@@ -95,7 +96,7 @@ RUBRIC_MODEL_DRIFT = pa.schema(
         field("n_prompts", pa.int64(), "Prompts of the baseline, each with each of its system prompts"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
         field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
-        *RULE,
+        *RANGE,
         *EVIDENCE,
         *NIGHT,
         field(

@@ -148,8 +148,6 @@ _RULE_COLUMNS = (
     Column("highest", "Highest", estimate),
     Column("highest_snapshot", "in", inline),
     Column("gap", "Gap", estimate),
-    Column("relative_gap", "Relative gap", percent),
-    Column("hours", "Hours", whole),
     Column("n_snapshots", "Runs", whole),
     Column("n_items", "Compared on", whole, "Prompts, each with each of its system prompts; of a judge anchors"),
     Column("reason", "Reason", long_text),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.tables import COSTS, LEVEL_FIELD, METRICS, MODEL_DRIFT
+from dtef_pipeline.survey.tables import COSTS, DRIFT_CHECKS, LEVEL_FIELD, METRICS
 from dtef_pipeline.tables import PARSE_RATE_FIELD, description
 
 PLAIN = (
@@ -130,7 +130,7 @@ _DRIFT_SHOWN = {
     "snapshots": "n_snapshots",
 }
 DRIFT: Mapping[str, str] = {
-    **{shown: description(MODEL_DRIFT.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
+    **{shown: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
     "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
     "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",
 }

@@ -119,7 +119,7 @@ class TestDrift:
         assert told["text"] == weeks.said(0, "headline")
         (series,) = told["series"]
         assert (series["model"], series["model_variant"]) == ("mine", "openai/mine[max_tokens=256,temperature=0]")
-        assert (series["verdict"], series["was"], series["direction"]) == ("drift", "none", "down")
+        assert (series["verdict"], series["was"], series["shift"] < 0) == ("drift", "none", True)
         assert series["first_snapshot"] == "2026-03-05"
         assert series["shift_low"] <= series["shift"] <= series["shift_high"] < 0
         assert [change["what"] for change in series["changes"]] == ["answers"]

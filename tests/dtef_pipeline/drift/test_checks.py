@@ -54,7 +54,7 @@ class TestVerdict:
         for night in values[12:]:
             night[2] += 0.2
         row = only(nights(values))
-        assert (row["verdict"], row["direction"], row["first_snapshot"]) == ("drift", "up", label(12))
+        assert (row["verdict"], row["shift"] > 0, row["first_snapshot"]) == ("drift", True, label(12))
         assert row["shift"] == pytest.approx(0.15, abs=0.01)
         assert 0 < row["shift_low"] < 0.15 < row["shift_high"]
         assert row["baseline"] == [label(night) for night in range(BASELINE)]
@@ -70,7 +70,7 @@ class TestVerdict:
         assert (row["flagged"], row["verdict"], row["first_snapshot"]) == (True, "watch", None)
         means = np.array(values).mean(axis=1)
         assert row["shift"] == pytest.approx(means[BASELINE:].mean() - means[:BASELINE].mean())
-        assert row["direction"] == "down"
+        assert row["shift"] < 0
         assert row["shift_low"] < 0 < row["shift_high"]
 
     def test_evidence_without_a_flag_is_no_drift(self) -> None:
@@ -225,8 +225,8 @@ class TestHeadline:
     def test_then_what_to_watch_then_what_was_compared(self) -> None:
         odd = nights([*stepped(9, 9, 0), [0.2] * 4])
         watch = headline(drift_checks(scores_table(odd), SUBJECT), SUBJECT)
-        assert watch.startswith("No drift; 1 of 1 series to watch. Largest: m on S1/country:kenya at context 0, 0.2000 to 0.6")
-        assert f"Compare snapshots {label(9)} and " in watch
+        assert watch.startswith("No drift; 1 of 1 series to watch. Largest: m on S1/country:kenya at context 0: 0.2000 in ")
+        assert label(9) in watch
         warm = nights(stepped(9, 9, 0), model="warm", model_variant="warm", temperature=1.0)
         calm = headline(drift_checks(scores_table([*nights(stepped(9, 9, 0)), *warm]), SUBJECT), SUBJECT)
         assert calm == "No drift: 1 of 2 series could be compared."

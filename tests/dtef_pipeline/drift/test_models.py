@@ -19,13 +19,13 @@ from tests.made.snapshots import label, nights
 def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:
     rows = nights([*STEADY, 0.8, 0.65, 0.652, 0.648, 0.65, 0.65, 0.65])
     (row, _), series = found([*rows, *beside(rows)])
-    assert (row["verdict"], row["direction"], row["first_snapshot"]) == ("drift", "down", label(6))
+    assert (row["verdict"], row["shift"] < 0, row["first_snapshot"]) == ("drift", True, label(6))
     # Before the change 6 nights of mean .8, after it 6 of mean .65.
     assert row["shift"] == pytest.approx(-0.15)
     assert row["shift_low"] < -0.15 < row["shift_high"] < 0
-    assert (row["n_questions"], row["n_prompts"], row["n_segments"], row["n_snapshots"]) == (10, 10, 1, 12)
+    assert (row["n_prompts"], row["n_snapshots"]) == (10, 12)
     assert row["baseline"] == [label(night) for night in range(5)]
-    assert (row["latest_snapshot"], row["metric"], row["rounds"], row["told"]) == (label(11), "js", ["S1"], None)
+    assert (row["latest_snapshot"], row["rounds"], row["told"]) == (label(11), ["S1"], None)
     assert [one["score"] for one in series[5:8]] == pytest.approx([0.8, 0.65, 0.652])
     assert [one["difference"] for one in series[5:8]] == pytest.approx([0.0, -0.15, -0.148])
     assert [one["in_baseline"] for one in series[:12]] == [True] * 5 + [False] * 7
@@ -48,14 +48,14 @@ def test_questions_that_moved_most_come_first_and_are_named_with_their_round() -
 
 def test_a_series_that_stays_is_none_and_nothing_changed() -> None:
     row = check(nights([*STEADY, 0.8, 0.801, 0.799]))
-    assert (row["verdict"], row["flagged"], row["changes"], row["first_snapshot"]) == ("none", False, [], None)
+    assert (row["verdict"], row["changes"], row["first_snapshot"]) == ("none", [], None)
 
 
 def test_segments_of_people_who_gave_no_answer_are_not_watched() -> None:
     """Boards left them out, and a fall among them alone was a model's drift."""
     steady, fallen = nights([*STEADY, *[0.8] * 7]), nights([*STEADY, 0.8, *[0.3] * 6], segment="country:refused")
     row = check([*steady, *fallen])
-    assert (row["verdict"], row["n_segments"]) == ("none", 1)
+    assert (row["verdict"], row["n_prompts"]) == ("none", 10)
     assert drift_checks(scores_table(fallen), SUBJECT).num_rows == 0
     (of_round,) = drift_checks(scores_table([*steady, *fallen]), SUBJECT, levels=1).to_pylist()
     assert of_round["verdict"] == "none"
@@ -79,7 +79,7 @@ def test_nothing_but_failed_calls_is_a_row_all_the_same() -> None:
 def test_circular_questions_and_baselines_are_left_out() -> None:
     rows = [*nights(STEADY), *nights([0.1] * 5, circular=True, segment="x:y"), *nights(STEADY, model="baseline/uniform")]
     (row,), _ = found(rows)
-    assert (row["model"], row["n_segments"]) == ("m", 1)
+    assert (row["model"], row["n_prompts"]) == ("m", 10)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_circular_questions_and_baselines_are_left_out() -> None:
 )
 def test_series_that_are_not_compared_say_why(rows: Rows, reason: str) -> None:
     row = check(rows)
-    assert (row["verdict"], row["log10_e"], row["shift"], row["flagged"]) == (None, None, None, False)
+    assert (row["verdict"], row["log10_e"], row["shift"]) == (None, None, None)
     assert reason in row["reason"]
     assert row["latest_snapshot"] == rows[-1]["snapshot"]
 

@@ -91,7 +91,7 @@ def test_other_survey_answers_are_no_drift_of_the_model() -> None:
 
 def test_another_metric_is_another_test() -> None:
     row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, metric="tv")])
-    assert (row["verdict"], row["metric"]) == ("none", "tv")
+    assert row["verdict"] == "none"
     assert whats(row)["metric"]["before"] == "scored by js"
 
 

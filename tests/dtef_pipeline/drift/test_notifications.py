@@ -26,8 +26,8 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
         "condition": "c",
         "latest_snapshot": "2026-03-08",
     }
-    usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "direction": "down", "first_snapshot": "2026-03-07"}
-    usual |= {"gap": 0.1, "lowest": 0.5, "highest": 0.6, "lowest_snapshot": "a", "highest_snapshot": "b"}
+    usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "first_snapshot": "2026-03-07"}
+    usual |= {"gap": 0.1, "reason": "0.5000 in a, 0.6000 in b"}
     return pa.Table.from_pylist([{**usual, **row} for row in rows], MODEL_DRIFT)
 
 
@@ -115,7 +115,6 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         "verdict": "drift",
         "night_verdict": None,
         "was": "none",
-        "direction": "down",
         "shift": -0.1,
         "shift_low": -0.2,
         "shift_high": -0.05,

@@ -57,7 +57,6 @@ def test_verdict_names_both_snapshots_and_the_gap() -> None:
     assert (found.lowest_snapshot, found.highest_snapshot) == ("b", "a")
     assert (found.lowest, found.highest) == pytest.approx((0.5, 0.8))
     assert found.gap == pytest.approx(0.3)
-    assert found.relative_gap == pytest.approx(0.6)
 
 
 def test_means_are_over_items_scored_in_every_snapshot() -> None:
@@ -123,7 +122,7 @@ def test_headline_names_the_model_with_the_largest_range_and_what_to_compare() -
     checks = drift_checks(scores_table(rows), SUBJECT)
     assert [row["flagged"] for row in checks.to_pylist()] == [True, True]
     assert "Largest: x on S1/country:kenya" in headline(checks, SUBJECT)
-    assert "snapshots 2026-01-02 and 2026-01-01" in headline(checks, SUBJECT)
+    assert "0.6000 in 2026-01-02, 0.9000 in 2026-01-01" in headline(checks, SUBJECT)
 
 
 def test_snapshots_of_other_prompts_are_another_series() -> None:

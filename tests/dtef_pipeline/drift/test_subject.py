@@ -28,8 +28,6 @@ NAMES = {
     "context_level": "adapter",
     "condition": "opponent",
     "rounds": "leagues",
-    "n_segments": "n_scenarios",
-    "n_questions": "n_deals",
 }
 
 
@@ -57,7 +55,6 @@ VERDICT = [
     "verdict",
     "log10_e",
     "threshold",
-    "direction",
     "shift",
     "shift_low",
     "shift_high",

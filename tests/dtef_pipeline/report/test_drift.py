@@ -48,7 +48,7 @@ def test_drift_comes_first_and_says_what_changed_since_when() -> None:
     names = re.findall(r'<th scope="row" class="text">(.*?)</th>', markup)
     assert names == ["m", "steady"]
     assert "answers since 2026-01-07: parsed answers score 0.8000, then parsed answers score 0.6000 (-0.2000)" in markup
-    assert "Rule: flagged; 0.6000 in 2026-01-07, 0.8000 in 2026-01-01." in markup
+    assert "Rule: 0.6000 in 2026-01-07, 0.8000 in 2026-01-01." in markup
     # All ten moved alike: which of them stands first is decided by the last bit.
     assert re.search(r"Questions that moved most: S1/q\d -0\.2000", markup)
 
