@@ -124,7 +124,7 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, chosen: Selection) -> p
         f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
             WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
                 AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
-            GROUP BY ALL HAVING avg({score}) IS NOT NULL
+            GROUP BY {", ".join(KEYS.pair)}, way, model_variant HAVING avg({score}) IS NOT NULL
             QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
         [list(chosen.rounds), list(chosen.spelled), list(chosen.context_levels)],
     ).df()
