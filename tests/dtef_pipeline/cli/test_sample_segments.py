@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, dtef, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
@@ -18,7 +18,7 @@ QUESTIONS, SAME_TEXT = 16, 1
 
 @pytest.fixture
 def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    with FakeLLM() as running:
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as running:
         serve_as(running, ingested, monkeypatch)
         yield running
 
