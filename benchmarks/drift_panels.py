@@ -9,8 +9,8 @@ series some of whose nights ask fewer of the questions.
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -353,12 +353,18 @@ def smaller_panels(sets: int) -> None:
         print(f"| {name} | {np.mean([one == 'drift' for one in said]):.1%} |", flush=True)
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="?", type=int, default=200)
+    sets = parser.parse_args().sets
+    rule_alone(5 * sets)
+    no_drift(sets)
+    alone(sets)
+    moved(sets)
+    early_shifts(sets)
+    unseen(sets)
+    smaller_panels(sets)
+
+
 if __name__ == "__main__":
-    chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    rule_alone(5 * chosen)
-    no_drift(chosen)
-    alone(chosen)
-    moved(chosen)
-    early_shifts(chosen)
-    unseen(chosen)
-    smaller_panels(chosen)
+    main()

@@ -6,20 +6,21 @@ tests by single cells are shown beside. The test suite runs these small. Run: `p
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchmarks.coverage import GD3, GD7
+from benchmarks.coverage import GD3, GD4, GD7
 from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.families import AMONG_MODELS, BETTER
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, verdicts
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
-from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.responsiveness import responsiveness
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 
@@ -67,35 +68,31 @@ def _rate(sums: Floats, counts: Floats) -> float:
     return float(np.mean(estimate_ratios(sums, counts).p() < SIGNIFICANCE))
 
 
-def equal_cells(names: Sequence[str], sizes: Sequence[int], sets: int, seed: int, worse: Sequence[str] = ()) -> pd.DataFrame:
-    """Cells of equally good models, every set under a condition of its own, all parsed; those named `worse` score .2 less.
+def made_cells(shifts: Mapping[str, float], sizes: Sequence[int], sets: int, seed: int) -> pd.DataFrame:
+    """Cells of models that score .7 and their shift on average, every set under a condition of its own, all parsed.
 
     `sizes`: how many questions each cluster has. Scores share an effect per cluster, and have one per question, each as large for any model.
     """
     generator = np.random.default_rng(seed)
     cluster_of = np.repeat(np.arange(len(sizes)), sizes)
-    shape = (sets, len(cluster_of), len(names))
-    effects = 0.03 * generator.normal(size=(sets, len(sizes), len(names)))[:, cluster_of] + 0.03 * generator.normal(size=shape)
+    shape = (sets, len(cluster_of), len(shifts))
+    effects = 0.03 * generator.normal(size=(sets, len(sizes), len(shifts)))[:, cluster_of] + 0.03 * generator.normal(size=shape)
     places = dict(zip(("condition", "question_id", "model"), np.indices(shape).reshape(3, -1), strict=True))
     frame = pd.DataFrame({name: pd.Categorical(np.char.mod("%04d", place)) for name, place in places.items()})
-    model = pd.Categorical.from_codes(places["model"], list(names))
+    model = pd.Categorical.from_codes(places["model"], list(shifts))
     cluster = pd.Categorical.from_codes(cluster_of[places["question_id"]], [f"c{at}" for at in range(len(sizes))])
-    score = 0.7 + effects.ravel() - 0.2 * np.isin(np.array(names)[places["model"]], worse)
+    score = 0.7 + effects.ravel() + np.array([*shifts.values()])[places["model"]]
     known = {"round": "S1", "segment": "country:kenya", "context_level": "0", "n_ok": 1, "n_answered": 1}
     frame["same_item"] = frame["question_id"]
     return frame.assign(**known, model=model, model_variant=model, cluster=cluster, score=score, parsed_score=score)
 
 
-def any_found(
-    names: Sequence[str], sets: int, seed: int, sizes: Sequence[int] = (1,) * 20, worse: Sequence[str] = ()
-) -> dict[str, float]:
-    """Share of sets of equally good models in which `comparisons` finds any difference, by family; `sizes`, `worse` as of `equal_cells`."""
-    table = comparisons(equal_cells(names, sizes, sets, seed, worse), SurveyBoardOptions(seed=seed))
-    better = table["verdict"] == "better"
-    return {
-        str(family): float(better[rows.index].groupby(rows["condition"]).any().sum()) / sets
-        for family, rows in table.groupby("family")
-    }
+def any_found(shifts: Mapping[str, float], sets: int, seed: int, sizes: Sequence[int]) -> float:
+    """Share of sets in which `comparisons` finds any two equal language models different; arguments as of `made_cells`."""
+    table = comparisons(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), parsed=False)
+    false = table["model"].map(shifts).astype(float) == table["other_model"].map(shifts).astype(float)
+    false &= (table["verdict"] == BETTER) & (table["family"] == AMONG_MODELS)
+    return float(false.groupby(table["condition"]).any().mean())
 
 
 def equivalence_rate(difference: float, sets: int, seed: int, *, question_sd: float = 0.01) -> float:
@@ -133,7 +130,10 @@ def responsive_rate(gain: float, models: int, seed: int) -> float:
     return float(np.mean(responsiveness(cells, shown, SurveyBoardOptions(seed=seed))["p"] < SIGNIFICANCE))
 
 
-def main(sets: int) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="?", type=int, default=10_000)
+    sets = parser.parse_args().sets
     print(f"{sets:,} sets each; two standard errors of a rate of 5 %: {2 * np.sqrt(0.05 * 0.95 / sets):.2%}")
     designs = {
         "20 questions x 50 segments": Design(),
@@ -152,12 +152,15 @@ def main(sets: int) -> None:
         print(
             f"a difference of {shift}, 20 questions x 50 segments: found in {clustered_rate(Design(shift=shift), sets, 2):.1%}"
         )
-    names = [f"m{place}" for place in range(8)]
-    baselines = [LEAVE_ONE_OUT, UNIFORM]
-    for batteries in (GD3, GD7):
-        found = any_found([*names, *baselines], sets // 10, 3, batteries, baselines)
+    shifts = dict.fromkeys((f"m{place}" for place in range(8)), 0.0) | {
+        "good": 0.1,
+        LEAVE_ONE_OUT: -0.2,
+        POPULATION_MARGINAL: -0.1,
+    }
+    for batteries in (GD3, GD4, GD7):
         print(
-            f"any false finding of `comparisons` among 8 models, two worse baselines beside, batteries of {batteries}: {found}",
+            f"any false finding of `comparisons` among 8 equal models, a good one and two baselines beside, batteries of {batteries}: "
+            f"{any_found(shifts, sets // 10, 3, batteries):.1%}",
             flush=True,
         )
     for difference in (MARGIN, 0.0):
@@ -167,4 +170,4 @@ def main(sets: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main()

@@ -186,24 +186,33 @@ def _own(asked: RunAsked, columns: tuple[str, ...] | None = None) -> pa.Table:
 
 def _as_asked(asked: RunAsked, rows: pa.Table) -> pa.Table:
     """The rows of the conditions, context levels and questions of the plan."""
-    told = asked.told("predictions")
-    for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
-        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
+    told, rows = asked.told("predictions"), _in_ways(asked, rows)
     if (sample := Sample(told.get("questions"), told.get("sample_segments"))) == EVERYTHING:
         return rows
     drawn = sample.questions_of(asked.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
     return rows.filter(pc.is_in(rows["question_id"].cast(pa.string()), drawn.cast(pa.string())))
 
 
-def _planned(asked: RunAsked) -> dict[Hashable, int] | None:
-    """Predictions of each model in each way of asking; None where prompts are not made yet."""
-    prompts = _as_asked(asked, asked.rows("blueprints", [KEYS.item, *KEYS.asked]))
-    if not len(prompts):
-        return None
+def _in_ways(asked: RunAsked, rows: pa.Table) -> pa.Table:
+    """The rows of the conditions and context levels of the plan."""
     told = asked.told("predictions")
-    ways = Counter(zip(prompts["condition"].to_pylist(), prompts["context_level"].to_pylist(), strict=True))
+    for column, values in (("condition", told.get("conditions")), ("context_level", told.get("context_levels"))):
+        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string()))) if values else rows
+    return rows
+
+
+def _planned(asked: RunAsked) -> dict[Hashable, int] | None:
+    """Predictions of each model in each way of asking, 0 where no question is drawn; None where prompts are not made yet."""
+    made = _in_ways(asked, asked.rows("blueprints", [KEYS.item, *KEYS.asked]))
+    if not len(made):
+        return None
+    every, drawn = (
+        Counter(zip(rows["condition"].to_pylist(), rows["context_level"].to_pylist(), strict=True))
+        for rows in (made, _as_asked(asked, made))
+    )
+    told = asked.told("predictions")
     specs, draws = resolved(asked.models, told.get("models", ())), int(told.get("draws", 1))
-    return {(name, *way): number * times * draws for name, times in specs.items() for way, number in ways.items()}
+    return {(name, *way): drawn[way] * times * draws for name, times in specs.items() for way in every}
 
 
 def _models(asked: RunAsked) -> set[str]:

@@ -81,7 +81,10 @@ def counts_in_all(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
 def outcomes_told(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """The member `outcomes` of a run."""
     found = counts_in_all(counts)
-    return {"unit": unit.noun, **found._asdict(), "warning": found.told(unit)}
+    nothing = (
+        f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if found.asked == 0 else None
+    )
+    return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.told(unit)}
 
 
 def further_in_words(further: int, noun: str) -> str | None:

@@ -10,6 +10,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.cli.board_scope import board_scope
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.run_warnings import run_warnings
@@ -94,7 +95,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in chosen.context_levels]
         for level, board in zip(chosen.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN, ["context_level"])
-            said.append(f"\n{_over(connection, options, level)}:\n{table}")
+            said.append(f"\n{board_scope(connection, options, level)}:\n{table}")
             said += filter(None, [lines_of_unranked(board, reasons)])
         said.append(line_of_non_answers(connection, options))
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
@@ -113,42 +114,6 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         say(f"warning: {warning}", err=True)
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
-
-
-def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
-    """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
-    segments = _segments(connection, options)
-    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
-    questions = _questions(connection, options)
-    return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {level}; {counted_responses}"
-
-
-def _segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
-    named, asked = ", ".join(options.segments), options.sample_segments
-    there = _places_drawn(connection, "segment_order", options)
-    if asked is None or there is None or there <= asked:
-        return named or "all segments"
-    return "; ".join(filter(None, [named, f"{asked:,} of {counted(there, 'segment')} drawn for each question"]))
-
-
-def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
-    """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
-    ((there,),) = connection.execute(
-        f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
-    ).fetchall()
-    return None if there is None else int(there)
-
-
-def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    """The questions of a board. A round may have fewer than were asked for."""
-    asked = options.questions
-    if asked is None:
-        return "all questions"
-    there = _places_drawn(connection, "draw_order", options)
-    if there is not None and there <= asked:
-        return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
-    return f"{counted(asked, 'question')} of each round" if len(options.rounds) > 1 else f"{asked:,} of {there:,} questions"
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:

@@ -20,6 +20,7 @@ from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
 from dtef_pipeline.cli.accepted_drift import options_since
+from dtef_pipeline.cli.board_scope import lines_of_samples
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
@@ -79,6 +80,8 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, s
     if output != "table":
         click.echo(render(shown, output))
         return
+    for line in reader.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
+        say(line)
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
         say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")

@@ -18,7 +18,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.space import LEAGUE_SPACE
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
-from dtef_pipeline.survey.tables import PREDICTIONS, SCORES
+from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 from resources.evaluations import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -164,6 +164,22 @@ def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: 
     body = run_of(tmp_path, asked)
     assert (body["outcomes"]["asked"], body["outcomes"]["failed"], body["outcomes"]["warning"]) == (6, 0, None)
     assert {one["model"]: one["reason"] for one in body["metrics"]}[name] == "there is no round before"
+
+
+def test_a_segment_that_is_not_drawn_says_why_nothing_is_asked_of_it(tmp_path: Path) -> None:
+    """Such a run was completed, without a reason."""
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"round": "S1", "segment": "country:kenya"}
+    plan = asked_survey(tmp_path).plan["config"]["predictions"]
+    survey = house.read("survey_responses", **at).to_pylist()
+    house.write("survey_responses", rows_in(SURVEY_RESPONSES, [{**row, "segment_order": 1} for row in survey]), **at)
+    prompts = [{**row, "context_level": "0", "condition": "distribution/attribute-label"} for row in survey]
+    house.write("blueprints", rows_in(BLUEPRINTS, prompts), **at)
+    for sample, asked in ((2, 6), (1, 0)):
+        run = submitted(tmp_path, "survey", {"predictions": {**plan, "sample_segments": sample}}, partition("S1/country:kenya"))
+        outcomes = run_of(tmp_path, run)["outcomes"]
+        assert outcomes["asked"] == asked
+    assert (outcomes["answered"], outcomes["failed"]) == (0, 0)
+    assert "the sample" in outcomes["warning"]
 
 
 def asked_kuhn(folder: Path, rows: list[dict[str, Any]], further: list[dict[str, Any]]) -> Evaluation:
