@@ -165,7 +165,7 @@ RULE = (
     REASON_FIELD,
 )
 """The documented drift rule, of one test."""
-RANGE = (GAP_FIELD, REASON_FIELD)
+RULE_OF_MODEL = (GAP_FIELD, REASON_FIELD)
 """What the rule says of a whole model."""
 _OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
 EVIDENCE = (

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.games.tables import OF_ONE_SCENARIO
-from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RANGE, RULE, SNAPSHOT_FIELD, TIMELINE, field
+from dtef_pipeline.tables import (
+    EVIDENCE,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    NIGHT,
+    RULE,
+    RULE_OF_MODEL,
+    SNAPSHOT_FIELD,
+    TIMELINE,
+    field,
+)
 
 _WATCHED_AS = (
     *MODEL_FIELDS,
@@ -37,7 +47,7 @@ GAMES_MODEL_DRIFT = pa.schema(
         field("n_items", pa.int64(), "Items of the baseline"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
         field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
-        *RANGE,
+        *RULE_OF_MODEL,
         *EVIDENCE,
         *NIGHT,
         field(

@@ -22,8 +22,8 @@ from dtef_pipeline.tables import (
     METRIC_FIELD,
     MODEL_FIELDS,
     NIGHT,
-    RANGE,
     RULE,
+    RULE_OF_MODEL,
     SNAPSHOT_FIELD,
     TIMELINE,
     UNKNOWN_COST_FIELDS,
@@ -96,7 +96,7 @@ RUBRIC_MODEL_DRIFT = pa.schema(
         field("n_prompts", pa.int64(), "Prompts of the baseline, each with each of its system prompts"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
         field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
-        *RANGE,
+        *RULE_OF_MODEL,
         *EVIDENCE,
         *NIGHT,
         field(
