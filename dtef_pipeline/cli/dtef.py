@@ -101,7 +101,7 @@ def run(**options: Any) -> None:
     from dtef_pipeline.cli import run
     from dtef_pipeline.cli.selection import RunOptions
 
-    sys.exit(run.run(RunOptions.of(options)))
+    sys.exit(run.run(RunOptions(**options)))
 
 
 @main.command(short_help="Update the tables over all rounds, and the report.")
@@ -134,7 +134,7 @@ def estimate(output: str, **options: Any) -> None:
     from dtef_pipeline.cli import estimate
     from dtef_pipeline.cli.selection import RunOptions
 
-    estimate.estimate(RunOptions.of(options), output)
+    estimate.estimate(RunOptions(**options), output)
 
 
 @main.command(short_help="Show what language models were asked, and what it cost.")

@@ -91,7 +91,7 @@ class TestSays:
 
     def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
         (short,) = estimated("--model", "fake", "--questions", "3")
-        (long,) = estimated("--model", "fake", "--questions", "3", "--reasoning", "cot")
+        (long,) = estimated("--model", "fake", "--questions", "3", "--condition", "distribution+cot")
         assert long["answer_tokens"] > short["answer_tokens"]
         assert long["answer_tokens_most"] == long["calls"] * 1024
 
