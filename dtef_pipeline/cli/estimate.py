@@ -1,4 +1,4 @@
-"""What `dtef estimate` does: the same selection as `dtef run`, counted and priced, with nothing asked and nothing written."""
+"""What `dtef run --estimate` does: the run is counted and priced. Asks no model and writes nothing."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The options of `dtef run` and `dtef estimate`, and what they select: which models are asked what, how, and within which budget."""
+"""The options of `dtef run`, and what they select: which models are asked what, how, and within which budget."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,8 @@ class RunOptions:
     max_tokens: tuple[str, ...] = ()
     experiment: str | None = None
     metric: str = "js"
-    with_ingest: bool = False
+    first: str = "ask"
+    """The stage that the run begins with: ingest or ask."""
     no_roll_ups: bool = False
     let_go: tuple[str, ...] = ()
 
