@@ -120,7 +120,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     shown = ok("rubric", "board", "--by", "blueprint", "--format", "json")
     assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
     assert "removed, since they do not belong to it any more: more__broken.html" in ok(
-        "rubric", "report", "--out", folder / "pages"
+        "report", "--family", "rubric", "--out", folder / "pages"
     )
     assert not page.exists()
     assert (folder / "pages" / "notes.html").is_file()
